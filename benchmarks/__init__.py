@@ -2,10 +2,8 @@
 
 import os
 
-RIVAL, POLICY_IS_OURS = (
-    "GUIDESPACE_RIVAL",
-    "GUIDESPACE_OMP_WAIT_POLICY",
-)  # the first is set in processes of rivals
+# variables of processes; the first is set in processes of rivals
+RIVAL, POLICY_IS_OURS = "GUIDESPACE_RIVAL", "GUIDESPACE_OMP_WAIT_POLICY"
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ[POLICY_IS_OURS] = "1"  # processes of benchmarks inherit both variables
 

@@ -1,9 +1,9 @@
 """Runs benchmarks, each in a fresh process, and writes their sections of benchmarks/README.md as they
 finish.
 
-A section says when, of which commit and on which machine it was measured. A benchmark that fails is named at
-the end, its section stays as it was, and the others go on; so does everything finished when the command is
-interrupted.
+A section has the date, the commit and the machine of the measurement. If a benchmark fails, its section does
+not change, the others continue, and its name is printed at the end. Finished sections are kept if the command
+is interrupted.
 """
 
 import argparse
@@ -37,14 +37,15 @@ MODULES = {
     }.items()
     for name in names
 }
-FULL = {"fasttext_reader", "ingest", "linear", "million", "neighbours", "titles", "training"}  # have --full
+# benchmarks with --full
+FULL = {"fasttext_reader", "ingest", "linear", "million", "neighbours", "titles", "training"}
 ONLY_FULL = {"million"}
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
-LONGEST = 2 * 3600  # seconds that a benchmark may take
+LONGEST = 2 * 3600  # maximum seconds of a benchmark
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command; returns the exit code."""
     names_available = sorted(MODULES)
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
@@ -93,15 +94,15 @@ def measure_all(
     """Measures one benchmark after the other and writes each section when it is done.
 
     Args:
-        names: Of benchmarks.
-        measure: Gives a benchmark's claims, or raises CalledProcessError or TimeoutExpired.
-        readme: The page whose sections are replaced; None only prints.
-        suffix: To the names of sections.
+        names: Names of benchmarks.
+        measure: Returns the claims of a benchmark, or raises CalledProcessError or TimeoutExpired.
+        readme: Page whose sections are replaced; with None, the claims are only printed.
+        suffix: Suffix of the names of sections.
 
     Returns:
-        Benchmarks that failed.
+        The names of benchmarks that failed.
     """
-    failed, measured = [], commit()  # once: writing the page is a change of its own
+    failed, measured = [], commit()  # before the page is written, which changes the state of the commit
     for name in names:
         print(f"{MODULES[name]}{suffix} …", file=sys.stderr, flush=True)
         load, begun = os.getloadavg()[0], time.monotonic()
@@ -122,14 +123,14 @@ def measure_all(
 
 
 def run_one(name: str, size: str = "") -> list[Claim]:
-    """The claims of one benchmark, run in a process group of its own, which ends with it."""
+    """Returns the claims of one benchmark, run in a separate process group, which is ended afterwards."""
     command = [sys.executable, "-m", MODULES[name], "--json", *filter(None, [size])]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, encoding="utf-8", cwd=ROOT, start_new_session=True
     ) as process:
         try:
             out, _ = process.communicate(timeout=LONGEST)
-        except BaseException:  # interrupted, or too long: its own processes too
+        except BaseException:  # on interruption or timeout, its child processes are ended, too
             os.killpg(process.pid, signal.SIGKILL)
             raise
     if process.returncode:
@@ -138,13 +139,13 @@ def run_one(name: str, size: str = "") -> list[Claim]:
 
 
 def about(name: str) -> str:
-    """The first paragraph of a benchmark's docstring."""
+    """Returns the first paragraph of a benchmark's docstring."""
     source = (ROOT / MODULES[name].replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def replace_section(readme: Path, name: str, content: str) -> None:
-    """Replaces the section of that name between the marks, or adds it; sections stand in the order of their
+    """Replaces or adds the section of a benchmark between its marks; sections are in the order of their
     names.
     """
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)

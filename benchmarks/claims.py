@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE = ROOT / "sample" / "guide.xml.gz"  # what --quick reads
+SAMPLE = ROOT / "sample" / "guide.xml.gz"  # the guide of --quick
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Claim:
 
     Attributes:
         name: What was measured, with its unit.
-        value: Ours.
-        rival: Whose value stands beside it ("" where the aim is a number of its own).
-        rival_value: Theirs, from the same run.
-        aim: What was to be reached, of the ratio where there is a rival, else of the value.
-        better: Whether more or less is better; None for a figure that is only printed.
-        interval: 95 % interval of our value, where one was drawn.
-        rival_interval: 95 % interval of theirs.
+        value: Our value.
+        rival: Name of the rival; "" if the target applies to our value.
+        rival_value: The rival's value, from the same run.
+        aim: Target of the ratio if there is a rival, otherwise of the value.
+        better: Whether more or less is better; None for a figure without a target.
+        interval: 95 % interval of our value, if computed.
+        rival_interval: 95 % interval of the rival's value.
     """
 
     name: str
@@ -47,23 +47,22 @@ class Claim:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the rival's."""
+        """Our value divided by the rival's; None without a rival."""
         return self.value / self.rival_value if self.rival_value else None
 
     @property
     def met(self) -> bool | None:
-        """Whether the aim was reached; None without an aim."""
+        """Whether the target was reached; None without a target."""
         if self.aim is None or self.better is None:
             return None
         if self.rival and self.rival_value is None:
             return False
-        bar = self.aim * (
-            self.rival_value if self.rival_value is not None else 1
-        )  # a rival may have reached 0, which has no ratio
+        # the value of a rival may be 0
+        bar = self.aim * (self.rival_value if self.rival_value is not None else 1)
         return self.value >= bar if self.better == "more" else self.value <= bar
 
     def row(self) -> dict[str, Any]:
-        """Returns all fields, the ratio and whether the aim was met, as JSON has them."""
+        """Returns all fields, the ratio and whether the target was met, for JSON."""
         return {**asdict(self), "ratio": self.ratio, "met": self.met}
 
 
@@ -72,12 +71,12 @@ def run(
     description: str,
     measure_full: Callable[[], Sequence[Claim]] | None = None,
 ) -> int:
-    """The command of one benchmark.
+    """Runs the command of one benchmark; returns the exit code.
 
     Args:
-        measure: Gives its claims; at small sizes where told True.
+        measure: Function that returns the claims; True selects small sizes.
         description: For ``--help``.
-        measure_full: Gives the claims of the sizes that take many minutes; None where there are none.
+        measure_full: Function that returns the claims of large sizes; None if there are none.
     """
     parser = argparse.ArgumentParser(description=description)
     sizes = parser.add_mutually_exclusive_group()
@@ -94,7 +93,7 @@ def run(
 
 
 def table(claims: Sequence[Claim]) -> str:
-    """Claims as a Markdown table."""
+    """Formats claims as a Markdown table."""
     lines = [
         "| claim | ours | rival | theirs | ratio | aim | met |",
         "| --- | ---: | --- | ---: | ---: | ---: | --- |",
@@ -120,10 +119,10 @@ def table(claims: Sequence[Claim]) -> str:
 
 
 def guides(*names: str) -> list[Path]:
-    """Real guides below $GUIDESPACE_DATA whose file names hold these names, in this order.
+    """Returns the real guides below $GUIDESPACE_DATA whose file names contain these names, in this order.
 
     Raises:
-        SystemExit: The variable is not set or a guide is missing; says what to do.
+        SystemExit: The variable is not set or a guide is missing.
     """
     folder = os.environ.get("GUIDESPACE_DATA")
     if not folder:
@@ -140,7 +139,7 @@ def guides(*names: str) -> list[Path]:
 
 
 def is_installed(module: str, rival: str = "") -> bool:
-    """Returns whether a rival's module is installed; reports one that is not on standard error."""
+    """Returns whether the module of a rival is installed; reports a missing one on standard error."""
     if importlib.util.find_spec(module):
         return True
     print(f"{rival or module} is not installed: its rows are left out", file=sys.stderr)
@@ -148,7 +147,7 @@ def is_installed(module: str, rival: str = "") -> bool:
 
 
 def machine() -> str:
-    """The machine, in a few words."""
+    """Returns a short description of the machine."""
     model = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.processor(),
@@ -161,7 +160,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """The commit that was measured, and whether anything but the page of figures differs from it."""
+    """Returns the commit, and whether files other than the page of results differ from it."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(

@@ -1,9 +1,9 @@
 """Runs all measurements that need a GPU: ``python -m benchmarks.on_gpu --out DIR --seconds 540``.
 
-DIR/measured.jsonl receives a line for each figure as soon as it is measured, so a time limit loses none. What
-does not fit the time left is named and skipped; what raises is written down with its traceback, and the next
-measurement begins. Needs torch, NumPy and safetensors; CuPy and pytest where they are installed.
-docs/on_gpu.md says how to read the lines.
+Each result is appended to DIR/measured.jsonl immediately, so none is lost at a time limit. A measurement that
+does not fit into the remaining time is skipped; an exception is recorded with its traceback, and the next
+measurement begins. Needs torch, NumPy and safetensors, and uses CuPy and pytest if they are installed.
+docs/on_gpu.md explains the lines.
 """
 
 import argparse
@@ -24,7 +24,7 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement of a part; ``seconds`` is an estimate of what it needs, ``run`` is told what is left."""
+    """A measurement of a part; ``seconds`` is its estimated duration, ``run`` gets the remaining seconds."""
 
     part: str
     name: str
@@ -33,15 +33,15 @@ class Measurement:
 
 
 def measure(measurements: Sequence[Measurement], file: Path, seconds: float) -> list[str]:
-    """Carries out all measurements that fit, appending their lines to ``file``.
+    """Runs all measurements that fit into ``seconds`` and appends their lines to ``file``.
 
     Args:
-        measurements: In the order of their worth.
-        file: JSON lines.
-        seconds: For all of them; a measurement that takes longer ends at its next line.
+        measurements: Measurements, the most important first.
+        file: File of JSON lines.
+        seconds: Time limit of all measurements; a measurement in progress stops at its next line.
 
     Returns:
-        Names of those that raised.
+        The names of measurements that raised an exception.
     """
     end, failed = time.monotonic() + seconds, []
     with file.open("a", encoding="utf-8") as out:
@@ -76,7 +76,7 @@ def measure(measurements: Sequence[Measurement], file: Path, seconds: float) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 2 without a GPU, 1 where a measurement raised."""
+    """Runs the command; returns 2 without a GPU, 1 if a measurement raised an exception, else 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.on_gpu", description=__doc__)
     parser.add_argument(
         "--out", type=Path, required=True, help="folder; lines are appended to measured.jsonl"

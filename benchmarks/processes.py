@@ -18,11 +18,11 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 
 class Measured(NamedTuple):
-    """What a call took.
+    """Resources and result of a call.
 
     Attributes:
-        cpu: Seconds of all threads.
-        wall: Seconds on the clock.
+        cpu: CPU seconds of all threads.
+        wall: Wall seconds.
         peak: Peak memory of the process, MiB.
         above: Part of the peak beyond imports and inputs, MiB.
         result: Value that the call returned.
@@ -76,7 +76,7 @@ def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object,
 
 @contextmanager
 def _environment(changed: dict[str, str], removed: tuple[str, ...]) -> Iterator[None]:
-    """Changes variables of this process while another one is started."""
+    """Changes variables of this process while another process is started."""
     original = dict(os.environ)
     os.environ.update(changed)
     for name in removed:
@@ -89,11 +89,14 @@ def _environment(changed: dict[str, str], removed: tuple[str, ...]) -> Iterator[
 
 
 def peak() -> float:
-    """Peak resident memory of this process, MiB; getrusage would include the parent's before the fork."""
+    """Returns the peak resident memory of this process in MiB.
+
+    getrusage would include the peak of the parent before the fork.
+    """
     return memory("VmHWM")
 
 
 def memory(field: str) -> float:
-    """A field of /proc/self/status, MiB."""
+    """Returns a field of /proc/self/status in MiB."""
     with open("/proc/self/status", encoding="utf-8") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(field)) / 1024

@@ -42,7 +42,7 @@ def tokenize(home: Path, guide: Guide, settings: TokenizeSettings) -> Vocabulary
 def preprocess(
     home: Path, guide: Guide, vocabulary: Vocabulary, salt: str, settings: PreprocessSettings | None = None
 ) -> Corpus:
-    """Makes the Corpus of a Vocabulary; with default settings where none are passed."""
+    """Makes the Corpus of a Vocabulary; None means default settings."""
     from prefect.logging import disable_run_logger
 
     from tasks.preprocess.task import preprocess

@@ -1,4 +1,4 @@
-"""Seconds of calls that take turns, so that other work on the machine slows all of them."""
+"""Seconds of calls that alternate, so that other work on the machine slows all of them."""
 
 import statistics
 import time

@@ -48,8 +48,8 @@ GUIDES = (
     *("UK1", "US1", "AU1", "ZA1", "FR1", "IT1", "PT1", "NL1", "DK1", "NO1", "SK1", "GR1"),
     *("magenta_de_2022-05", "magenta_de_2022-06"),
 )
-SHARE = 0.1  # of the shows, whose categories are hidden
-ASKED = {0.9: 0.5, 0.8: 0.75}  # precision asked for to the least coverage
+SHARE = 0.1  # share of the shows whose categories are hidden
+ASKED = {0.9: 0.5, 0.8: 0.75}  # minimum precision: target of the coverage
 _PROGRAMME = re.compile(rb"<programme .*?</programme>", re.DOTALL)
 _TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.DOTALL)
 _CATEGORY = re.compile(rb"<category[^>]*>(.*?)</category>", re.DOTALL)
@@ -58,7 +58,9 @@ _NUMBER = re.compile(rb'<episode-num(?: system="([^"]*)")?>([^<]*)</episode-num>
 
 @dataclass
 class Judged:
-    """Hidden titles of a guide, and of them those filled and those filled rightly, by what was asked."""
+    """Numbers of hidden titles of a guide, of filled ones, and of correctly filled ones, by minimum
+    precision.
+    """
 
     hidden: int
     filled: dict[float, int]
@@ -66,7 +68,7 @@ class Judged:
 
 
 def hide(guide: bytes) -> tuple[bytes, dict[str, set[str]]]:
-    """The guide without categories of a tenth of its shows, and what those were, by show key."""
+    """Removes the categories of a tenth of the shows; returns the guide and these categories by show key."""
     hidden: dict[str, set[str]] = {}
 
     def strip(programme: re.Match[bytes]) -> bytes:
@@ -82,7 +84,7 @@ def hide(guide: bytes) -> tuple[bytes, dict[str, set[str]]]:
 
 
 def learn(fold: Fold) -> Path:
-    """Folder of the model of a night with default settings."""
+    """Runs a night with default settings; returns the folder of its model."""
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
@@ -95,13 +97,13 @@ def learn(fold: Fold) -> Path:
 
 
 def planned(file: Path, model: Path, work: Path, options: EnrichOptions) -> Enrichment:
-    """What would be added to a guide."""
+    """Returns the changes that ``guidespace enrich`` would make to a guide."""
     with open_source(str(file), work, IngestSettings()) as source:
         return plan(source, *read_guide(source, work, options), CategoryModel(model), options)
 
 
 def measure_guide(name: str) -> Judged:
-    """Hides, learns, fills and judges one guide."""
+    """Hides categories of a guide, trains a model, enriches the guide and scores the names."""
     mapping = read_mapping()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -126,12 +128,12 @@ def measure_guide(name: str) -> Judged:
 
 
 def _values(raw: Iterable[str], mapping: Mapping[str, str]) -> set[str]:
-    """Clean categories."""
+    """Returns the cleaned categories."""
     return {value for one in raw for value, reason in map_category(one, mapping) if not reason}
 
 
 def quality(names: tuple[str, ...]) -> list[Claim]:
-    """Precision and coverage by guide, and their means over guides."""
+    """Measures precision and coverage by guide, and their means over guides."""
     claims, reached = [], {asked: [] for asked in ASKED}
     for name in names:
         print(f"enrich: {name}", file=sys.stderr, flush=True)
@@ -153,7 +155,7 @@ def quality(names: tuple[str, ...]) -> list[Claim]:
 
 
 def hide_numbers(guide: bytes) -> tuple[bytes, dict[int, dict[str, str]]]:
-    """The guide without episode numbers of a tenth of its programmes, and what those were, by place."""
+    """Removes episode numbers of a tenth of the programmes; returns the guide and numbers by index."""
     chance, hidden, places = random.Random(0), {}, itertools.count()
 
     def strip(programme: re.Match[bytes]) -> bytes:
@@ -169,7 +171,7 @@ def hide_numbers(guide: bytes) -> tuple[bytes, dict[int, dict[str, str]]]:
 
 
 def measure_numbers(name: str) -> tuple[int, int, int]:
-    """Programmes of a guide whose number was hidden, of them those that get one, and the right one."""
+    """Returns the numbers of programmes with a hidden number, with a filled one, and with the correct one."""
     with tempfile.TemporaryDirectory() as folder:
         work, options = Path(folder), EnrichOptions(episodes=True)
         content, hidden = hide_numbers(gzip.decompress(guides(name)[0].read_bytes()))
@@ -191,14 +193,16 @@ def measure_numbers(name: str) -> tuple[int, int, int]:
 
 
 def numbers(names: tuple[str, ...]) -> list[Claim]:
-    """Coverage and precision of episode numbers by guide, and their means where 50 or more are filled."""
+    """Measures coverage and precision of episode numbers by guide, and means of guides with 50 or more
+    filled.
+    """
     claims, reached = [], []
     for name in names:
         hidden, filled, right = measure_numbers(name)
         if not filled:
             continue
         share, precision = filled / hidden, right / filled
-        if filled >= 50:  # of fewer a precision is chance
+        if filled >= 50:  # with fewer, the precision depends on chance
             reached.append((share, precision))
         at = f"{name}, {hidden} hidden episode numbers"
         claims.append(Claim(f"{at}: filled", share, better=None))
@@ -210,8 +214,11 @@ def numbers(names: tuple[str, ...]) -> list[Claim]:
 
 
 def fill(file: str, model: str) -> tuple[float, ...]:
-    """Fills a file, output thrown away: programmes, seconds (reading, writing, writing on the CPU, all), and
-    MiB (peak of this process, and of the one that it reads in).
+    """Enriches a file and discards the output.
+
+    Returns:
+        The number of programmes; seconds of reading, of writing, of writing on the CPU, and in total; peak
+        MiB of this process, and of the child process that reads.
     """
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -236,7 +243,7 @@ def fill(file: str, model: str) -> tuple[float, ...]:
 
 
 def speed(name: str, size: float) -> list[Claim]:
-    """A guide repeated to ``size`` bytes, filled by the model of its own night."""
+    """Enriches a guide that is repeated to ``size`` bytes, with the model of a nightly run on it."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         content, _ = hide(gzip.decompress(guides(name)[0].read_bytes()))
@@ -263,7 +270,7 @@ def speed(name: str, size: float) -> list[Claim]:
 
 
 def measure(quick: bool) -> list[Claim]:
-    """The claims."""
+    """Measures all claims of this file."""
     names = ("DK1",) if quick else GUIDES
     sized = "DK1" if quick else "US1", 5e7 if quick else 1e9
     return [*quality(names), *numbers(("UK1",) if quick else GUIDES), *speed(*sized)]

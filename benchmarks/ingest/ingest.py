@@ -29,7 +29,7 @@ from tasks.ingest.settings import IngestSettings
 
 
 def measure_ingest(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file except those of --full."""
     packed = guides("magenta_de_2022-05")[0]
     repeats = 3 if quick else 8
     with tempfile.TemporaryDirectory() as name:
@@ -38,7 +38,7 @@ def measure_ingest(quick: bool) -> Sequence[Claim]:
         file.write_bytes(gzip.decompress(packed.read_bytes()))
         programmes = bare_loop(file)
         with one_core():
-            # In turn, so that a busy moment of the machine meets both.
+            # The calls alternate, so that other work on the machine slows both.
             pairs = [(_seconds(lambda: bare_loop(file)), ingest(folder, [file])) for _ in range(repeats)]
         bare, ours = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
         speed = programmes / ours
@@ -61,7 +61,7 @@ def measure_ingest(quick: bool) -> Sequence[Claim]:
 
 
 def measure_gigabyte() -> Sequence[Claim]:
-    """Growth on to a guide of a gigabyte."""
+    """Measures time and memory for guides of up to a gigabyte."""
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "guide.xml"
         file.write_bytes(gzip.decompress(guides("magenta_de_2022-05")[0].read_bytes()))
@@ -83,9 +83,7 @@ def bare_loop(file: Path) -> int:
 
 
 def ingest(folder: Path, feeds: Sequence[Path], workers: int = 1, home: Path | None = None) -> float:
-    """Seconds from files to committed rows, in the catalogue of a home that is ready; a new one unless one is
-    given.
-    """
+    """Ingests feeds into a home (None: a new one); returns seconds from files to commit."""
     home = home or Path(tempfile.mkdtemp(dir=folder))
     with Catalogue.open(home):
         pass
@@ -104,7 +102,7 @@ def ingest(folder: Path, feeds: Sequence[Path], workers: int = 1, home: Path | N
 
 
 def rivals() -> dict[str, Callable[[Path], object]]:
-    """What else reads XMLTV or XML, of what is installed."""
+    """Returns the installed readers of XMLTV or XML by name."""
     readers: dict[str, Callable[[Path], object]] = {"xml.etree loop, executemany into SQLite": into_sqlite}
     if is_installed("pandas"):
         readers["pandas.read_xml (attributes and one text per name)"] = by_pandas
@@ -114,7 +112,7 @@ def rivals() -> dict[str, Callable[[Path], object]]:
 
 
 def into_sqlite(file: Path) -> None:
-    """The script most people write first."""
+    """Reads the guide by ElementTree into SQLite, as a typical script does."""
     with tempfile.TemporaryDirectory() as name, sqlite3.connect(Path(name) / "guide.db") as connection:
         connection.execute("CREATE TABLE programmes (channel, start, stop, title, sub_title, categories)")
         rows = []
@@ -136,7 +134,7 @@ def into_sqlite(file: Path) -> None:
 
 
 def by_pandas(file: Path) -> None:
-    """A frame with a row per programme."""
+    """Reads the guide into a data frame with a row per programme."""
     import pandas
 
     pandas.read_xml(
@@ -145,7 +143,7 @@ def by_pandas(file: Path) -> None:
 
 
 def by_py_xmltv(file: Path) -> None:
-    """Its dataclasses, filled by xsdata as its page says."""
+    """Reads the guide into the dataclasses of py-xmltv by xsdata, as in its documentation."""
     from xmltv.models import Tv  # pyright: ignore[reportMissingImports]  (a rival, installed by who wants to compare)
     from xsdata.formats.dataclass.parsers import XmlParser  # pyright: ignore[reportMissingImports]
 
@@ -154,7 +152,7 @@ def by_py_xmltv(file: Path) -> None:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Holds this thread, and those it starts, to one core."""
+    """Limits this thread, and the threads that it starts, to one core."""
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(every)})
     try:
@@ -164,7 +162,7 @@ def one_core() -> Iterator[None]:
 
 
 def side_by_side(folder: Path, file: Path, megabytes: int, repeats: int) -> list[Claim]:
-    """Two guides by two workers, and one after the other."""
+    """Compares two guides read by two workers with the same guides read one after the other."""
     pair = [folder / "one.xml", folder / "two.xml"]
     for place in pair:
         repeat_guide(file, place, megabytes * 1_000_000)
@@ -185,7 +183,7 @@ def side_by_side(folder: Path, file: Path, megabytes: int, repeats: int) -> list
 
 
 def all_guides(folder: Path, quick: bool) -> list[Claim]:
-    """Every real guide into one catalogue, and again."""
+    """Reads every real guide into one catalogue, twice."""
     feeds = guides("ZA1", "DK1") if quick else sorted(guides("ZA1")[0].parent.glob("*.xml.gz"))
     home = folder / "all"
     home.mkdir()
@@ -203,7 +201,7 @@ def all_guides(folder: Path, quick: bool) -> list[Claim]:
 
 
 def growth(folder: Path, file: Path, megabytes: Sequence[int]) -> list[Claim]:
-    """Time and peak memory of one large guide, each in a process of its own."""
+    """Measures time and peak memory of single large guides, each in a separate process."""
     claims = []
     for size in megabytes:
         large = folder / f"{size}.xml"
@@ -221,12 +219,12 @@ def growth(folder: Path, file: Path, megabytes: Sequence[int]) -> list[Claim]:
 
 
 def ingest_and_peak(file: Path, home: Path) -> tuple[float, float]:
-    """Seconds of ingesting one guide, and the peak memory of the process, MiB."""
+    """Ingests one guide; returns seconds and the peak memory of the process in MiB."""
     return ingest(Path(), [file], home=home), peak()
 
 
 def repeat_guide(file: Path, place: Path, size: int) -> None:
-    """A guide of about ``size`` bytes: a real one again and again, each time some years on."""
+    """Writes a guide of about ``size`` bytes: copies of a real guide, each shifted by some years."""
     content = file.read_bytes()
     begin, end = content.index(b"<programme"), content.rindex(b"</tv>")
     year = content[content.index(b'start="') + 7 :][:4]

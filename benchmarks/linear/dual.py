@@ -33,7 +33,7 @@ SHARE, RATE, PASSES, WITHIN, TOLERANCE = 0.1, 150e6, 30, 0.01, 1e-3
 
 
 def claims(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     results: list[Claim] = []
     with TemporaryDirectory() as name:
         folder = Path(name) / "samples"
@@ -70,7 +70,7 @@ def claims(quick: bool) -> Sequence[Claim]:
 
 
 def race(name: str, seconds: float, rival: str, result: dict[str, float], aim: float | None) -> Claim:
-    """Ours beside theirs."""
+    """Makes a claim of our seconds and those of a rival."""
     if result["short"] > WITHIN:
         rival += f" (by then {100 * result['short']:.2g} % short)"
     return Claim(
@@ -79,12 +79,12 @@ def race(name: str, seconds: float, rival: str, result: dict[str, float], aim: f
 
 
 class Throttled(SampleBlocks):
-    """A disk of at most ``rate`` bytes a second."""
+    """Blocks of samples on a simulated disk that reads at most ``rate`` bytes per second."""
 
     rate = 1e12
 
     def read(self, number: int) -> Block:
-        """Takes as long as that disk would."""
+        """Reads a block in the time that the disk would take."""
         started = time.perf_counter()
         block = super().read(number)
         length = block.ids.nbytes + block.values.nbytes + 5 * len(block.labels)
@@ -95,7 +95,7 @@ class Throttled(SampleBlocks):
 def prepare_ours(
     folder: Path, cost: float, rate: float, share: float, optimum: float = 0.0, limit: float = np.inf
 ) -> Callable[[], dict[str, float]]:
-    """Trains to ``TOLERANCE``, which gives the optimum that rivals are held to; or as one of them."""
+    """Prepares our training: to ``TOLERANCE``, whose result is the optimum, or as a competitor."""
     blocks = open_throttled(folder, rate)
     least = (PREFETCH_BLOCKS + 1) * blocks.largest
     size = blocks.file.stat().st_size
@@ -131,7 +131,7 @@ def prepare_ours(
 
 
 def prepare_liblinear(folder: Path, cost: float) -> Callable[[], float]:
-    """The objective that liblinear reaches with everything in memory."""
+    """Prepares the computation of the objective that liblinear reaches with all samples in memory."""
     from sklearn.svm import LinearSVC
 
     everything = load(folder)
@@ -147,7 +147,7 @@ def prepare_liblinear(folder: Path, cost: float) -> Callable[[], float]:
 
 
 def keep(weights: Iterator[np.ndarray], blocks: int, limit: float) -> list[tuple[float, np.ndarray]]:
-    """Seconds and weights, eight times a pass, until the limit in seconds."""
+    """Returns seconds and weights, eight times per pass, until ``limit`` seconds have passed."""
     kept, started = [], time.perf_counter()
     for step, current in enumerate(weights, start=1):
         seconds = time.perf_counter() - started
@@ -162,7 +162,9 @@ def keep(weights: Iterator[np.ndarray], blocks: int, limit: float) -> list[tuple
 def arrival(
     blocks: Sequence[Block], kept: Sequence[tuple[float, np.ndarray]], cost: float, optimum: float
 ) -> dict[str, float]:
-    """Seconds until the objective was first within 1 % of the optimum, or all there were; how far it was."""
+    """Returns the seconds until the objective is within 1 % of the optimum, or all seconds, and the
+    difference.
+    """
     short = np.inf
     for seconds, weights in kept:
         short = min(short, objective(blocks, weights.astype(np.float64), cost) / optimum - 1)
@@ -172,12 +174,12 @@ def arrival(
 
 
 def objective(blocks: Sequence[Block], weights: np.ndarray, cost: float) -> float:
-    """½‖w‖² + C Σ hinge loss."""
+    """Returns the primal objective ½‖w‖² + C Σ hinge loss."""
     return float(weights @ weights) / 2 + cost * sum(rows_of(block, weights)[1] for block in blocks)
 
 
 def compile_loops(blocks: SampleBlocks) -> None:
-    """All of them, by three blocks in a cache of two."""
+    """Compiles all loops by a run over three blocks with a cache of two."""
     cache_bytes = (PREFETCH_BLOCKS + 3) * blocks.largest
     for _ in zip(range(4), DualCachedSVM().fit(blocks, cache_bytes=cache_bytes)):
         pass
@@ -199,7 +201,7 @@ def to_csr(block: Block) -> csr_matrix:
 
 
 def disk_rate(blocks: SampleBlocks) -> float:
-    """Bytes a second, none of them in the page cache."""
+    """Returns the bytes per second of reading blocks that are not in the page cache."""
     started = time.perf_counter()
     for number in range(len(blocks)):
         blocks.read(number)
@@ -207,7 +209,7 @@ def disk_rate(blocks: SampleBlocks) -> float:
 
 
 def make_samples(folder: Path, count: int) -> SampleBlocks:
-    """Writes that many documents."""
+    """Writes ``count`` synthetic documents."""
     return write_blocks(folder, _documents(count), FEATURES)
 
 
@@ -223,7 +225,7 @@ def _documents(count: int) -> Iterator[tuple[csr_matrix, Ragged]]:
         shape = (min(20_000, count - begin), WORDS)
         first, second = rng.integers(0, TOPICS, (2, shape[0], 1))
         word = np.searchsorted(word_shares, rng.random(shape) * word_shares[-1])
-        source = rng.random(shape)  # of each word: the first topic, the second, all documents alike
+        source = rng.random(shape)  # per word: from the first topic, the second, or any document
         ids = np.where(source < 0.35, topics[first, word], topics[second, word])
         ids = np.where(source < 0.5, ids, np.searchsorted(common, rng.random(shape))).astype(np.int32)
         ends = np.arange(0, ids.size + 1, WORDS)

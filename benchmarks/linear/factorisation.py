@@ -30,7 +30,7 @@ Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # users, items, ratings
 
 
 def power_law(ratings: int, seed: int = 0) -> Columns:
-    """Ratings of the whole set's density, in random order."""
+    """Draws ratings with the density of the complete data set, in random order."""
     rng = np.random.default_rng(seed)
     users = max(100, USERS * ratings // 10_000_000)
     active, popular = rng.lognormal(0, 1.25, users), rng.permutation((np.arange(ITEMS) + 250.0) ** -1.6)
@@ -43,7 +43,7 @@ def power_law(ratings: int, seed: int = 0) -> Columns:
 
 
 def epochs(ratings: int, dim: int, ordered: bool, threads: int, repeats: int) -> tuple[float, float, float]:
-    """CPU and wall seconds of an epoch, and CPU seconds of the ordering."""
+    """Returns CPU and wall seconds of an epoch, and CPU seconds of the ordering."""
     from tasks.linear.factorisation import Factorisation, FactorisationSettings
     from tasks.linear.rating_blocks import BLOCKS, RatingBlocks, sort_into_blocks
     from tasks.linear.ratings import Ratings
@@ -62,7 +62,7 @@ def epochs(ratings: int, dim: int, ordered: bool, threads: int, repeats: int) ->
     blocks = sort_into_blocks(users, items, table.values, np.random.default_rng(0))
     ordering = time.process_time() - started
     if not ordered:
-        offsets = np.r_[0, np.full(BLOCKS**2, ratings)]  # one block of all
+        offsets = np.r_[0, np.full(BLOCKS**2, ratings)]  # one block with all ratings
         blocks = RatingBlocks(users.astype(np.int32), items.astype(np.int32), table.values, offsets)
     cpu, wall = [], []
     with ThreadPoolExecutor(threads) as pool:
@@ -75,7 +75,7 @@ def epochs(ratings: int, dim: int, ordered: bool, threads: int, repeats: int) ->
 
 
 def our_fit(training: Columns, held_out: Columns, dim: int, passes: int, rate: float, decay: float) -> Any:
-    """CPU seconds of the fit, and predictions."""
+    """Fits our factorisation; returns CPU seconds and predictions of held-out ratings."""
     from tasks.linear.factorisation import Factorisation, FactorisationSettings
     from tasks.linear.ratings import Ratings
 
@@ -127,13 +127,13 @@ RIVALS: dict[str, tuple[str, Fit]] = {
 
 
 def movielens() -> Columns:
-    """Users, items and ratings of the subset of MovieLens below $GUIDESPACE_DATA."""
+    """Returns users, items and ratings of the MovieLens subset below $GUIDESPACE_DATA."""
     ratings = read_ratings()
     return ratings.viewers, ratings.films, ratings.stars
 
 
 def folds(fit: Fit, dim: int, rate: float, decay: float) -> tuple[float, float]:
-    """Mean RMSE of the held-out folds, and CPU seconds of the fits."""
+    """Returns the mean RMSE of the held-out folds and the CPU seconds of the fits."""
     columns, seconds, errors = movielens(), 0.0, []
     fold = np.random.default_rng(0).permutation(len(columns[0])) % FOLDS
     for held in range(FOLDS):
@@ -147,13 +147,13 @@ def folds(fit: Fit, dim: int, rate: float, decay: float) -> tuple[float, float]:
 
 
 def tuned(fit: Fit, dim: int, grid: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The best RMSE of a grid of learning rates and decays, and the median CPU seconds of five fits."""
+    """Returns the best RMSE of a grid of learning rates and decays, and median CPU seconds of five fits."""
     results = [folds(fit, dim, *point) for point in grid]
     return min(error for error, _ in results), median(seconds for _, seconds in results)
 
 
 def fit_seconds(fit: Fit, ratings: int, dim: int) -> float:
-    """CPU seconds of a fit of ten epochs of the power law, each pair once."""
+    """Returns the CPU seconds of ten epochs on power-law ratings without repeated pairs."""
     users, items, values = power_law(ratings)
     once = np.unique(users * ITEMS + items, return_index=True)[1]
     once = np.random.default_rng(0).permutation(once)
@@ -162,7 +162,7 @@ def fit_seconds(fit: Fit, ratings: int, dim: int) -> float:
 
 
 def measure_speed(quick: bool) -> list[Claim]:
-    """Ordered against random, by factors and threads, and what follows for a set of 100 M."""
+    """Compares ordered and random ratings by factors and threads, and extrapolates to 100 M ratings."""
     ratings, claims, of = (1_000_000, [], "1 M") if quick else (10_000_000, [], "10 M")
     per_rating = 0.0
     for dim, repeats in ((16, 5), (128, 5), (1024, 2)):
@@ -173,7 +173,7 @@ def measure_speed(quick: bool) -> list[Claim]:
         about, aim = f"{of} ratings x {dim:,} factors", 1 / 1.5 if dim == 128 else None
         name = f"an epoch, {about}, CPU s"
         claims.append(Claim(name, ordered, "random order", shuffled, aim=aim, better="less"))
-        flops = 8 * dim * ratings / ordered / 1e9  # product 2, both rows 3 each
+        flops = 8 * dim * ratings / ordered / 1e9  # 2 operations per factor for the product, 3 for each row
         claims.append(Claim(f"GFLOP/s, {about}", flops, better=None))
         if dim == 128:
             claims.append(Claim(f"ordering {of} ratings, CPU s", ordering, better=None))
@@ -187,7 +187,7 @@ def measure_speed(quick: bool) -> list[Claim]:
 
 
 def measure_libraries(quick: bool) -> list[Claim]:
-    """RMSE and seconds beside the libraries that are installed."""
+    """Compares RMSE and seconds with the libraries that are installed."""
     claims: list[Claim] = []
     dim, ratings = 100, 200_000 if quick else 1_000_000
     grid = [(0.02, 0.1)] if quick else list(product(RATES, DECAYS))
@@ -214,7 +214,7 @@ def measure_libraries(quick: bool) -> list[Claim]:
 
 
 def measure_factorisation(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     return [*measure_speed(quick), *measure_libraries(quick)]
 
 

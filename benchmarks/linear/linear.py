@@ -14,12 +14,12 @@ from benchmarks.linear import dual, logistic, svm
 
 
 def measure_linear(quick: bool) -> Sequence[Claim]:
-    """All claims of this file; those out of core on a file of 60 MB."""
+    """Measures all claims of this file, with an out-of-core file of 60 MB."""
     return [*svm.claims(quick), *logistic.claims(quick), *dual.claims(quick=True)]
 
 
 def measure_full() -> Sequence[Claim]:
-    """Those out of core on 400 MB."""
+    """Measures the out-of-core claims with a file of 400 MB."""
     return dual.claims(quick=False)
 
 

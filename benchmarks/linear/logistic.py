@@ -22,16 +22,16 @@ from tasks.linear.logistic import SparseLogistic
 from tasks.linear.proximal import ProximalSgd
 
 PASSES = 10
-SIZES = {False: (100_000, 50_000, 75), True: (10_000, 5_000, 75)}  # samples, features, mean features a sample
+SIZES = {False: (100_000, 50_000, 75), True: (10_000, 5_000, 75)}  # samples, features, features per sample
 
 
 def alpha(quick: bool) -> float:
-    """Of the penalty: scikit-learn's C is 1."""
+    """Returns the weight of the penalty that corresponds to C = 1 in scikit-learn."""
     return 1 / SIZES[quick][0]
 
 
 def samples(quick: bool) -> tuple[csr_matrix, np.ndarray]:
-    """Float32 rows, and whether each holds the label."""
+    """Returns the samples as float32 rows, and whether each has the label."""
     count, features, mean = SIZES[quick]
     rng = np.random.default_rng(0)
     lengths = np.maximum(rng.poisson(mean, count), 1)
@@ -49,7 +49,7 @@ def samples(quick: bool) -> tuple[csr_matrix, np.ndarray]:
 
 
 def objective(quick: bool, weights: np.ndarray, intercept: float) -> float:
-    """In float64."""
+    """Computes the objective in float64."""
     rows, held = samples(quick)
     weights = weights.astype(np.float64)
     margins = rows.astype(np.float64) @ weights + intercept
@@ -58,7 +58,7 @@ def objective(quick: bool, weights: np.ndarray, intercept: float) -> float:
 
 
 def prepare_ours(quick: bool, solver: Any, threads: int) -> Callable[[], Any]:
-    """``PASSES`` passes from zero; its loops are compiled before."""
+    """Prepares ``PASSES`` passes of our solver from zero weights, with compiled loops."""
     rows, held = samples(quick)
     labels = Ragged.from_rows([[0] if positive else [] for positive in held])
     width, options = (
@@ -75,7 +75,7 @@ def prepare_ours(quick: bool, solver: Any, threads: int) -> Callable[[], Any]:
 
 
 def prepare_sgd(quick: bool, shuffle: bool) -> Callable[[], Any]:
-    """scikit-learn's SGDClassifier, as many passes; of float32, which is a little faster than float64."""
+    """Prepares as many passes of SGDClassifier, in float32, which is slightly faster than float64."""
     from sklearn.linear_model import SGDClassifier
 
     rows, held = samples(quick)
@@ -85,7 +85,7 @@ def prepare_sgd(quick: bool, shuffle: bool) -> Callable[[], Any]:
 
 
 def prepare_regression(quick: bool, solver: str) -> Callable[[], Any]:
-    """scikit-learn's LogisticRegression; saga's is the optimum, liblinear penalises the intercept too."""
+    """Prepares LogisticRegression; saga gives the optimum, liblinear also penalises the intercept."""
     from sklearn.linear_model import LogisticRegression
 
     rows, held = samples(quick)
@@ -100,7 +100,7 @@ def _learnt(model: Any) -> tuple[np.ndarray, float]:
 
 
 def claims(quick: bool) -> list[Claim]:
-    """Of both solvers."""
+    """Measures the claims of both solvers."""
     repeats, count = (1 if quick else 3), SIZES[quick][0]
 
     def measured(

@@ -19,22 +19,22 @@ from tasks.baselines.tfidf import LinearSvm, TfidfFeatures
 from tasks.scoring.folds import SALTS
 from tasks.scoring.protocols import FORMS, PROTOCOLS
 
-FEATURES, PRESENT = 250_000, 25  # of the stream: in all, and of a sample
-STREAM_COST = 0.01  # the best of .2 to .001 at one pass and at four, and of LinearSVC's
-LOSS = 0.005  # accuracy that may be lost against a rival
+FEATURES, PRESENT = 250_000, 25  # of the stream: in total, and per sample
+STREAM_COST = 0.01  # best of .2 to .001 for one pass, for four, and for LinearSVC
+LOSS = 0.005  # permitted loss of accuracy compared with a rival
 
 
 class World(NamedTuple):
-    """Samples to learn, and samples that are asked about."""
+    """Training samples and test samples."""
 
-    rows: Any  # CSR
+    rows: Any  # CSR matrix of samples
     labels: Ragged
     label_count: int
     asked: Any
 
 
 class Result(NamedTuple):
-    """Median CPU seconds of learning, MiB that it took above its inputs, and margins (asked, labels)."""
+    """Median CPU seconds of training, its MiB beyond its inputs, and margins (test samples, labels)."""
 
     seconds: float
     above: float
@@ -63,12 +63,12 @@ def ours(world: World, cost: float, epochs: int, repeats: int) -> Result:
 
 
 def scikit_learn(world: World, kind: str, options: dict[str, Any], repeats: int) -> Result:
-    """LinearSVC or SGDClassifier, one label after the other."""
+    """Trains LinearSVC or SGDClassifier, one label after the other."""
     from sklearn import svm
     from sklearn.linear_model import SGDClassifier
 
     machine = {"LinearSVC": svm.LinearSVC, "SGDClassifier": SGDClassifier}[kind](random_state=0, **options)
-    # float64 is what they work in: saves a conversion per label
+    # float64, which they use internally, saves a conversion per label
     rows, targets = world.rows.astype(np.float64), world.labels.multi_hot(world.label_count)
 
     def learn() -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +84,7 @@ def scikit_learn(world: World, kind: str, options: dict[str, Any], repeats: int)
 
 
 def vowpal_wabbit(world: World, options: str, repeats: int) -> Result:
-    """One label; learns from its own cache of the samples, so that reading them counts little."""
+    """Trains one label; reads samples from the cache of Vowpal Wabbit, so that parsing hardly counts."""
     from vowpalwabbit import Workspace  # pyright: ignore[reportMissingImports]
 
     def line(rows: Any, row: int) -> str:
@@ -111,7 +111,7 @@ def vowpal_wabbit(world: World, options: str, repeats: int) -> Result:
 
 
 def titles(quick: bool) -> Iterator[Claim]:
-    """Four English guides as one, titles alone and with how they air; each fold once."""
+    """Compares on four English guides together, title only and with airing context, each fold once."""
     names = ("AU1",) if quick else ("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:
         folds = make_folds(Path(folder), guides(*names), SALTS[: 1 if quick else 3], encode=False)
@@ -157,9 +157,11 @@ def _titles(about: str, folds: Sequence[Fold], form: str) -> Iterator[Claim]:
 
 
 def stream(samples: int, label_count: int) -> tuple[World, np.ndarray]:
-    """Samples of 25 of 250,000 features; and what the last 10,000, which are asked about, hold.
+    """Makes samples of 25 of 250,000 features; returns them and the labels of the last 10,000, the test
+    samples.
 
-    Few features are in most samples. One label: 5 % are noise. Several: each sample holds one.
+    Few features are in most samples. With one label, 5 % of the labels are noise; with several, each sample
+    has one.
     """
     rng = np.random.default_rng(5)
     drawn = (FEATURES ** rng.random((samples, PRESENT))).astype(np.int32) - 1
@@ -183,7 +185,7 @@ def _accuracy(margins: np.ndarray, held: np.ndarray) -> float:
 
 
 def streams(quick: bool) -> Iterator[Claim]:
-    """One pass over a stream, with one label and with 125."""
+    """Compares one pass over a stream, with one label and with 125 labels."""
     repeats, wabbit = 1 if quick else 3, is_installed("vowpalwabbit")
     for label_count, samples in ((1, 210_000), (125, 60_000)):
         world, held = stream(20_000 if quick else samples, label_count)
@@ -211,7 +213,7 @@ def streams(quick: bool) -> Iterator[Claim]:
 
 
 def lookups(quick: bool) -> Iterator[Claim]:
-    """Named features to rows."""
+    """Measures the conversion of named features to rows."""
     samples = 10_000 if quick else 100_000
     mine, theirs = call_apart(look_up, samples), call_apart(vectorize, samples, rival=True)
     yield Claim(
@@ -243,5 +245,5 @@ def vectorize(samples: int) -> float:
 
 
 def claims(quick: bool) -> list[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     return [*titles(quick), *streams(quick), *lookups(quick)]

@@ -18,13 +18,13 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 FIRST, MINUTES = datetime(2025, 3, 1), 14 * 1440
-NAMED, MORE_AIRINGS = 0.1, 0.5  # share of titles with a name of their own; of a further airing, each time
+NAMED, MORE_AIRINGS = 0.1, 0.5  # share of titles with an invented word; probability of each further airing
 SYLLABLES = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]
 FORM = "%Y%m%d%H%M%S +0000"
 
 
 class _Source(NamedTuple):
-    """A title of the real guides, and one airing of it."""
+    """A title of the real guides with one airing."""
 
     words: list[str]
     categories: list[str]
@@ -33,7 +33,7 @@ class _Source(NamedTuple):
 
 
 def write_large_guide(path: Path, titles: int, feeds: Sequence[Path], seed: int = 0) -> int:
-    """Writes an XMLTV file, compressed by gzip, of that many distinct titles; returns its programmes."""
+    """Writes a gzipped XMLTV file with ``titles`` distinct titles; returns its number of programmes."""
     rng = np.random.default_rng(seed)
     sources = list({" ".join(one.words).casefold(): one for feed in feeds for one in _read(feed)}.values())
     names, heads, used = [], np.zeros(titles, dtype=np.int32), set()
@@ -50,8 +50,8 @@ def write_large_guide(path: Path, titles: int, feeds: Sequence[Path], seed: int 
                 heads[len(names)] = head
                 names.append(name)
     airings = np.repeat(np.arange(titles), rng.geometric(MORE_AIRINGS, titles))
-    clocks: dict[str, int] = {}  # minutes that are filled of a channel and those that follow it
-    begins: dict[str, int] = {}  # where in the two weeks a channel's first programme is
+    clocks: dict[str, int] = {}  # filled minutes by channel name, including numbered channels
+    begins: dict[str, int] = {}  # offset of the first programme of a channel in the two weeks
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=1) as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n<tv>\n')
         for title in rng.permutation(airings).tolist():
@@ -93,7 +93,7 @@ def _read(feed: Path) -> Iterator[_Source]:
 
 
 def _minutes(start: str, stop: str) -> int:
-    """5 to 300; 30 where a date is none."""
+    """Returns the duration, limited to 5 to 300 minutes; 30 if a time is invalid."""
     try:
         begin, end = (datetime.strptime(text[:12], FORM[:10]) for text in (start, stop))
     except ValueError:

@@ -24,7 +24,7 @@ READY = "() => new Promise((done) => requestAnimationFrame(() => requestAnimatio
 
 
 def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
-    """The claims of one night."""
+    """Measures the claims of one nightly run."""
     with tempfile.TemporaryDirectory() as folder:
         home, feed = Path(folder) / "home", Path(folder) / "guide.xml.gz"
         programmes = write_large_guide(feed, titles, feeds)
@@ -55,7 +55,7 @@ def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
 
 
 def open_map(page: Path) -> float | None:
-    """Seconds from asking for a page to its first frame; None where there is no browser or no Playwright."""
+    """Returns the seconds from opening a page to its first frame; None without a browser or Playwright."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None or importlib.util.find_spec("playwright") is None:
         print("the map is not opened: no Chromium, or no Playwright", file=sys.stderr)
@@ -75,12 +75,12 @@ def open_map(page: Path) -> float | None:
 
 
 def main(quick: bool) -> list[Claim]:
-    """Of a small guide where told so, else of 100,000 titles."""
+    """Measures a nightly run of 100,000 titles, or with ``quick`` of a small guide."""
     return measure_million(5_000, [SAMPLE]) if quick else measure_million(100_000, real_guides())
 
 
 def real_guides() -> list[Path]:
-    """The four English guides."""
+    """Returns the four English guides."""
     return guides("UK1", "US1", "AU1", "ZA1")
 
 

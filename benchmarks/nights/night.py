@@ -16,17 +16,17 @@ ENDED = re.compile(r"^ *[\d.]+ s  (\w+) +(?:done|unchanged)")
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage by the end that the run printed; some run side by side, and share what is measured."""
+    """A stage, measured until the run printed its end; stages in parallel share their measurements."""
 
     name: str
     ended: float  # seconds since the start of the run
-    cpu: float  # seconds of all processes since the stage before it in this list ended
-    peak: float  # bytes, likewise
+    cpu: float  # seconds of all processes since the end of the previous stage in this list
+    peak: float  # bytes of all processes in the same period
 
 
 @dataclass(frozen=True)
 class Night:
-    """A run that succeeded."""
+    """Measurements of a successful run."""
 
     seconds: float
     cpu: float  # seconds of all processes
@@ -36,7 +36,7 @@ class Night:
 
 
 def run_night(home: Path, feeds: Sequence[Path]) -> Night:
-    """Runs ``guidespace nightly``, preset laptop; ends the program if that fails."""
+    """Runs ``guidespace nightly`` with preset laptop; ends the program if the run fails."""
     command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
     started, output, stages, ended = time.perf_counter(), [], [], threading.Event()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
@@ -68,7 +68,7 @@ def run_night(home: Path, feeds: Sequence[Path]) -> Night:
 
 
 def _tree(root: int) -> tuple[float, float]:
-    """Resident bytes and CPU seconds of a process and all its descendants, those that ended included."""
+    """Returns resident bytes and CPU seconds of a process and its descendants, including ended ones."""
     processes: dict[int, tuple[int, float]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

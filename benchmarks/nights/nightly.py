@@ -23,7 +23,7 @@ STAGES = (
 
 
 def measure_nightly(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     feeds = [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
@@ -51,7 +51,7 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
 
 
 def _scores(home: Path) -> dict[str, Any]:
-    """Held-out sets, each with its forms and their scores."""
+    """Returns the scores of a nightly run by protocol and form (title_only, title_context)."""
     done = subprocess.run(
         [sys.executable, "-m", "flows", "scores", "--home", str(home), "--json"],
         check=True,
@@ -62,8 +62,9 @@ def _scores(home: Path) -> dict[str, Any]:
 
 
 def _accuracies(feeds: str, protocol: str, form: str, score: dict[str, Any]) -> Iterator[Claim]:
-    """Ours beside the baselines on one held-out set; next_period has too few titles for an aim, title
-    only.
+    """Compares our accuracy with the baselines on one held-out set.
+
+    next_period with title only has too few titles for a target.
     """
     aims = (
         {("tfidf_knn", "accuracy"): 1.0, ("tfidf_knn", "precision_at_k"): 1.15}

@@ -29,7 +29,7 @@ TRACKED = ("MLflow start", "register", "promote", "report")
 
 
 def measure_orchestration(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     feeds = list(map(str, [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")))
     pairs = []
     with tempfile.TemporaryDirectory() as folder, _servers(Path(folder)) as environment:
@@ -57,7 +57,7 @@ def measure_orchestration(quick: bool) -> Sequence[Claim]:
 
 
 def _timed(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float, str]:
-    """Seconds and CPU seconds of ``python -m ARGUMENTS``, and what it printed."""
+    """Runs ``python -m ARGUMENTS``; returns wall seconds, CPU seconds and the output."""
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
@@ -67,7 +67,7 @@ def _timed(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[fl
 
 @contextmanager
 def _servers(folder: Path) -> Iterator[dict[str, str]]:
-    """Prefect's and MLflow's server on loopback, and the environment of a run that uses them."""
+    """Starts Prefect's and MLflow's servers on loopback; yields the environment of a run that uses them."""
     prefect, mlflow = (f"{free_port()}" for _ in range(2))
     prefect_settings = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
     environment = os.environ | prefect_settings | {"DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}

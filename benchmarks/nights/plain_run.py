@@ -30,7 +30,7 @@ def _to_corpus(
 
 
 def main(home: Path, feeds: Sequence[Path]) -> None:
-    """Runs the whole road, side by side what the flow submits; prints one JSON object: part to seconds."""
+    """Runs all stages, in parallel like the flow; prints a JSON object with the seconds of each part."""
     configure_memory()
     from prefect.logging import disable_run_logger
     from threadpoolctl import threadpool_limits
@@ -48,7 +48,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.publish.task import compute_layout, draw, pack, report
     from tasks.train.task import train
 
-    gc.freeze()  # as a night does
+    gc.freeze()  # as the nightly run does
     seconds: dict[str, float] = {}
 
     def timed(name: str, function: Callable[..., Any], *arguments: Any) -> Any:

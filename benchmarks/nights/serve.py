@@ -33,27 +33,27 @@ from benchmarks.processes import call_apart
 from storage.tracking import MODEL_NAME, Registry
 
 CLIENTS, OURS, THEIRS, STARTS = 8, 100_000, 2_000, 3
-NEW = 10  # every so many titles one is new
+NEW = 10  # one of NEW titles is new
 OURSELVES = "ours"
 MLFLOW = "mlflow models serve"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What clients saw."""
+    """Measurements by the clients."""
 
-    milliseconds: np.ndarray  # of each request
+    milliseconds: np.ndarray  # per request
     errors: int
     seconds: float
 
     def percentile(self, share: int) -> float:
-        """Milliseconds within which so many percent were answered."""
+        """Returns the milliseconds within which ``share`` percent of the requests were answered."""
         return float(np.percentile(self.milliseconds, share))
 
 
 @dataclass(frozen=True)
 class Server:
-    """A command that serves, where it is asked, and how."""
+    """Command of a server, its URL path, and the format of its requests."""
 
     command: list[str]
     environment: dict[str, str]
@@ -62,20 +62,20 @@ class Server:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """Returns an unused port on loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
 
 
 def ours(home: Path, port: int) -> Server:
-    """``guidespace serve``."""
+    """Returns the server ``guidespace serve``."""
     command = [sys.executable, "-m", "flows", "serve", "--home", str(home), "--port", str(port)]
     return Server(command, {}, "/similar", lambda title: {"titles": [title]})
 
 
 def theirs(home: Path, port: int) -> Server:
-    """``mlflow models serve``."""
+    """Returns the server ``mlflow models serve``."""
     command = [sys.executable, "-m", "mlflow", "models", "serve", "--env-manager", "local"]
     command += ["-m", f"models:/{MODEL_NAME}@champion", "--host", "127.0.0.1", "-p", str(port)]
     environment = {
@@ -92,7 +92,7 @@ def theirs(home: Path, port: int) -> Server:
 
 @contextmanager
 def running(server: Server, port: int, title: str) -> Iterator[tuple[int, float]]:
-    """Process id and seconds from the command to its first answer; ended with the block."""
+    """Runs a server; yields its process id and the seconds from the command to its first answer."""
     common = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
     started = time.perf_counter()
     process = subprocess.Popen(
@@ -124,7 +124,7 @@ def _answered(server: Server, port: int, title: str) -> bool:
 
 
 def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
-    """Sends requests by so many clients, each the next one when it is answered."""
+    """Sends requests by ``clients`` clients, each of which sends the next request after an answer."""
     times, errors, waiting = np.zeros(len(bodies)), [0] * clients, iter(range(len(bodies)))
     failed: list[OSError] = []
 
@@ -157,7 +157,7 @@ def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
 
 
 def titles_to_ask(model: Path, count: int, new: int = NEW, seed: int = 0) -> list[str]:
-    """Titles of a Model folder by how often they air; every ``new``-th is of none, with 0 each is of it."""
+    """Draws titles of a Model folder in proportion to airings; every ``new``-th is unknown (0: none)."""
     table = pq.read_table(model / "titles.parquet", columns=["title", "airings"])
     names, airings = table["title"].to_pylist(), np.asarray(table["airings"], dtype=np.float64)
     rng = np.random.default_rng(seed)
@@ -169,7 +169,7 @@ def titles_to_ask(model: Path, count: int, new: int = NEW, seed: int = 0) -> lis
 
 
 def resident(group: int) -> float:
-    """MiB of resident memory of the processes of a group."""
+    """Returns the resident memory of a process group in MiB."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -181,7 +181,7 @@ def resident(group: int) -> float:
 
 
 def measure_serve(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     feeds = [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
@@ -190,7 +190,7 @@ def measure_serve(quick: bool) -> Sequence[Claim]:
 
 
 def measure_home(home: Path, quick: bool) -> list[Claim]:
-    """The claims of a home that has a champion."""
+    """Measures the claims for a home with a champion."""
     champion = Registry(home).champion()
     assert champion is not None
     many, few = (2_000, 200) if quick else (OURS, THEIRS)
@@ -213,7 +213,9 @@ def measure_home(home: Path, quick: bool) -> list[Claim]:
 def _loads(
     server: Server, port: int, process: int, bodies: list[str], model: Path, few: int
 ) -> dict[str, Any]:
-    """What clients saw of a server: a warm-up of a tenth, then all, and each kind of title alone."""
+    """Measures a server: a warm-up with a tenth of the requests, all requests, and each kind of title
+    separately.
+    """
     first = len(bodies) // 10
     _apart(port, server.path, bodies[:first])
     begin = resident(process)
@@ -231,7 +233,7 @@ def _apart(port: int, path: str, bodies: list[str]) -> Loaded:
 
 
 def _beside(seen: dict[str, Any], rival_seen: dict[str, Any], many: int) -> Iterator[Claim]:
-    """Ours beside MLflow's."""
+    """Compares our server with MLflow's."""
 
     def both(name: str, mine: float, their: float, better: Literal["more", "less"] = "less") -> Claim:
         return Claim(name, mine, MLFLOW, their, better=better)

@@ -28,7 +28,7 @@ RULES = "nearest slot, an edition of the show", "nearest slot, any show"
 
 
 def spread(folder: Path) -> Counter[str]:
-    """Of a Model folder: corrections, and by rule the titles that follow them and those that are right."""
+    """Counts, for a Model folder, corrections and, by rule, titles that change and correct changes."""
     model = CategoryModel(folder)
     titles = pq.read_table(folder / "titles.parquet", columns=["title"])["title"].to_pylist()
     labelled = np.array([bool(model.labels[row]) for row in model.votes.titles])
@@ -60,7 +60,7 @@ def spread(folder: Path) -> Counter[str]:
 
 
 def corrector(names: tuple[str, ...] = GUIDES) -> list[Claim]:
-    """Titles that follow a correction, and the share of them that is right, over all guides."""
+    """Measures the titles that change by a correction and the share of correct changes, over all guides."""
     counts = Counter[str]()
     for name in names:
         with tempfile.TemporaryDirectory() as work:

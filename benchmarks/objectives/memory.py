@@ -14,13 +14,14 @@ from benchmarks.processes import call_apart
 from tasks.train.memory import EMPTY, HitOrMiss, Memory
 
 SLOTS, DIM, QUERIES, LABELS = 8192, 128, 1024, 64
-AIM = 15.0  # ms a step, on two cores
+AIM = 15.0  # ms per step, on two cores
 MARGIN = 0.1
-SPREADS = (0.5, 1.5, 4.0)  # of titles around their label's centre: nearly all hits, most, hardly any
+# noise around the centre of a label, with which nearly all, most, or few queries are hits
+SPREADS = (0.5, 1.5, 4.0)
 
 
 def draw(count: int, spread: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Unit vectors around the centres of their labels, the labels as uneven as in a guide: few have most."""
+    """Draws unit vectors around the centres of their labels; as in a guide, few labels have most vectors."""
     centres = F.normalize(torch.randn(LABELS, DIM, generator=torch.Generator().manual_seed(7)), dim=1)
     labels = (LABELS * torch.rand(count, generator=generator) ** 2).long()
     noise = torch.randn(count, DIM, generator=generator) * spread / DIM**0.5
@@ -38,7 +39,7 @@ def full_memory(spread: float) -> tuple[Memory, torch.Generator]:
 
 
 def ours(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
-    """The margin loss, and the write."""
+    """Computes the margin loss and writes to the memory."""
     slots = memory.write_(queries, labels, HitOrMiss())
     counted = (slots.same != EMPTY) & (slots.other != EMPTY)
     away, towards = (slots.start[rows.clamp(min=0)] for rows in (slots.other, slots.same))
@@ -46,7 +47,7 @@ def ours(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
 
 
 def in_turn(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
-    """The same, as one would write it in torch; without the noise of the ages."""
+    """Computes the same in plain torch, one query after the other, without noise of the ages."""
     keys, values, ages, _, _ = memory
     scores, none = queries @ keys.clone().T, torch.tensor(-torch.inf)
     alike = values == labels[:, None]
@@ -66,10 +67,10 @@ def in_turn(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
 
 
 def time_step(step: Callable[[Memory, Tensor, Tensor], Tensor], spread: float, repeats: int) -> list[float]:
-    """Milliseconds of a step, forward and backward: median and least of the clock, median of the CPU."""
+    """Returns milliseconds of a step with gradients: median and minimum wall time, median CPU time."""
     memory, generator = full_memory(spread)
     taken, cpu = [], []
-    for _ in range(repeats + 1):  # the first compiles
+    for _ in range(repeats + 1):  # the first run compiles
         queries, labels = draw(QUERIES, spread, generator)
         queries.requires_grad_()
         begun, before = time.perf_counter(), time.process_time()
@@ -80,7 +81,7 @@ def time_step(step: Callable[[Memory, Tensor, Tensor], Tensor], spread: float, r
 
 
 def steps(quick: bool) -> Iterator[Claim]:
-    """A step's time; the aim is for the middle one of the three worlds."""
+    """Measures the time of a step; the target is for the second of the three distributions."""
     for spread in SPREADS[1:2] if quick else SPREADS:
         about = f"memory, {SLOTS:,} slots × {DIM}, {QUERIES:,} queries, spread {spread:g}, two threads"
         mine = call_apart(time_step, ours, spread, 5 if quick else 31, threads=2)
@@ -93,5 +94,5 @@ def steps(quick: bool) -> Iterator[Claim]:
 
 
 def claims(quick: bool) -> list[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     return [*steps(quick)]

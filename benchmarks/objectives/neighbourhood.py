@@ -36,8 +36,8 @@ from tasks.train.objectives import Label, Neighbourhood
 from tasks.train.objectives.positives import Nearest, Tags, Topics
 from tasks.train.settings import TrainSettings
 
-TASTES, POOL, SHARED = 3, 80, 60  # words of a taste, of all titles
-EACH, HELD = 200, 100  # training and held-out titles of a taste; as many of those between
+TASTES, POOL, SHARED = 3, 80, 60  # tastes; words per taste; words that all titles share
+EACH, HELD = 200, 100  # training and held-out titles per taste; as many of the other category
 TUNED, ASKED, EPOCHS = range(100, 102), range(8), 10
 TEMPERATURES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.4), (0.05, 0.1, 0.2, 0.4)
 SETTINGS = TrainSettings(dim=64, threads=1, workers=0)
@@ -49,7 +49,7 @@ OURS = {
 
 
 class World(NamedTuple):
-    """A Corpus folder, and the taste of each title; -1 for titles of other categories."""
+    """Corpus folder, and the taste of each title (-1 for titles of the other category)."""
 
     folder: Path
     tastes: np.ndarray
@@ -64,7 +64,7 @@ def make_world(folder: Path, seed: int) -> World:
     taste = np.repeat(np.arange(TASTES), EACH + HELD)
     between = np.tile(np.arange(TASTES), (TASTES * EACH, 1))
     chosen = np.vstack([np.repeat(taste[:, None], TASTES, axis=1), between])
-    chosen = np.hstack([chosen, np.full((len(chosen), 1), TASTES)])  # the pool of each word
+    chosen = np.hstack([chosen, np.full((len(chosen), 1), TASTES)])  # the set from which each word is drawn
     tokens = first[chosen] + (rng.random(chosen.shape) * np.array(pools)[chosen]).astype(np.int64)
     tokens = np.sort(tokens, axis=1).astype(np.int32)
     labels = np.r_[np.zeros(len(taste)), np.ones(len(between))].astype(np.int32)
@@ -87,14 +87,14 @@ def make_world(folder: Path, seed: int) -> World:
 
 
 def vectors_of(training: Training) -> np.ndarray:
-    """Of all titles of the corpus."""
+    """Returns the vectors of all titles of the corpus."""
     corpus = open_corpus(training.corpus_folder)
     dense = training.settings.encoder.dense(corpus.sentences, corpus.descriptions)
     return training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense, untrained=True).numpy()
 
 
 def accuracy(world: World, training: Training) -> tuple[float, float]:
-    """Of the nearest title: right taste, and right category, among held-out titles of culture."""
+    """Returns the shares of held-out titles of culture whose nearest title has their taste, and category."""
     corpus, vectors = open_corpus(world.folder), vectors_of(training)
     queries = np.flatnonzero(corpus.split > 0)
     near = corpus.training[top_neighbours(vectors[queries], vectors[corpus.training], 1)[0][:, 0]]
@@ -109,7 +109,7 @@ def learn(world: World, objective: Any, epochs: int, seed: int) -> tuple[float, 
 
 
 def measure_tastes(quick: bool) -> list[Claim]:
-    """1-NN by taste; the means over worlds, and the paired differences with their 95 % intervals."""
+    """Measures 1-NN by taste: means over worlds, and paired differences with their 95 % intervals."""
     with tempfile.TemporaryDirectory() as folder:
         seeds = [*TUNED, *(range(3) if quick else ASKED)]
         worlds = {seed: make_world(Path(folder) / str(seed), seed) for seed in seeds}
@@ -154,7 +154,7 @@ def measure_tastes(quick: bool) -> list[Claim]:
 
 
 def steps_a_second(folder: Path, objective: Any, epochs: int) -> float:
-    """Of CPU seconds of the thread that trains, the median over epochs."""
+    """Returns steps per CPU second of the training thread, the median over epochs."""
     settings = TrainSettings(objective=objective, epochs=epochs, threads=1, workers=0, dropout=0.0)
     training, taken = Training(folder, settings), []
     begun = time.thread_time()
@@ -165,7 +165,7 @@ def steps_a_second(folder: Path, objective: Any, epochs: int) -> float:
 
 
 def measure_speed(quick: bool) -> list[Claim]:
-    """Steps of 512 anchors a second beside label mode's of 512 titles."""
+    """Compares the rate of steps of 512 anchors with that of label mode with 512 titles."""
     with tempfile.TemporaryDirectory() as folder:
         corpus = make_synthetic_corpus(Path(folder) / "corpus", 10_000 if quick else 20_000, seed=0)
         theirs = call_apart(steps_a_second, corpus, Label(), 6, threads=1)
@@ -179,5 +179,5 @@ def measure_speed(quick: bool) -> list[Claim]:
 
 
 def measure_neighbourhood(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     return [*measure_tastes(quick), *measure_speed(quick)]

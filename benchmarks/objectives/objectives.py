@@ -26,7 +26,7 @@ OBJECTIVES = {
 
 
 def rare_categories(quick: bool) -> Iterator[Claim]:
-    """Macro-F1 of categories with few titles; the interval is of the paired difference to label mode."""
+    """Measures macro-F1 of rare categories, with intervals of the paired difference to label mode."""
     names = rare.GUIDES[2:3] if quick else rare.GUIDES
     *_, (_, differences) = rare.compare(OBJECTIVES, LABEL_MODE, names)
     for name, difference in differences.items():
@@ -36,7 +36,7 @@ def rare_categories(quick: bool) -> Iterator[Claim]:
 
 
 def measure_objectives(quick: bool) -> Sequence[Claim]:
-    """All claims."""
+    """Measures the claims of all parts."""
     return [
         *rare_categories(quick),
         *neighbourhood.measure_neighbourhood(quick),

@@ -29,19 +29,21 @@ GUIDES, SEEDS, RARE = ("UK1", "FR1", "IT1", "PT1", "GR1"), 3, 50
 
 
 class Difference(NamedTuple):
-    """Mean over guides and seeds of an objective's macro-F1 on rare labels less label mode's."""
+    """Mean over guides and seeds of the difference in macro-F1 on rare labels between an objective and label
+    mode.
+    """
 
     value: float
     low: float
     high: float
     macro_f1: float
     of_label_mode: float
-    accuracy: float  # of the objective, on all held-out titles
-    labels: int  # rare ones, summed over guides and seeds
+    accuracy: float  # accuracy of the objective on all held-out titles
+    labels: int  # number of rare labels, summed over guides and seeds
 
 
 def title_vectors(fold: Fold, settings: TrainSettings) -> np.ndarray:
-    """Trains; unit vectors of all titles alone, float32 (titles, dim)."""
+    """Trains; returns unit vectors of all titles without context, float32 (titles, dim)."""
     training = Training(fold.folder, settings)
     for _ in training.run():
         pass
@@ -51,7 +53,7 @@ def title_vectors(fold: Fold, settings: TrainSettings) -> np.ndarray:
 
 
 def judge_rare(fold: Fold, settings: TrainSettings) -> tuple[Judged, np.ndarray]:
-    """Answers to all held-out titles, and which labels are rare, bool (labels,)."""
+    """Returns the answers to all held-out titles, and which labels are rare, bool (labels,)."""
     titles, vectors = fold.titles, title_vectors(fold, settings)
     training, queries = titles.labelled("train"), _queries(fold)
     counts = np.bincount(titles.labels.take(training).values, minlength=titles.label_count)
@@ -69,10 +71,9 @@ def _only(judged: Judged, labels: np.ndarray) -> Judged:
 def compare(
     settings: Mapping[str, TrainSettings], baseline: str, names: tuple[str, ...] = GUIDES
 ) -> Iterator[tuple[str, dict[str, Difference]]]:
-    """After each guide, its name and the differences over the guides so far, by the settings' name."""
-    values: dict[str, list[np.ndarray]] = {
-        name: [] for name in settings
-    }  # a guide and seed: (1 + resamples,)
+    """Yields, after each guide, its name and the differences over all guides so far, by settings."""
+    # an array (1 + resamples,) per guide and seed
+    values: dict[str, list[np.ndarray]] = {name: [] for name in settings}
     accuracy: dict[str, list[float]] = {name: [] for name in settings}
     labels = 0
     for guide in names:

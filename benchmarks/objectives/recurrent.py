@@ -22,7 +22,7 @@ BATCH = 4_096
 
 
 def claims(quick: bool) -> Iterator[Claim]:
-    """Words a second of each cell, with aims for the GRU; then a step of its training."""
+    """Measures words per second of each cell, with targets for the GRU, and a training step."""
     repeats = 3 if quick else 15
     for cell in CELLS:
         ours = BATCH / call_apart(packed, cell, repeats, threads=1)
@@ -69,7 +69,7 @@ def packed(cell: Cell, repeats: int) -> float:
 
 
 def our_step(repeats: int) -> float:
-    """A batch's vectors and the gradients of all parameters and of the characters' rows, with dropout."""
+    """Measures vectors of a batch and gradients of all parameters and character rows, with dropout."""
     import torch
 
     encoder, words = _encoder("gru")
@@ -79,7 +79,7 @@ def our_step(repeats: int) -> float:
 
 
 def _inputs(cell: Cell) -> tuple[Any, list[Any]]:
-    """The cell, and the rows of each word's characters, float32 (chars, 32)."""
+    """Returns the torch cell, and the rows of the characters of each word, float32 (chars, 32)."""
     import torch
     from torch import nn
 
@@ -90,7 +90,7 @@ def _inputs(cell: Cell) -> tuple[Any, list[Any]]:
 
 
 def one_at_a_time(cell: Cell, repeats: int) -> float:
-    """Words a second."""
+    """Returns words per second of a loop over single words."""
     import torch
 
     read, words = _inputs(cell)

@@ -24,12 +24,12 @@ LEASTS = (0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class Row:
-    """A hand-labelled sub-title and what the classifier says of it."""
+    """A hand-labelled sub-title and the answer of the classifier."""
 
     sub_title: str
     pattern: str
-    weight: float  # how many sub-titles it stands for
-    answer: str  # "" where the classifier is not sure
+    weight: float  # number of sub-titles that it represents
+    answer: str  # "" if the classifier is not sure
     probability: float
 
 
@@ -41,13 +41,13 @@ class Measured:
     seconds: float
     cpu_seconds: float
     sub_titles: int
-    unlabelled: int  # by rules
-    answered: int  # of those
+    unlabelled: int  # sub-titles without a label by rules
+    answered: int  # of the unlabelled ones
     model: PatternClassifier
 
 
 def real_sub_titles() -> list[str]:
-    """Distinct sub-titles of the guides in GUIDESPACE_DATA."""
+    """Returns the distinct sub-titles of the guides in GUIDESPACE_DATA."""
     texts: set[str] = set()
     for folder in FOLDERS:
         for file in sorted((Path(os.environ["GUIDESPACE_DATA"]) / folder).glob("*.xml.gz")):
@@ -61,13 +61,13 @@ def real_sub_titles() -> list[str]:
 
 
 def read_labelled(file: Path) -> list[tuple[str, str, float]]:
-    """(sub-title, pattern, weight) of a file that was labelled by hand."""
+    """Reads (sub-title, pattern, weight) from a file with labels by hand."""
     lines = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
     return [(text, pattern, float(weight)) for pattern, weight, _, _, text in lines[1:]]
 
 
 def measure(settings: PatternSettings | None = None, file: Path = REPORTED, threads: int = 1) -> Measured:
-    """Trains on all guides with so many threads, and asks about the sub-titles of a file."""
+    """Trains on all guides with ``threads`` threads, and classifies the sub-titles of a file."""
     texts = real_sub_titles()
     torch.set_num_threads(threads)
     started, cpu = time.perf_counter(), time.process_time()
@@ -82,7 +82,7 @@ def measure(settings: PatternSettings | None = None, file: Path = REPORTED, thre
 
 
 def answer(model: PatternClassifier, file: Path = REPORTED) -> list[Row]:
-    """What a classifier says of the hand-labelled sub-titles of a file."""
+    """Classifies the hand-labelled sub-titles of a file."""
     labelled = [row for row in read_labelled(file) if match_rule(row[0]) is None]
     patterns = model.classify([text for text, _, _ in labelled])
     answers = zip(labelled, patterns.names, patterns.probabilities.tolist(), strict=True)
@@ -90,13 +90,15 @@ def answer(model: PatternClassifier, file: Path = REPORTED) -> list[Row]:
 
 
 def precision(rows: list[Row], pattern: str) -> float:
-    """The share of what is said to be of a pattern that is; nan where nothing is."""
+    """Returns the share of answers with the pattern that are correct; NaN without such answers."""
     right = [row.pattern == pattern for row in rows if row.answer == pattern]
     return sum(right) / len(right) if right else float("nan")
 
 
 def recall(rows: list[Row], pattern: str) -> float:
-    """The share of the guides' sub-titles of a pattern that are said to be one, by the weights of rows."""
+    """Returns the share of the guides' sub-titles with the pattern that are recognised, by the weights of
+    rows.
+    """
     of_pattern = [row for row in rows if row.pattern == pattern]
     return sum(row.weight for row in of_pattern if row.answer == pattern) / sum(
         row.weight for row in of_pattern
@@ -104,8 +106,9 @@ def recall(rows: list[Row], pattern: str) -> float:
 
 
 def choose_least(rows: list[Row], pattern: str, aim: float = 0.93) -> float:
-    """The least probability, of .65, .7 … .95, from which on ``aim`` of the answers are right; rows of all
-    answers.
+    """Returns the lowest threshold of .65, .7 … .95 above which the share ``aim`` of the answers is correct.
+
+    The rows must contain all answers.
     """
     for least in LEASTS:
         sure = [row for row in rows if row.probability >= least]
@@ -115,7 +118,7 @@ def choose_least(rows: list[Row], pattern: str, aim: float = 0.93) -> float:
 
 
 def cross_validate(model: PatternClassifier) -> str:
-    """The precision on each development set by least probabilities chosen on the others, as text."""
+    """Returns, as text, the precision on each development set with thresholds from the other sets."""
     about = {**model.metadata, "least": dict.fromkeys(model.classes, 0.0)}
     every = PatternClassifier(model.encoder, model.head, model.classes, about)
     answers, lines = [answer(every, file) for file in DEVELOPMENT], []
@@ -130,12 +133,14 @@ def cross_validate(model: PatternClassifier) -> str:
 
 
 def macro_precision(rows: list[Row]) -> float:
-    """The mean over the patterns that the classifier may give; one that is never given counts as zero."""
+    """Returns the mean precision over the patterns that the classifier may answer; 0 for a pattern without
+    answers.
+    """
     return float(np.mean(np.nan_to_num([precision(rows, name) for name in MIN_PROBABILITY])))
 
 
 def confusion(rows: list[Row]) -> str:
-    """Counts by hand label (row) and answer (column) as text."""
+    """Returns counts by hand label (row) and answer (column) as text."""
     names = [*PATTERNS, ""]
     head = f"{'by hand':<15}" + "".join(f"{name[:9] or 'unsure':>12}" for name in names)
     lines = [
@@ -147,7 +152,9 @@ def confusion(rows: list[Row]) -> str:
 
 
 def claims(quick: bool) -> list[Claim]:
-    """All claims of this file, from one training; prints the confusion. It has no quick form."""
+    """Measures all claims of this file from one training and prints the confusion matrix; ``quick`` has no
+    effect.
+    """
     if quick:
         return []
     done = measure()

@@ -23,12 +23,14 @@ from storage.tables import (
 from tasks.encoder.bags import Bags
 from tasks.optimizers import SGD, Adam, Optimizer, RowwiseAdagrad
 
-BATCHES = 24  # of a contest
-RULED = 20_000, 8192, 30  # rows, tokens and steps by which every rule is compared
+BATCHES = 24  # batches per contest
+RULED = 20_000, 8192, 30  # rows, tokens and steps of the comparison of optimizers
 
 
 def every_rule() -> Iterator[Claim]:
-    """Rules whose table, with 5 % cached, differs in a bit from the resident one after the steps of RULED."""
+    """Finds optimizers whose table, with 5 % cached, is not bitwise equal to the resident one after the steps
+    of RULED.
+    """
     differ, rows = 0, RULED[0]
     start = random_rows(rows, DIM, 0.1, 1)
     for kind in get_args(Optimizer):
@@ -39,7 +41,7 @@ def every_rule() -> Iterator[Claim]:
 
 
 def _bytes(table: Table) -> Tensor:
-    """All rows and states of a table, on the CPU."""
+    """Returns all rows and states of a table on the CPU."""
     sections = (section for _, section in sorted(table.sections().items()))
     return torch.cat([piece.cpu().flatten() for section in sections for piece in section.pieces()])
 
@@ -65,27 +67,27 @@ def _fill_(rows: Tensor, start: Section) -> None:
 
 
 class Contest:
-    """Steps over one table of so many rows: its start, the batches and the resident steps are made once."""
+    """Steps over a table of ``rows`` rows; initial rows, batches and resident steps are computed once."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self._bags: dict[int, list[Bags]] = {}
         self._resident: dict[tuple[str, int], Measured] = {}
-        self._ours: dict[tuple[str, int], Measured] = {}  # 5 % cached, by rule and tokens
+        self._ours: dict[tuple[str, int], Measured] = {}  # 5 % cached, by optimizer and tokens
 
     @cached_property
     def start(self) -> Section:
-        """The initial rows, in memory."""
+        """Returns the initial rows, in memory."""
         return as_section(torch.cat(list(random_rows(self.rows, DIM, 0.1, 1).pieces())))
 
     def bags(self, tokens: int) -> list[Bags]:
-        """BATCHES of them."""
+        """Returns BATCHES batches of ``tokens`` tokens."""
         if tokens not in self._bags:
             self._bags[tokens] = batches(zipf, self.rows, tokens, BATCHES)
         return self._bags[tokens]
 
     def resident(self, rule: Any, tokens: int) -> Measured | None:
-        """The table that is all on the GPU; None where it does not fit."""
+        """Measures the table that is completely on the GPU; None if it does not fit."""
         key, copies = (rule.name, tokens), 1 + len(rule.initial_state(torch.zeros(1, DIM)))
         if self.rows * DIM * 4 * copies > 0.8 * torch.cuda.mem_get_info()[0]:
             return None
@@ -95,9 +97,10 @@ class Contest:
         return self._resident[key]
 
     def ours(self, rule: Any, tokens: int, share: float, transfer: TransferKind = "auto") -> Iterator[Claim]:
-        """Steps with a share of the rows cached, beside the resident table; its losses must be equal."""
+        """Compares steps with a share of the rows cached with the resident table; losses must be equal."""
         bags, resident = self.bags(tokens), self.resident(rule, tokens)
-        cache_rows = max(int(share * self.rows), 3 * len(bags[0].ids))  # the window of look-ahead, at least
+        # at least the rows of the prefetched batches
+        cache_rows = max(int(share * self.rows), 3 * len(bags[0].ids))
         table = Offloaded(self.start, rule, device=GPU, cache_rows=cache_rows, transfer=transfer)
         ours = train(table, rule, bags, GPU, warm=6)
         if (share, transfer) == (0.05, "auto"):
@@ -117,17 +120,17 @@ class Contest:
             yield Claim(f"{name}, losses that differ", differ, aim=0, better="less")
 
     def speedtorch(self, tokens: int) -> Iterator[Claim]:
-        """Adam in SpeedTorch's way, beside ours if that was measured."""
+        """Compares Adam by the mechanism of SpeedTorch with ours, if ours was measured."""
         steps = _speedtorch(self.start, self.bags(tokens)[:8])
         yield self._other("SpeedTorch's way", "adam", tokens, steps, aim=10)
 
     def sparse_adam(self, tokens: int) -> Iterator[Claim]:
-        """nn.EmbeddingBag with torch's SparseAdam, likewise."""
+        """Compares nn.EmbeddingBag and SparseAdam of torch with ours, if ours was measured."""
         steps = _sparse_adam(self.start, self.bags(tokens))
         yield self._other("nn.EmbeddingBag, SparseAdam", "adam", tokens, steps)
 
     def fbgemm(self, rule: Any, tokens: int) -> Iterator[Claim]:
-        """FBGEMM's table in managed memory, 5 % of its rows cached on the GPU, likewise."""
+        """Compares FBGEMM's table in managed memory, with 5 % of its rows cached on the GPU, with ours."""
         steps = _fbgemm(self.start, rule, self.bags(tokens), 0.05)
         yield self._other("FBGEMM, UVM_CACHING", rule.name, tokens, steps)
 
@@ -141,8 +144,9 @@ class Contest:
 
 
 def _speedtorch(start: Section, bags: Sequence[Bags]) -> Measured:
-    """Its mechanism with torch alone: rows and both moments pinned, copied there and back around each step,
-    each copy waited for.
+    """Measures the mechanism of SpeedTorch with torch only.
+
+    Rows and both moments are pinned, and copied to the GPU and back in each step; each copy is waited for.
     """
     rule = Adam()
     rows = torch.cat(list(start.pieces())).pin_memory()
@@ -166,7 +170,7 @@ def _speedtorch(start: Section, bags: Sequence[Bags]) -> Measured:
 
 
 def _sparse_adam(start: Section, bags: Sequence[Bags]) -> Measured:
-    """What the PyTorch documentation leads to, all on the GPU."""
+    """Measures SparseAdam as in the PyTorch documentation, with all rows on the GPU."""
     table = nn.EmbeddingBag.from_pretrained(
         _resident(start, SGD()).rows, freeze=False, mode="sum", sparse=True, include_last_offset=True
     )
@@ -181,7 +185,7 @@ def _sparse_adam(start: Section, bags: Sequence[Bags]) -> Measured:
 
 
 def _fbgemm(start: Section, rule: Any, bags: Sequence[Bags], share: float) -> Measured:
-    """The backward pass updates the rows; where there is no GPU the table is in host memory."""
+    """Measures FBGEMM, whose backward pass updates the rows; without a GPU the table is in host memory."""
     from fbgemm_gpu import split_table_batched_embeddings_ops_common as common  # pyright: ignore
     from fbgemm_gpu import split_table_batched_embeddings_ops_training as ops  # pyright: ignore
 
@@ -203,7 +207,7 @@ def _fbgemm(start: Section, rule: Any, bags: Sequence[Bags], share: float) -> Me
 def _train_bags(
     add_up: Callable[[Tensor, Tensor], Tensor], learn: Callable[[Tensor], object], bags: Sequence[Bags]
 ) -> Measured:
-    """The triplet steps of a table that adds up the rows of bags (ids, offsets) itself."""
+    """Trains triplet steps of a table that itself sums the rows of bags (ids, offsets)."""
 
     def losses() -> Iterator[Tensor]:
         for batch in bags:

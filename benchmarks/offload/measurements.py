@@ -53,13 +53,13 @@ QUERIED = (
 )
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 ROWS, HUGE_ROWS, TOKENS, MANY_TOKENS = 10_000_000, 100_000_000, 98_304, 786_432
-TITLES = 500_000  # of the night's corpus
+TITLES = 500_000  # titles of the corpus of the part night
 TRACED = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
-SEARCHED = 100_000  # titles whose neighbours are found
+SEARCHED = 100_000  # titles in the search for neighbours
 
 
 def measurements(out: Path) -> list[Measurement]:
-    """All of them, the most telling first; seconds are estimates for a GPU on PCIe 5."""
+    """Returns all measurements, the most important first; seconds are estimates for a GPU on PCIe 5."""
     has_cupy = importlib.util.find_spec("cupy") is not None
     contest = Contest(ROWS)
     made = [
@@ -110,7 +110,7 @@ def measurements(out: Path) -> list[Measurement]:
 
 
 def facts() -> Iterator[Line]:
-    """Versions, driver, link, huge pages, and whether the kernels of unified addressing work."""
+    """Yields versions, driver, link, huge pages, and whether the kernels for unified addressing work."""
     versions = {}
     for name in PACKAGES:
         try:
@@ -141,8 +141,10 @@ def facts() -> Iterator[Line]:
 
 
 def tests(out: Path, left: float) -> Iterator[Line]:
-    """Tests that need a GPU, a line each: all of them where the developers' packages are installed, else the
-    tables' alone, which need no fixture of the project.
+    """Runs the tests that need a GPU; yields a line per test.
+
+    Runs all of them if the packages of the extra dev are installed, otherwise only the tests of the tables,
+    which need no fixture of the project.
     """
     if importlib.util.find_spec("pytest") is None:
         yield {"skipped": "pytest is not installed"}
@@ -166,7 +168,7 @@ def tests(out: Path, left: float) -> Iterator[Line]:
 
 
 def profile(out: Path, contest: Contest) -> Iterator[Line]:
-    """A trace of 20 steps with Adam and 5 % cached, for chrome://tracing or ui.perfetto.dev."""
+    """Writes a trace of 20 steps with Adam and 5 % cached, for chrome://tracing or ui.perfetto.dev."""
     rule, bags = Adam(), contest.bags(TOKENS)
     table = Offloaded(contest.start, rule, device=GPU, cache_rows=contest.rows // 20)
     with torch.profiler.profile(activities=TRACED) as trace:
@@ -185,7 +187,7 @@ def profile(out: Path, contest: Contest) -> Iterator[Line]:
 
 
 def night() -> Iterator[Line]:
-    """Training with the settings of preset gpu over a synthetic corpus, three epochs: a line per epoch."""
+    """Trains three epochs on a synthetic corpus with the settings of preset gpu; yields a line per epoch."""
     with tempfile.TemporaryDirectory() as folder:
         corpus = make_synthetic_corpus(Path(folder) / "corpus", TITLES, seed=1)
         # the training of preset gpu (flows/settings.py, which needs Prefect), with fewer epochs
@@ -194,7 +196,7 @@ def night() -> Iterator[Line]:
         begun = time.perf_counter()
         for progress in Training(corpus, settings).run():
             if not progress.metrics:
-                continue  # only a note
+                continue  # a message, not a measurement
             torch.cuda.synchronize()
             now = time.perf_counter()
             yield {"epoch": dict(progress.metrics), "titles_a_second": TITLES / (now - begun)}
@@ -202,7 +204,9 @@ def night() -> Iterator[Line]:
 
 
 def neighbours() -> Iterator[Claim]:
-    """The 25 nearest of each title, products on the GPU beside products on the CPU: the same bits."""
+    """Compares the search for the 25 nearest titles by products on the GPU and on the CPU, with bit-equal
+    results.
+    """
     vectors = torch.nn.functional.normalize(torch.randn(SEARCHED, 128), dim=1).numpy()
     seconds, neighbours_by_limit = {}, {}
     for fewest in (1, sys.maxsize):
@@ -221,7 +225,9 @@ def neighbours() -> Iterator[Claim]:
 
 
 def huge() -> Iterator[Claim | Line]:
-    """A hundred million rows with row-wise Adagrad, where host memory holds them twice: start and records."""
+    """Measures start and records of 100 million rows with row-wise Adagrad, if host memory is twice their
+    size.
+    """
     need = 2 * HUGE_ROWS * 128 * 4
     if (free := os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) < need * 1.1:
         yield {"skipped": f"needs {need / 1e9:.0f} GB of host memory, {free / 1e9:.0f} are free"}

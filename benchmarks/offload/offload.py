@@ -32,14 +32,15 @@ SPEEDTORCH_ROWS = 131_072
 
 
 def measure_offload(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     torch.set_num_threads(1)
     return [*planner_share(quick), *mapped(quick), *speedtorch_setup(quick)]
 
 
 def planner_share(quick: bool) -> list[Claim]:
-    """The planner over ten million rows; the step over a million, which is not slower, resident and
-    offloaded.
+    """Measures the planner over ten million rows, and the step over a million, resident and offloaded.
+
+    A step over fewer rows is not slower.
     """
     rows, step_rows, rule, count = 10_000_000, 200_000 if quick else 1_000_000, Adagrad(), 8 if quick else 16
     planner, seconds = Planner(rows, rows // 20 * 9 // 10, rows // 20 // 10), []
@@ -78,7 +79,9 @@ def planner_share(quick: bool) -> list[Claim]:
 
 
 def mapped(quick: bool) -> list[Claim]:
-    """Two epochs each; before every epoch of the mapped table its pages are written and dropped."""
+    """Measures two epochs of each table; the pages of the mapped table are written and dropped before each
+    epoch.
+    """
     rows, rule, epochs, count = 1_000_000 if quick else 10_000_000, RowwiseAdagrad(), 2, 8 if quick else 16
     claims = []
     folder = Path(os.environ.get("GUIDESPACE_SCRATCH", tempfile.gettempdir()))
@@ -87,7 +90,7 @@ def mapped(quick: bool) -> list[Claim]:
         name: [batches(draw, rows, TOKENS, count, seed=epoch) for epoch in range(epochs)]
         for name, draw in draws.items()
     }
-    table = Offloaded(random_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows, lookahead=2)  # in memory, whole
+    table = Offloaded(random_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows, lookahead=2)  # all in memory
     memory = {name: [train(table, rule, epoch, CPU) for epoch in bags[name]] for name in draws}
     del table
     table = Offloaded(random_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows // 10, lookahead=2, folder=folder)
@@ -128,15 +131,18 @@ def mapped(quick: bool) -> list[Claim]:
 
 
 def _faults() -> np.ndarray:
-    """Major and minor page faults of this process, and the pages of 4 KiB that it read from disk (asked for
-    ahead, most are no major faults).
+    """Returns major and minor page faults of this process, and the 4 KiB pages that it read from disk.
+
+    Pages that were read ahead mostly cause no major fault.
     """
     used = resource.getrusage(resource.RUSAGE_SELF)
     return np.array([used.ru_majflt, used.ru_minflt, used.ru_inblock * 512 / 4096])
 
 
 def speedtorch_setup(quick: bool) -> list[Claim]:
-    """131,072 random rows of 128 out of a million, to a variable and back, in GB/s of rows; one thread."""
+    """Measures the copy of 131,072 random rows of 128 out of a million to a variable and back; GB/s, one
+    thread.
+    """
     rows = 200_000 if quick else 1_000_000
     host = Host(rows, DIM * 4)
     host.data.view(torch.float32).normal_()

@@ -19,24 +19,24 @@ ENCODER = Bag()
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of each step, and the losses of all."""
+    """Seconds of each timed step, and the losses of all steps."""
 
     seconds: np.ndarray
     losses: np.ndarray
 
     @property
     def median(self) -> float:
-        """Of the seconds."""
+        """Median of the seconds."""
         return float(np.median(self.seconds))
 
 
 def zipf(rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws with probability falling as 1 / rank: int64 (size,), the most frequent row is 0."""
+    """Draws rows with probability proportional to 1 / rank: int64 (size,); row 0 is the most frequent."""
     return np.minimum(np.exp(rng.random(size) * np.log(rows + 1)).astype(np.int64) - 1, rows - 1)
 
 
 def tenth(rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Ninety-nine draws of a hundred within the first tenth of the rows, Zipf; one anywhere."""
+    """Draws 99 of 100 rows by Zipf's law from the first tenth of the rows, and one uniformly from all."""
     draws = zipf(rows // 10, size, rng)
     stray = rng.random(size) < 0.01
     draws[stray] = rng.integers(0, rows, int(stray.sum()))
@@ -50,7 +50,7 @@ def batches(
     count: int,
     seed: int = 0,
 ) -> list[Bags]:
-    """Batches of ``tokens`` tokens, in bags; made beforehand, since nobody measures how they are drawn."""
+    """Makes batches of ``tokens`` tokens in bags, before the measurement."""
     rng, made = np.random.default_rng(seed), []
     titles = tokens // TOKENS_A_TITLE // 3 * 3
     owner = torch.arange(titles).repeat_interleave(TOKENS_A_TITLE)
@@ -71,14 +71,15 @@ def batches(
 
 
 def triplet_loss(vectors: Tensor) -> Tensor:
-    """Of a batch whose thirds are anchors, positives and negatives."""
+    """Returns the loss of a batch whose thirds are anchors, positives and negatives."""
     anchor, positive, negative = vectors.view(3, -1, vectors.shape[1])
     return (MARGIN - (anchor * positive).sum(1) + (anchor * negative).sum(1)).clamp(min=0).mean()
 
 
 def step(table: Table, rule: RowOptimizer, bags: Bags, number: int) -> Tensor:
-    """One triplet step: anchors, positives and negatives are the thirds of the batch. The loss stays on the
-    device.
+    """Runs one triplet step, in which the thirds of the batch are anchors, positives and negatives.
+
+    The loss stays on the device.
     """
     rows, state = table.gather(bags.ids)
     rows.requires_grad_()
@@ -94,13 +95,13 @@ def step(table: Table, rule: RowOptimizer, bags: Bags, number: int) -> Tensor:
 def train(
     table: Table, rule: RowOptimizer, bags: Sequence[Bags], device: torch.device, warm: int = 2
 ) -> Measured:
-    """All batches once; the first ``warm`` steps are not timed."""
+    """Trains on all batches once; the first ``warm`` steps are not timed."""
     prefetched = enumerate(table.prefetch(bags, lambda batch: batch.ids), start=1)
     return timed((step(table, rule, batch.to(device), number) for number, batch in prefetched), device, warm)
 
 
 def timed(steps: Iterable[Tensor], device: torch.device, warm: int) -> Measured:
-    """Times the steps whose losses these are; the first ``warm`` are not timed."""
+    """Times the steps that yield these losses, except for the first ``warm`` steps."""
     losses, marks = [], []
     for loss in steps:
         losses.append(loss)
@@ -109,7 +110,7 @@ def timed(steps: Iterable[Tensor], device: torch.device, warm: int) -> Measured:
 
 
 def _mark(device: torch.device) -> Any:
-    """Now: on a GPU as an event in its stream, which nobody waits for."""
+    """Returns the current time; on a GPU, an event in its stream, which does not block."""
     if device.type == "cpu":
         return time.perf_counter()
     event = torch.cuda.Event(enable_timing=True)

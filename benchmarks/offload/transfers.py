@@ -19,7 +19,7 @@ HELD = 1_000_000, 10_000_000  # records in host memory
 
 
 def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
-    """Of each run on the GPU's clock, the first three not counted."""
+    """Returns the milliseconds of each run by the clock of the GPU, without the first three runs."""
     times = []
     for _ in range(repeats + 3):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -32,7 +32,7 @@ def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
 
 
 def link() -> Iterator[Claim]:
-    """Copies of 256 MB between pinned memory and the GPU, GB/s."""
+    """Measures copies of 256 MB between pinned memory and the GPU, in GB/s."""
     host, device = (
         torch.empty(COPIED, dtype=torch.uint8, pin_memory=True),
         torch.empty(COPIED, dtype=torch.uint8, device=GPU),
@@ -47,7 +47,7 @@ def link() -> Iterator[Claim]:
 
 
 def both_at_once() -> Iterator[Claim]:
-    """As link, 256 MB in either direction on a stream each, GB/s of both together."""
+    """Measures simultaneous copies of 256 MB in both directions, on one stream each; total GB/s."""
     hosts = [torch.empty(COPIED, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
     devices = [torch.empty(COPIED, dtype=torch.uint8, device=GPU) for _ in range(2)]
     out, current = torch.cuda.Stream(), torch.cuda.current_stream()
@@ -64,7 +64,9 @@ def both_at_once() -> Iterator[Claim]:
 
 
 def grids() -> Iterator[Claim]:
-    """Gathers and scatters of the GPU itself by the number of blocks, beside one copy of as many bytes."""
+    """Measures gathers and scatters within the GPU by number of blocks, compared with one copy of the same
+    bytes.
+    """
     for width in (512, 1024, 1536):
         host = Host(HELD[0], width)
         host.data.zero_()
@@ -93,8 +95,10 @@ def grids() -> Iterator[Claim]:
 
 
 def gathers(has_cupy: bool) -> Iterator[Claim]:
-    """131,072 records to the GPU and back, beside one copy of as many bytes, and beside torch's ``W[idx]`` of
-    pageable memory and of pinned memory, which is SpeedTorch's way.
+    """Measures transfers of 131,072 records to the GPU and back.
+
+    They are compared with one copy of the same bytes, and with ``W[idx]`` of torch for pageable memory and
+    for pinned memory, which is the method of SpeedTorch.
     """
     rng = np.random.default_rng(0)
     for rows in HELD:
@@ -114,7 +118,7 @@ def gathers(has_cupy: bool) -> Iterator[Claim]:
 
 
 def _indexed(host: Host, ids: Tensor) -> dict[str, float]:
-    """GB/s of ``W[idx]`` and a copy to the GPU, of a copy back and ``W[idx] = rows``, and of both."""
+    """Returns GB/s of ``W[idx]`` and a copy to the GPU, of a copy back and ``W[idx] = rows``, and of both."""
     rows = host.data[ids].to(GPU)
 
     def scatter() -> None:
@@ -135,7 +139,7 @@ def _gather(
         torch.empty(size, dtype=torch.uint8, pin_memory=True),
         torch.empty(size, dtype=torch.uint8, device=GPU),
     )
-    slots = torch.randperm(len(ids), device=GPU)  # of a cache: rows go where there is room
+    slots = torch.randperm(len(ids), device=GPU)  # slots of a cache, in random order as in an LRU cache
     copy = size / 1e6 / statistics.median(milliseconds(lambda: there.copy_(flat, non_blocking=True)))
     indexed = _indexed(host, ids)
     for name, speed in indexed.items():

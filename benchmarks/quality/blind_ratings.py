@@ -25,7 +25,7 @@ from storage.formats.vocabulary import PLACEHOLDER, SPLITS
 from tasks.scoring.bootstrap import draw_groups, percentiles
 
 MOST_AIRINGS, NEIGHBOURS, RESAMPLES = 30, 5, 10_000
-HIGH, LOW, BEST = 7, 3, 10  # a good list, a bad one, the end of the scale
+HIGH, LOW, BEST = 7, 3, 10  # thresholds of good and bad lists, and the best rating
 FOR_READERS = """\
 # Lists of similar TV programmes, to be rated
 
@@ -48,9 +48,9 @@ class Shown:
     """A drawn title with its lists.
 
     Attributes:
-        title: As the guide has it.
+        title: Title as in the guide.
         lists: The distinct lists of neighbours, in the order of the columns.
-        systems: Of each list, the systems that gave it.
+        systems: The systems that returned each list.
     """
 
     title: str
@@ -78,13 +78,14 @@ def draw(titles: pa.Table, count: int, *, seed: int, skip: int = 0) -> np.ndarra
 
 
 def nearest(vectors: np.ndarray, titles: pa.Table, rows: np.ndarray) -> list[tuple[str, ...]]:
-    """The five titles of greatest cosine with each row, best first: one a family, none of the row's own, no
-    placeholder.
+    """Returns the five titles with the largest cosine to each row, best first.
+
+    The list has at most one title per family, none of the family of the row, and no placeholder.
 
     Args:
         vectors: float32 (titles, dim), unit norm or zero.
-        titles: title, family, split; one row per vector.
-        rows: Of the titles asked for.
+        titles: Table with title, family and split; one row per vector.
+        rows: Rows of the titles whose neighbours are returned.
     """
     names = titles["title"].to_pylist()
     families = np.array(titles["family"].to_pylist())
@@ -101,7 +102,7 @@ def nearest(vectors: np.ndarray, titles: pa.Table, rows: np.ndarray) -> list[tup
 def make_lists(
     titles: pa.Table, systems: dict[str, np.ndarray], rows: np.ndarray, *, seed: int
 ) -> list[Shown]:
-    """The lists of each row by every system (its vectors), columns shuffled anew for each."""
+    """Returns the lists of each row by every system; columns are shuffled for each row."""
     lists_by_system = {name: nearest(vectors, titles, rows) for name, vectors in systems.items()}
     rng, names = np.random.default_rng([seed, 1]), titles["title"].to_pylist()
     shown = []
@@ -116,7 +117,7 @@ def make_lists(
 
 
 def write_lists(shown: Sequence[Shown], file: Path) -> None:
-    """What a reader sees, as Markdown."""
+    """Writes the lists for the reader as Markdown."""
     parts = [FOR_READERS]
     for number, one in enumerate(shown, 1):
         lines = [f"- {letter}: {' | '.join(titles)}" for letter, titles in zip(ascii_uppercase, one.lists)]
@@ -126,7 +127,7 @@ def write_lists(shown: Sequence[Shown], file: Path) -> None:
 
 
 def write_key(shown: Sequence[Shown], file: Path, about: dict[str, object]) -> None:
-    """Which systems each column is of, with facts about the set."""
+    """Writes the systems of each column, with facts about the set."""
     columns = {str(number): dict(zip(ascii_uppercase, one.systems)) for number, one in enumerate(shown, 1)}
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"  {json.dumps(number)}: {json.dumps(systems)}" for number, systems in columns.items()]
@@ -135,10 +136,10 @@ def write_key(shown: Sequence[Shown], file: Path, about: dict[str, object]) -> N
 
 
 def read_set(folder: Path) -> list[dict[str, float]]:
-    """Ratings of a set by system, one entry per title.
+    """Reads the ratings of a set; returns a dict from system to rating for each title.
 
     Raises:
-        ValueError: Ratings do not answer the key (title, column) for title and column, or leave 0 to 10.
+        ValueError: Ratings do not have the titles and columns of the key, or are not from 0 to 10.
     """
     columns = json.loads((folder / "key.json").read_text(encoding="utf-8"))["columns"]
     ratings = json.loads((folder / "ratings.json").read_text(encoding="utf-8"))
@@ -163,7 +164,7 @@ def read_set(folder: Path) -> list[dict[str, float]]:
 
 @dataclass(frozen=True)
 class Line:
-    """A system's ratings, and beside the reference's on the titles that both were rated on."""
+    """Ratings of a system, and their difference to the reference on titles that were rated for both."""
 
     system: str
     titles: int
@@ -177,7 +178,7 @@ class Line:
 
 
 def score(titles: Sequence[dict[str, float]], reference: str) -> list[Line]:
-    """One line a system, in the order in which systems first appear.
+    """Returns one line per system, in order of first appearance.
 
     Raises:
         ValueError: The reference was not rated.
@@ -203,7 +204,7 @@ def score(titles: Sequence[dict[str, float]], reference: str) -> list[Line]:
 
 
 def table(lines: Iterable[Line], reference: str) -> str:
-    """Lines as a Markdown table."""
+    """Formats lines as a Markdown table."""
     rows = [
         f"| system | titles | mean | ≥ {HIGH} | ≤ {LOW} | wins | losses | above {reference} |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -217,7 +218,7 @@ def table(lines: Iterable[Line], reference: str) -> str:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command; returns the exit code."""
     from benchmarks.quality.similarities import SYSTEMS, Night
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.blind_ratings", description=__doc__)

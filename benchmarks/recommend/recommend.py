@@ -23,7 +23,7 @@ TITLES, COMING, DIM, GROUPS, LIKES, DISLIKED = 10_000, 5_000, 256, 200, 30, 0.1
 
 
 def world(viewers: int) -> tuple[Likes, Titles, np.ndarray]:
-    """Viewers of three groups of titles each, and the coming titles."""
+    """Draws viewers with three groups of titles each, and the coming titles."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(GROUPS, DIM)).astype(np.float32)
     group = np.sort(rng.integers(GROUPS, size=TITLES))
@@ -40,7 +40,7 @@ def world(viewers: int) -> tuple[Likes, Titles, np.ndarray]:
 
 
 def evening(viewers: int) -> Callable[[], int]:
-    """Fits and lists, for all viewers."""
+    """Fits the likes and makes the lists of all viewers."""
     likes, titles, coming = world(viewers)
 
     def lists() -> int:
@@ -51,7 +51,7 @@ def evening(viewers: int) -> Callable[[], int]:
 
 
 def explanations(viewers: int) -> Callable[[], int]:
-    """Reasons of ten titles each, and what would take them off the list."""
+    """Finds the reasons of ten titles per viewer, and the likes without which they would not be listed."""
     likes, titles, coming = world(viewers)
     fitted = NearestLikes().fit(likes, titles)
     lists = list(best_titles(fitted, np.arange(viewers), coming))
@@ -89,7 +89,7 @@ def _evening(quick: bool) -> Iterator[Claim]:
 
 
 def measure_recommend(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     claims = [*_evening(quick), *tonight.claims(quick), *films.claims(quick)]
     with tempfile.TemporaryDirectory() as folder:
         home, feed = Path(folder) / "home", SAMPLE if quick else guides("UK1")[0]

@@ -24,7 +24,7 @@ EVENING = datetime.datetime(2026, 1, 14, 18, tzinfo=datetime.UTC)
 
 
 def claims(quick: bool) -> list[Claim]:
-    """What the lists of benchmarks/recommend/recommend.py take."""
+    """Measures the lists of benchmarks/recommend/recommend.py."""
     viewers = 500 if quick else 10_000
     seconds, listed = _all_viewers(viewers)
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +38,7 @@ def claims(quick: bool) -> list[Claim]:
 
 
 def _all_viewers(count: int) -> tuple[float, float]:
-    """Wall seconds of lists for so many viewers, from their likes to the table, and programmes a viewer."""
+    """Returns wall seconds from likes to the table of lists, and programmes per viewer."""
     rng = np.random.default_rng(0)
     centres = unit_rows(rng.normal(size=(TASTES, DIM)).astype(np.float32))
     taste = rng.integers(0, TASTES, KNOWN)
@@ -80,12 +80,12 @@ def _programme(row: int) -> Programme:
 
 
 def _cold(home: Path, repeats: int) -> float:
-    """Median wall seconds of ``guidespace tonight`` on the sample guide, a process each time."""
+    """Returns median wall seconds of ``guidespace tonight`` on the sample guide, in new processes."""
     _guidespace(home, "nightly", "--feed", str(SAMPLE), "--preset", "smoke")
     for title in ("Midsomer Murders", "MasterChef"):
         _guidespace(home, "like", title)
     seconds = []
-    for _ in range(repeats + 1):  # the first fills the disk's cache
+    for _ in range(repeats + 1):  # the first run fills the page cache
         started = time.perf_counter()
         _guidespace(home, "tonight", "--at", EVENING.isoformat())
         seconds.append(time.perf_counter() - started)

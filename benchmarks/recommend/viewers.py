@@ -32,14 +32,14 @@ MMR = 0.3
 
 @dataclass(frozen=True)
 class Night:
-    """A finished night: titles, and their groups by kind, bool (titles, groups)."""
+    """A finished nightly run: titles, and their groups by kind, bool (titles, groups)."""
 
     titles: Titles
     groups: dict[str, np.ndarray]
 
     @staticmethod
     def newest(home: Path) -> "Night":
-        """The last night of a home."""
+        """Returns the last nightly run of a home."""
         workspace = Workspace(home, create=False)
         kinds = (Corpus, Vectors, Clustering)
         corpus, vectors, clustering = (
@@ -73,7 +73,7 @@ def _usable(members: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Viewer:
-    """Rows of liked and of coming titles, tastes as columns of the groups, and their weights."""
+    """A viewer: rows of liked and of coming titles, tastes (columns of the groups), and their weights."""
 
     likes: np.ndarray
     coming: np.ndarray
@@ -84,7 +84,7 @@ class Viewer:
 def draw_viewers(
     members: np.ndarray, described: np.ndarray, tastes: int, count: int, seed: int
 ) -> Iterator[Viewer]:
-    """Viewers with so many tastes each."""
+    """Draws viewers with ``tastes`` tastes each."""
     rng = np.random.default_rng(seed)
     while count:
         chosen = rng.choice(members.shape[1], tastes, replace=False)
@@ -149,14 +149,14 @@ FIGURES = ("all tastes in the first ten", "two titles of each", "share of the te
 
 
 def judge(members: np.ndarray, viewer: Viewer, rows: np.ndarray) -> list[float]:
-    """FIGURES of one list."""
+    """Returns the FIGURES of one list."""
     hits = members[np.ix_(rows, viewer.tastes)]
     counts = hits.sum(axis=0)
     return [float((counts >= 1).all()), float((counts >= 2).all()), float(hits.any(axis=1).mean())]
 
 
 def claims(home: Path, quick: bool) -> Iterator[Claim]:
-    """FIGURES of nearest_likes and of its foils."""
+    """Measures the FIGURES of nearest_likes and of its rivals."""
     night = Night.newest(home)
     described = nonzero_rows(night.titles.vectors)
     systems = {"nearest_likes": _strategy(NearestLikes)} | RIVALS

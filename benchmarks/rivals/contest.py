@@ -25,15 +25,15 @@ DIM, K, RESAMPLES = 100, 10, 1000
 
 
 class Spent(NamedTuple):
-    """Seconds of a call: on the clock, and of processors, all threads together."""
+    """Wall seconds, and CPU seconds of all threads, of a call."""
 
     wall: float
     cpu: float
 
 
 class Trained(NamedTuple):
-    """What a rival made: seconds of training alone, and how to get unit vectors (titles, dim) of every
-    title.
+    """Result of a rival: seconds of training only, and a function for the unit vectors (titles, dim) of all
+    titles.
     """
 
     spent: Spent
@@ -41,26 +41,26 @@ class Trained(NamedTuple):
 
 
 class Rival(Protocol):
-    """One way to learn vectors of titles."""
+    """A method to train vectors of titles."""
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Name in the table."""
         ...
 
     @property
     def epochs(self) -> Sequence[int]:
-        """Numbers of epochs that are tried, rising; the learning rate falls to zero within each."""
+        """Numbers of epochs that are tried, ascending; the learning rate falls to zero within each."""
         ...
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains on the labelled training titles, in a process in which torch has that many threads."""
+        """Trains on the labelled training titles, in a process in which torch has ``threads`` threads."""
         ...
 
 
 @dataclass(frozen=True)
 class Score:
-    """A figure and its 95 % interval."""
+    """A score and its 95 % interval."""
 
     value: float
     low: float
@@ -68,10 +68,10 @@ class Score:
 
 
 class Contest:
-    """Titles of a corpus, split, with what each rival may read.
+    """Titles of a corpus with their splits, and the inputs of rivals.
 
     Args:
-        folder: Of a Corpus.
+        folder: Folder of a Corpus.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -92,23 +92,23 @@ class Contest:
         )
 
     def token_texts(self) -> list[str]:
-        """Every title as the ids of its known tokens: exactly what our training reads."""
+        """Every title as the ids of its known tokens, which are the input of our training."""
         names = np.array([f"t{number}" for number in range(len(self.corpus.kinds))], dtype=object)
         offsets, values = self.corpus.tokens.offsets, names[np.asarray(self.corpus.tokens.values)]
         return [" ".join(values[start:end]) for start, end in itertools.pairwise(offsets)]
 
     def word_texts(self) -> list[str]:
-        """Every title as its words, for rivals that cut n-grams themselves."""
+        """Every title as its words, for rivals that compute n-grams themselves."""
         return [" ".join(split_words(display)) for display in self.displays]
 
     def labels_of(self, row: int) -> list[int]:
-        """Label ids of a title."""
+        """Returns the label ids of a title."""
         return self.corpus.labels.values[
             self.corpus.labels.offsets[row] : self.corpus.labels.offsets[row + 1]
         ].tolist()
 
     def pairs(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Each training title once, in a random order, and a random title that shares one of its labels."""
+        """Returns the training titles in random order, and for each a random title with a common label."""
         labels = self.corpus.labels.take(self.training)
         members = np.repeat(self.training, labels.lengths)[np.argsort(labels.values, kind="stable")]
         sizes = np.bincount(labels.values, minlength=len(self.corpus.label_names))
@@ -119,8 +119,9 @@ class Contest:
         return anchors, members[firsts[chosen] + (rng.random(len(anchors)) * sizes[chosen]).astype(np.int64)]
 
     def scores(self, vectors: np.ndarray, protocol: str, *, resamples: int = RESAMPLES) -> dict[str, Score]:
-        """Accuracy and precision@10 of vectors on one held-out set, with bootstrap intervals over shows
-        (first words on unseen_show).
+        """Returns accuracy and precision@10 of vectors on one held-out set.
+
+        Intervals are bootstraps over shows (over first words on unseen_show).
         """
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         queries = self.titles.labelled(protocol)
@@ -137,7 +138,7 @@ class Contest:
 
 
 def timed(call: Callable[[], object]) -> Spent:
-    """Seconds of a call."""
+    """Returns the seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return Spent(time.perf_counter() - wall, time.process_time() - cpu)

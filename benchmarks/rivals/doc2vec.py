@@ -10,13 +10,13 @@ from benchmarks.rivals.contest import DIM, Contest, Trained, timed
 
 @dataclass(frozen=True)
 class Doc2Vec:
-    """Trained on the training titles; every title's vector is inferred, so that all are made alike."""
+    """Trains on the training titles; the vectors of all titles are inferred, so that all are comparable."""
 
     name: str = "gensim Doc2Vec"
     epochs: Sequence[int] = (5, 20, 40)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains with as many workers as threads; its vocabulary is made before, as ours is."""
+        """Trains with ``threads`` workers; the vocabulary is made before the measurement, as ours is."""
         from gensim.models.doc2vec import Doc2Vec as Model
         from gensim.models.doc2vec import TaggedDocument
 

@@ -13,21 +13,21 @@ from benchmarks.rivals.contest import DIM, Contest, Spent, Trained, timed
 
 @dataclass(frozen=True)
 class FastText:
-    """On our tokens, or on words from which it cuts n-grams of its own, into as many buckets as our table has
-    rows.
-    """
+    """fastText on our tokens, or on words with its n-grams, in as many buckets as our table has rows."""
 
     name: str
     reads: Literal["tokens", "words"]
     longest_ngram: int = 0
     learning_rate: float = (
-        0.5  # its tutorial's value for short texts; at the default of 0.1 it needs five times the epochs
+        0.5  # its tutorial's value for short texts; the default of 0.1 needs five times as many epochs
     )
     epochs: Sequence[int] = (2, 5, 10, 25, 50)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains; what it takes to read the file's words and to make its rows (a call with no epoch) is not
-        counted, as ours is not.
+        """Trains.
+
+        Reading the words of the file and creating the rows (measured by a call with zero epochs) are
+        subtracted, because ours are not measured either.
         """
         import fasttext
 

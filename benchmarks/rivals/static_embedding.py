@@ -11,22 +11,20 @@ import numpy as np
 
 from benchmarks.rivals.contest import DIM, Contest, Trained, timed
 
-BATCH, RATE = 2048, 0.2  # what its makers trained their static models with
+BATCH, RATE = 2048, 0.2  # values of its authors for their static models
 
 
 @dataclass(frozen=True)
 class StaticEmbedding:
-    """Pairs of titles of one category; the other pairs of the batch are the negatives."""
+    """Trains on pairs of titles of one category; the other pairs of the batch are the negatives."""
 
     name: str = "StaticEmbedding"
     epochs: Sequence[int] = (1, 3, 10)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
         """Trains."""
-        with (
-            warnings.catch_warnings(),
-            redirect_stdout(sys.stderr),
-        ):  # its trainer prints; our standard output may be JSON
+        # the trainer prints, but our standard output may be JSON
+        with warnings.catch_warnings(), redirect_stdout(sys.stderr):
             warnings.simplefilter("ignore")
             return self._train(contest, epochs, seed)
 
@@ -52,7 +50,7 @@ class StaticEmbedding:
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
         model = SentenceTransformer(modules=[Module(tokenizer, embedding_dim=DIM)], device="cpu")
         rng = np.random.default_rng(seed)
-        drawn = [contest.pairs(rng) for _ in range(epochs)]  # new partners in every pass
+        drawn = [contest.pairs(rng) for _ in range(epochs)]  # new pairs in every epoch
         anchors, positives = (np.concatenate([pair[side] for pair in drawn]) for side in (0, 1))
         pairs = Dataset.from_dict(
             {"anchor": [texts[row] for row in anchors], "positive": [texts[row] for row in positives]}

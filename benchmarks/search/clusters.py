@@ -28,7 +28,7 @@ EPS, MIN_SAMPLES = 0.3, 5
 
 
 def graph_of(titles: int) -> Graph:
-    """The graph of each title's 25 nearest by cosine."""
+    """Returns the graph of the 25 nearest titles of each title by cosine."""
     import torch
 
     from tasks.neighbours.similarity import top_neighbours
@@ -39,7 +39,7 @@ def graph_of(titles: int) -> Graph:
 
 
 def planted(seed: int, inside: float, between: float) -> tuple[Graph, np.ndarray]:
-    """A random graph of 2,000 nodes in 40 groups, weights 1, and the groups."""
+    """Draws a graph of 2,000 nodes in 40 groups with weights of 1; returns it with the groups."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(40), 50)
     rows, columns = np.nonzero(
@@ -51,22 +51,22 @@ def planted(seed: int, inside: float, between: float) -> tuple[Graph, np.ndarray
 def our_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
     from tasks.cluster.chinese_whispers import whisper
 
-    whisper(
-        graph, "log", 1, np.random.default_rng(seed)
-    )  # a large graph's loop is compiled, or read from disk, at the first call
+    # the first call compiles the loop for large graphs, or reads it from disk
+    whisper(graph, "log", 1, np.random.default_rng(seed))
     return lambda: whisper(graph, "log", 20, np.random.default_rng(seed))[0]
 
 
-Whispers = Callable[..., Callable[[], Any]]  # a graph and a seed to a call that gives classes
+# function of a graph and a seed; returns a call that returns classes
+Whispers = Callable[..., Callable[[], Any]]
 
 
 def one_seed(whispers: Whispers, graph: Graph, seed: int) -> np.ndarray:
-    """Classes of one seed."""
+    """Returns the classes of one seed."""
     return whispers(graph, seed)()
 
 
 def typical(whispers: Whispers, graph: Graph, seed: int) -> np.ndarray:
-    """Classes of the seed that agrees best with two others."""
+    """Returns the classes of the seed that agrees best with two other seeds."""
     return compare(
         [Partition(labels=whispers(graph, other)()) for other in range(3 * seed, 3 * seed + 3)]
     ).typical.labels
@@ -91,7 +91,7 @@ def package_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
 
 
 def dlib_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
-    """It draws as many nodes as 100 passes would, with repeats; its seed is its own."""
+    """Prepares dlib, which draws as many nodes as 100 passes would, with repeats; ``seed`` has no effect."""
     import dlib  # pyright: ignore[reportMissingImports]
 
     heads = np.repeat(np.arange(len(graph)), graph.degrees)
@@ -101,7 +101,7 @@ def dlib_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
     )
 
     def whisper() -> np.ndarray:
-        labels = np.arange(len(graph)) + len(graph)  # it knows no node after the last that has an edge
+        labels = np.arange(len(graph)) + len(graph)  # dlib omits nodes after the last node with an edge
         classes = np.array(dlib.chinese_whispers(edges), dtype=np.int64)
         labels[: len(classes)] = classes
         return labels
@@ -109,10 +109,8 @@ def dlib_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
     return whisper
 
 
-RIVALS = {
-    "chinese-whispers": ("chinese_whispers", package_whispers),
-    "dlib": ("dlib", dlib_whispers),
-}  # on PyPI: module, and what runs it
+# module and function by package on PyPI
+RIVALS = {"chinese-whispers": ("chinese_whispers", package_whispers), "dlib": ("dlib", dlib_whispers)}
 
 
 def edges_and_whispers(titles: int) -> Callable[[], Any]:
@@ -152,8 +150,9 @@ def their_dbscan(titles: int) -> Callable[[], Any]:
 
 
 def their_euclidean_dbscan(titles: int) -> Callable[[], Any]:
-    """Of unit vectors |x - y|² = 2 (1 - cos): the same pairs, by scikit-learn's fast path for Euclidean
-    distance.
+    """Prepares DBSCAN by Euclidean distance, for which scikit-learn has a faster implementation.
+
+    For unit vectors |x - y|² = 2 (1 - cos), so the pairs are the same.
     """
     from sklearn.cluster import DBSCAN
 
@@ -166,7 +165,7 @@ def their_euclidean_dbscan(titles: int) -> Callable[[], Any]:
 
 
 def whispers_speed(titles: int, rivals: dict[str, Whispers]) -> Iterator[Claim]:
-    """CPU seconds of Chinese Whispers on one graph."""
+    """Compares CPU seconds of Chinese Whispers on one graph."""
     graph = graph_of(titles)
     mine = measure_apart(our_whispers, graph, threads=1)
     name = f"Chinese Whispers, {titles:,} titles x {K}, CPU s"
@@ -180,7 +179,7 @@ def whispers_speed(titles: int, rivals: dict[str, Whispers]) -> Iterator[Claim]:
 def whispers_quality(
     graphs: Sequence[tuple[Graph, np.ndarray]], name: str, rivals: dict[str, Whispers]
 ) -> Iterator[Claim]:
-    """Mean adjusted Rand index with the planted groups of graphs."""
+    """Compares the mean adjusted Rand index with the planted groups of graphs."""
 
     def agreement(whispers: Whispers, judged: Callable[[Whispers, Graph, int], np.ndarray]) -> float:
         classes = [judged(whispers, graph, seed) for seed, (graph, _) in enumerate(graphs)]
@@ -197,7 +196,7 @@ def whispers_quality(
 
 
 def dbscan(titles: int) -> Iterator[Claim]:
-    """Time, memory and labels of DBSCAN beside scikit-learn's."""
+    """Compares time, memory and labels of DBSCAN with scikit-learn's."""
     mine, about = measure_apart(our_dbscan, titles, threads=1), f"DBSCAN, {titles:,} titles"
     for rival, prepare, aim in (
         ("scikit-learn, cosine", their_dbscan, 0.25),
@@ -212,7 +211,7 @@ def dbscan(titles: int) -> Iterator[Claim]:
 
 
 def measure_clusters(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     rivals = {name: whispers for name, (module, whispers) in RIVALS.items() if is_installed(module, name)}
     titles = 5_000 if quick else 100_000
     claims = [*whispers_speed(titles, rivals)]

@@ -30,11 +30,12 @@ from tasks.publish.map.layout import lay_out, principal_plane
 from tasks.train.settings import TrainSettings
 
 K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 6_000, 25, 10
-Layout = Callable[[np.ndarray, np.ndarray | None], np.ndarray]  # vectors, places before (NaN: new) to places
+# function of vectors and previous positions (NaN: new); returns positions
+Layout = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 
 
 def measure_layout(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     with tempfile.TemporaryDirectory() as folder:
         contest = Contest(
             make_corpus(
@@ -68,13 +69,13 @@ def _against(rival: str, ours: dict[str, float], theirs: dict[str, float]) -> It
 
 
 def _measure(layout: Layout, vectors: np.ndarray) -> dict[str, float]:
-    """The figures of one way to lay out."""
+    """Returns the figures of one layout method."""
     from sklearn.manifold import trustworthiness
 
     rng = np.random.default_rng(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        layout(vectors[:500], None)  # compiles what is compiled
+        layout(vectors[:500], None)  # compiles the loops
         started = time.process_time()
         places = layout(vectors, None)
         seconds = time.process_time() - started
@@ -119,7 +120,7 @@ def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
 
 
 def _filled(before: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """New titles where the old one stands that is nearest to them: what the libraries can start from."""
+    """Places each new title at the position of its nearest old title, as a start for the libraries."""
     new = np.isnan(before[:, 0])
     places = before.copy()
     places[new] = before[~new][top_neighbours(vectors[new], vectors[~new], 1)[0][:, 0]] + 1e-3

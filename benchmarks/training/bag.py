@@ -28,7 +28,7 @@ TITLES, TOKENS, DIM, LABELS = 512, 40_000, 128, 152
 
 
 def encode_padded(encoder: Bag, rows: Tensor, tokens: Tensor, kinds: Tensor, lengths: Tensor) -> Tensor:
-    """The same vectors from padded token ids and kinds; entries from ``lengths`` on are ignored."""
+    """Returns the same vectors from padded token ids and kinds; entries from ``lengths`` on are ignored."""
     alpha = encoder.weights().to(rows)
     mask = torch.arange(tokens.shape[1], device=tokens.device) < lengths.unsqueeze(1)  # (titles, longest)
     counts = torch.zeros(len(tokens), len(alpha), device=rows.device).scatter_add_(1, kinds, mask.float())
@@ -37,7 +37,7 @@ def encode_padded(encoder: Bag, rows: Tensor, tokens: Tensor, kinds: Tensor, len
 
 
 def measure_bags(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     lengths = rng.integers(20, 100, TITLES)
@@ -75,7 +75,7 @@ def measure_bags(quick: bool) -> Sequence[Claim]:
         return Claim(f"{name}, CPU ms", values[ours], rival, values[rival], aim=aim, better="less")
 
     loop_name, gradient = "a loop over titles", "vectors and gradient, ragged bags"
-    return [  # the customer's ratio is .56: 8,294 to 14,863
+    return [  # ratio of the original implementation: .56 (8,294 / 14,863 ms)
         *(beside(f"vectors of 512 titles, {name}", forward, name, loop_name, 0.56) for name in batched),
         beside(gradient, both, "ragged bags", "one padded block", 1),
         beside("scores, 512 titles × 152 labels", scores, "matrix product", "elementwise sum", 0.5),
@@ -83,12 +83,12 @@ def measure_bags(quick: bool) -> Sequence[Claim]:
 
 
 def milliseconds(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median CPU milliseconds of calls that take turns."""
+    """Returns the median CPU milliseconds of calls that alternate."""
     return {name: 1000 * seconds for name, seconds in in_turn(calls, repeats).items()}
 
 
 def loop(encoder: Bag, rows: Tensor, tokens: Ragged, kinds: np.ndarray) -> Tensor:
-    """One title after the other, one kind after the other, as one would write it down."""
+    """Encodes one title after the other, and one kind of tokens after the other."""
     alpha = encoder.weights().tolist()
     vectors = []
     for title in range(len(tokens)):
@@ -102,7 +102,7 @@ def loop(encoder: Bag, rows: Tensor, tokens: Ragged, kinds: np.ndarray) -> Tenso
 
 
 def with_gradient(form: Callable[[Tensor], Tensor], table: Tensor) -> Tensor:
-    """Vectors, and the gradient of a sum over them with respect to the table."""
+    """Returns the vectors, and the gradient of their sum with respect to the table."""
     leaf = table.detach().requires_grad_()
     (grad,) = torch.autograd.grad(form(leaf)[:, 0].sum(), leaf)
     return grad

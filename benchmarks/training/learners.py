@@ -26,7 +26,7 @@ NAMES = {ONE: "1 learner", TWO: "2 learners", SELDOM: "2 learners, interval 8"}
 
 @dataclass(frozen=True)
 class Paced:
-    """Titles a second of a run, on the clock and of processors; steps of others within a step."""
+    """Titles per wall and CPU second of a run, and steps of other learners during a step."""
 
     wall: float
     cpu: float
@@ -34,7 +34,7 @@ class Paced:
 
 
 def measure_learners(corpus: Path, quick: bool) -> Iterator[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     rounds, epochs = (1, 3) if quick else (ROUNDS, EPOCHS)
     runs_by_runner = {runner: list[Paced]() for runner in NAMES}
     for _ in range(rounds):
@@ -105,6 +105,6 @@ def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process that runs, all threads (Linux)."""
+    """Returns the CPU seconds of all threads of a running process (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

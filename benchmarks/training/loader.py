@@ -34,7 +34,7 @@ Clock = Callable[[], float]
 
 
 class OurExamples:
-    """Numbers of examples to a padded batch; paths alone travel to workers."""
+    """Maps example numbers to a padded batch; only paths are sent to workers."""
 
     def __init__(self, corpus: Path, examples: Path) -> None:
         self.titles, self.examples = PaddedTitles(corpus), examples
@@ -44,8 +44,9 @@ class OurExamples:
 
 
 class TextbookExamples(Dataset[tuple[Tensor, Tensor]]):
-    """One example: its titles padded to the longest of the corpus (default collate stacks equal shapes
-    alone).
+    """Returns one example, with titles padded to the longest title of the corpus.
+
+    The default collate function can stack only equal shapes.
     """
 
     def __init__(self, corpus: Path, examples: Path) -> None:
@@ -66,7 +67,7 @@ class TextbookExamples(Dataset[tuple[Tensor, Tensor]]):
 
 
 def measure_loader(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     torch.set_num_threads(1)
     claims: list[Claim] = []
     with tempfile.TemporaryDirectory() as name:
@@ -92,7 +93,7 @@ def measure_loader(quick: bool) -> Sequence[Claim]:
 def beside_the_textbook(
     corpus: Path, examples: Path, items: Sequence[np.ndarray], quick: bool
 ) -> Iterator[Claim]:
-    """Batches a second at 0, 1 and 2 workers, in turn; the best of three."""
+    """Compares batches per second with 0, 1 and 2 workers, alternating; the best of three."""
     textbook = TextbookExamples(corpus, examples)
     few = 8 if quick else 20
     for workers in (0, 1, 2):
@@ -107,8 +108,10 @@ def beside_the_textbook(
 
 
 def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
-    """Share of an epoch's time in which the training loop waits for its next batch; and the core time that
-    its process spends meanwhile, for a token id.
+    """Measures the training loop within an epoch.
+
+    Yields the share of the time in which the loop waits for the next batch, and the CPU time of its process
+    per token id meanwhile.
     """
     for workers in (0, 1, 2):
         training = Training(corpus, TrainSettings(epochs=epochs, workers=workers))
@@ -142,15 +145,16 @@ def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
 
 
 class Waiting:
-    """Time between asking for a batch and having it, without the first of each epoch (workers start, plans
-    are made).
+    """Time between the request and the arrival of batches.
+
+    The first batch of each epoch is omitted, because workers start and plans are made before it.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.waited, self.worked, self.batches, self.shown = clock, 0.0, 0.0, 0, 0
 
     def on(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The batches, while the waiting for them is measured."""
+        """Yields the batches and measures the waiting time."""
         yield next(batches)
         requested = self.clock()
         for batch in batches:
@@ -164,22 +168,22 @@ class Waiting:
 
     @property
     def share(self) -> float:
-        """Of the time, that spent waiting."""
+        """Share of the time that was spent waiting."""
         return self.waited / (self.waited + self.worked)
 
     @property
     def each(self) -> float:
-        """Seconds a batch."""
+        """Seconds per batch."""
         return self.waited / self.batches
 
     @property
     def titles(self) -> float:
-        """Titles a batch."""
+        """Titles per batch."""
         return self.shown / self.batches
 
 
 def speed(batches: Iterator[Any]) -> float:
-    """Batches a second, from the first batch on hand."""
+    """Returns batches per second after the first batch."""
     next(batches)
     started = time.perf_counter()
     return sum(1 for _ in batches) / (time.perf_counter() - started)

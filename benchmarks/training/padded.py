@@ -13,14 +13,14 @@ from storage.formats.corpus import OpenCorpus, open_corpus
 
 
 class Padded(NamedTuple):
-    """Token ids, int32 (…, longest), 0 behind each title's last, and the lengths of the titles, int64 (…)."""
+    """Token ids, int32 (…, longest), padded with 0, and the lengths of the titles, int64 (…)."""
 
     ids: Tensor
     lengths: Tensor
 
 
 def pad(tokens: Ragged, shape: tuple[int, ...] | None = None) -> Padded:
-    """Pads ragged titles to the longest; ``shape`` of the titles, such as (examples, titles each)."""
+    """Pads ragged titles to the longest; ``shape`` is that of the titles, such as (examples, titles each)."""
     lengths = tokens.lengths
     longest = int(lengths.max(initial=0))
     ids = np.zeros((len(tokens), longest), dtype=np.int32)
@@ -33,7 +33,9 @@ def pad(tokens: Ragged, shape: tuple[int, ...] | None = None) -> Padded:
 
 @dataclass
 class PaddedTitles:
-    """Rows of titles to padded batches, for ``Delivery``; pickled, it holds the corpus' path alone."""
+    """Maps rows of titles to padded batches, for ``Delivery``; pickled, it contains only the path of the
+    corpus.
+    """
 
     folder: Path
     _open: OpenCorpus | None = None

@@ -28,7 +28,7 @@ ROUNDS, EPOCHS = 5, 2
 
 
 def measure_runners(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
+    """Measures all claims of this file."""
     claims: list[Claim] = []
     with tempfile.TemporaryDirectory() as folder:
         feeds = guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1")
@@ -46,7 +46,7 @@ def measure_runners(quick: bool) -> Sequence[Claim]:
 
 
 def _beside_autograd(tokens: str, corpus: Path, settings: TrainSettings, rounds: int) -> Iterator[Claim]:
-    """CPU seconds and precision of both backends, one thread."""
+    """Compares CPU seconds and precision of both backends with one thread."""
     backends = [Ours(replace(settings, backend=backend)) for backend in ("compiled", "torch")]
     runs = [
         [call_apart(_second_run, trainer, corpus, seed, threads=1) for trainer in backends]
@@ -62,7 +62,7 @@ def _beside_autograd(tokens: str, corpus: Path, settings: TrainSettings, rounds:
 
 
 def _second_run(trainer: Ours, corpus: Path, seed: int) -> Run:
-    """Returns a run that follows one that is not counted; called in its own process."""
+    """Trains twice and returns the second run; called in a separate process."""
     contest = Contest(corpus)
     trainer.train(contest, 1, seed, 1)
     trained = trainer.train(contest, EPOCHS, seed, 1)

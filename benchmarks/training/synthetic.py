@@ -7,21 +7,18 @@ import numpy as np
 
 from storage.arrays import Ragged
 
-LABELS, HEAPS_FACTOR, HEAPS_POWER = (
-    150,
-    6.0,
-    0.7,
-)  # 13,000 distinct words in 60,000 titles, as in the four English guides
+# Heaps' law with 13,000 distinct words in 60,000 titles, as in the four English guides
+LABELS, HEAPS_FACTOR, HEAPS_POWER = 150, 6.0, 0.7
 MEAN_WORDS = 3.5
 
 
 def make_synthetic_corpus(folder: Path, titles: int, seed: int) -> Path:
-    """Writes a Corpus of labelled training titles.
+    """Writes a Corpus of labelled training titles and returns its folder.
 
     Args:
-        folder: Is made.
-        titles: How many.
-        seed: Of all that is drawn.
+        folder: Folder that is created.
+        titles: Number of titles.
+        seed: Seed of all random numbers.
     """
     folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)

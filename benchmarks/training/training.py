@@ -50,13 +50,13 @@ from tasks.train.objectives import Label
 from tasks.train.settings import TrainSettings
 
 PROTOCOL, REACHED = "unseen_title", 0.98
-AIMS = {  # of seconds to quality, and of titles a second
+AIMS = {  # targets of seconds to quality, and of titles per second
     "fastText": (1 / 5, None),
     "fastText with its n-grams": (1 / 5, None),
     "PyTorch, label mode": (1 / 8, 3),
     "StaticEmbedding": (1 / 300, None),
 }
-REPEATS = ((10.0, 1), (2.0, 3), (0.0, 5))  # runs longer than so many seconds, and how often they are repeated
+REPEATS = ((10.0, 1), (2.0, 3), (0.0, 5))  # minimum seconds of a run, and its number of repeats
 SHORT_BAGS = TrainSettings(
     dim=DIM,
     dropout=0.0,
@@ -70,11 +70,11 @@ class Run:
     """Training runs of one length.
 
     Attributes:
-        epochs: Of each.
-        spent: Median seconds, on the clock and of processors.
+        epochs: Epochs of each run.
+        spent: Median wall and CPU seconds.
         precision: Mean precision@10 on unseen_title.
-        titles: Shown in one run.
-        threads: That it had.
+        titles: Titles that one run processes, with repeats.
+        threads: Number of threads.
     """
 
     epochs: int
@@ -85,7 +85,7 @@ class Run:
 
 
 def measure_training(quick: bool) -> Sequence[Claim]:
-    """All claims of this file but those of --full."""
+    """Measures all claims of this file except those of --full."""
     claims: list[Claim] = []
     with tempfile.TemporaryDirectory() as folder:
         feeds = guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1")
@@ -119,7 +119,7 @@ def measure_training(quick: bool) -> Sequence[Claim]:
 
 
 def measure_five_million() -> Sequence[Claim]:
-    """Growth on to five million titles."""
+    """Measures the growth up to five million titles."""
     with tempfile.TemporaryDirectory() as folder:
         return list(_growth(Path(folder), (10_000, 1_000_000, 5_000_000)))
 
@@ -127,7 +127,7 @@ def measure_five_million() -> Sequence[Claim]:
 def _compare(
     tokens: str, corpus: Path, settings: TrainSettings, rivals: Sequence[Rival], quick: bool
 ) -> list[Claim]:
-    """Throughput and time to quality on one kind of tokens."""
+    """Compares throughput and time to quality for one kind of tokens."""
     ours, claims = _better(Ours(settings), corpus, quick, rival_process=False), []
     for rival in rivals:
         try:
@@ -147,7 +147,7 @@ def _beside(
     to_quality: float | None,
     speed: float | None,
 ) -> Iterator[Claim]:
-    """Rows of one rival."""
+    """Makes the rows of one rival."""
     wanted = REACHED * max(run.precision for run in theirs)
     first, reached = _first(theirs, wanted), _first(ours, wanted)
     epochs = (
@@ -171,7 +171,7 @@ def _beside(
 def _speeds(
     name: str, run: Run, rival: str = "", theirs: Run | None = None, aim: float | None = None
 ) -> Iterator[Claim]:
-    """Titles a second, and a processor's second."""
+    """Compares titles per wall second and per CPU second."""
     for unit, per in (("wall", "s"), ("cpu", "CPU-s")):
         value, rival_value = (one and one.titles / getattr(one.spent, unit) for one in (run, theirs))
         aim_of_unit = aim if unit == "wall" else None
@@ -186,7 +186,7 @@ def _speeds(
 
 
 def _better(rival: Rival, corpus: Path, quick: bool, *, rival_process: bool) -> list[Run]:
-    """Runs of every length with one thread or two, whichever is faster in the shortest."""
+    """Runs every length with the number of threads (one or two) that is faster for the shortest."""
     trial = replace(rival, epochs=rival.epochs[:1])  # type: ignore[type-var]
     threads = max(
         (1, 2),
@@ -198,16 +198,15 @@ def _better(rival: Rival, corpus: Path, quick: bool, *, rival_process: bool) -> 
 
 
 def runs_of(rival: Rival, corpus: Path, quick: bool, threads: int) -> list[Run]:
-    """Runs of every length that the rival tries; called in its own process."""
+    """Runs every length that the rival tries; called in a separate process."""
     contest, runs = Contest(corpus), []
     for epochs in rival.epochs[:2] if quick else rival.epochs:
         spent, precisions, repeats = [], [], 1
         while len(spent) < repeats:
             trained = rival.train(contest, epochs, len(spent) + 1, threads)
             spent.append(trained.spent)
-            if len(spent) == 1 or (
-                sum(one.wall for one in spent) < 5 and not quick
-            ):  # what is cheap is judged over its seeds
+            # short runs are scored for every seed
+            if len(spent) == 1 or (sum(one.wall for one in spent) < 5 and not quick):
                 precisions.append(
                     contest.scores(trained.vectors(), PROTOCOL, resamples=2)["precision_at_10"].value
                 )
@@ -232,16 +231,14 @@ def _speed(run: Run) -> float:
 
 
 def _first(runs: Sequence[Run], precision: float) -> Run | None:
-    """The quickest run that is good enough."""
+    """Returns the fastest run with at least this precision."""
     return min(
         (run for run in runs if run.precision >= precision), key=lambda run: run.spent.wall, default=None
     )
 
 
 def _growth(folder: Path, sizes: Sequence[int]) -> Iterator[Claim]:
-    """Titles a second of one epoch, by the number of titles, against the smallest; memory of the training
-    process.
-    """
+    """Compares titles per second of one epoch at each size with the smallest size, and measures memory."""
     smallest = 0.0
     for size in sizes:
         measured = measure_apart(_prepare_epoch, make_synthetic_corpus(folder / str(size), size, seed=1))
@@ -258,7 +255,7 @@ def _growth(folder: Path, sizes: Sequence[int]) -> Iterator[Claim]:
 
 
 def _prepare_epoch(corpus_folder: Path) -> Callable[[], float]:
-    """One epoch over a corpus, as a call that gives titles a second."""
+    """Prepares one epoch over a corpus; the returned call returns titles per second."""
     training = Training(corpus_folder, replace(SHORT_BAGS, epochs=1))
     titles = len(open_corpus(corpus_folder).training)
 
