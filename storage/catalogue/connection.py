@@ -29,7 +29,7 @@ from storage.atomic import replaced_database
 from storage.catalogue.episode_columns import MIGRATION, fill_episode_columns
 from storage.home.workspace import HomeError, HomeLocked
 
-Connection = duckdb.DuckDBPyConnection  # for stages, which do not import DuckDB
+Connection = duckdb.DuckDBPyConnection  # type for other packages, which do not import DuckDB
 FILE = "catalogue.duckdb"
 SCHEMA = Path(__file__).resolve().parent / "schema"
 VIEWS = SCHEMA / "views.sql"
@@ -103,7 +103,7 @@ def _views_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Replaces ``target`` by a compact copy of ``source`` and its write-ahead log; both may be the same file.
+    """Replaces ``target`` by a compact copy of ``source`` and its write-ahead log; the paths may be equal.
 
     DuckDB reuses free blocks of a file, but never truncates the file.
 
@@ -152,7 +152,7 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
         raise HomeLocked(
             f"{file} is held by {process}. Wait for it to end, or name another --home."
         ) from error
-    connection.execute("SET enable_progress_bar = false")  # it would be mixed with the output of commands
+    connection.execute("SET enable_progress_bar = false")  # the bar would mix with the output of commands
     connection.execute("SET threads = 1")  # two threads are not faster and take up to 100 MB more
     set_memory_limit(connection, MEMORY_BYTES)
     return connection
@@ -188,9 +188,8 @@ def temporary_database(folder: Path, memory_bytes: int = 600_000_000) -> Iterato
     """Opens a database with a memory limit in a temporary folder below ``folder``."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill, full_disk_as_oserror(folder):
         with duckdb.connect(f"{spill}/work.duckdb") as connection:
-            connection.execute(
-                "SET enable_progress_bar = false"
-            )  # it would be mixed with the output of commands
+            # the bar would mix with the output of commands
+            connection.execute("SET enable_progress_bar = false")
             connection.execute(f"SET memory_limit = '{memory_bytes}B'")
             connection.execute(f"SET temp_directory = '{escape_quotes(spill)}'")
             yield connection
@@ -204,9 +203,8 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
         connection.commit()
     except BaseException:
-        with suppress(
-            duckdb.TransactionException
-        ):  # a failed commit has ended the transaction; its error is raised
+        # a failed commit has already ended the transaction, so rollback fails; the commit's error is raised
+        with suppress(duckdb.TransactionException):
             connection.rollback()
         raise
 
@@ -218,7 +216,7 @@ def full_disk_as_oserror(file: Path) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         cause: BaseException | None = error
-        while cause is not None:  # the last error may only refer to an earlier fatal one
+        while cause is not None:  # DuckDB may name the full disk only in an earlier error of the chain
             for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 if os.strerror(code) in str(cause):
                     raise OSError(code, os.strerror(code), str(file)) from error

@@ -31,7 +31,7 @@ def remove_correction(catalogue: Catalogue, show_key: str) -> Correction | None:
 
 
 def publish_corrections(catalogue: Catalogue) -> None:
-    """Writes ``corrections.json`` atomically, oldest first."""
+    """Writes all corrections to ``corrections.json`` atomically, oldest first."""
     query = f"SELECT {_COLUMNS} FROM corrections ORDER BY corrected_at, show_key"
     rows = catalogue.connection.execute(query).fetchall()
     write_corrections(catalogue.home, [_from_row(*row) for row in rows])

@@ -1,6 +1,7 @@
 """Parses season, episode and part of programmes from episode numbers, titles and sub-titles.
 
-Each distinct text is parsed once. Rows hold codes of parsed numbers, which are converted to columns last.
+Each distinct text is parsed once. A code is the index of a parsed number in a list of distinct numbers. While
+programmes are parsed, arrays hold one code per programme; codes are converted to columns last.
 """
 
 from collections.abc import Callable
@@ -16,14 +17,14 @@ from storage.episodes.numbers import NOTHING, EpisodeNumber, complete, read_numb
 COLUMNS = EpisodeNumber._fields
 MIGRATION = "episode_columns"  # name of the migration that adds the columns
 _UNIT, _RECORD = "\x1f", "\x1e"  # separators; cleaned texts contain no control characters
-_CHUNK_ROWS = 100_000  # programmes in memory
+_CHUNK_ROWS = 100_000  # programmes in memory at once
 
 
 class EpisodeReader:
     """Parses the programmes of a feed, batch by batch."""
 
     def __init__(self) -> None:
-        self._numbers = [NOTHING]  # by code
+        self._numbers = [NOTHING]  # index: code
         self._code_of: dict[EpisodeNumber, int] = {NOTHING: 0}
         self._elements = _Codes(lambda joined: self._code(read_numbers(_split(joined))))
         self._titles = _Codes(lambda text: self._code(read_text(text, True)))
@@ -31,7 +32,7 @@ class EpisodeReader:
         self._completed = _Codes(lambda codes: self._code(complete(*(self._numbers[code] for code in codes))))
 
     def columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:
-        """Returns ``COLUMNS`` (int32) of rows with title, sub_title, episode_numbers and episode_systems."""
+        """Returns ``COLUMNS`` (int32) for rows with title, sub_title, episode_numbers and episode_systems."""
         codes = self._elements.encode(_join(rows["episode_systems"], rows["episode_numbers"]))
         has_episode = np.array([number.episode is not None for number in self._numbers])
         incomplete = np.flatnonzero(~has_episode[codes])
@@ -52,7 +53,7 @@ class EpisodeReader:
 
 
 class _Codes(dict):
-    """A dictionary that computes missing codes."""
+    """A dictionary from keys to codes; ``code`` computes the code of a missing key."""
 
     def __init__(self, code: Callable[[Any], int]) -> None:
         self._code = code
@@ -62,14 +63,14 @@ class _Codes(dict):
         return code
 
     def encode(self, texts: pa.Array) -> np.ndarray:
-        """Returns the codes of texts, int64 (rows,); each distinct text is looked up once."""
+        """Returns the code of each text, int64 (texts,); each distinct text is looked up once."""
         encoded = texts.dictionary_encode()
         codes = np.array([self[text] for text in encoded.dictionary.to_pylist()], dtype=np.int64)
         return codes[encoded.indices.to_numpy()]
 
 
 def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Joins the lists of a row to one text; null values become empty."""
+    """Joins the lists of each row to one text; null elements become empty."""
     texts = []
     for column in map(_combined, columns):
         lists = pa.ListArray.from_arrays(column.offsets, column.values.fill_null(""))
@@ -78,19 +79,19 @@ def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _split(joined: str) -> tuple[tuple[str, str], ...]:
-    """Returns (system, number) of each element of a joined text."""
+    """Returns (system, number) of each ``episode-num`` element in a text made by ``_join``."""
     systems, numbers = (text.split(_UNIT) for text in joined.split(_RECORD))
     return tuple(zip(systems, numbers, strict=True))
 
 
 def _texts_with_digits(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Returns the texts, with '' in place of texts without digits and of null."""
+    """Returns the texts; null and texts without digits become ''."""
     texts = _combined(column).fill_null("")
     return pc.if_else(pc.match_substring_regex(texts, r"\p{Nd}"), texts, "")  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def fill_episode_columns(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills the columns of all stored programmes in chunks."""
+    """Fills ``COLUMNS`` of all stored programmes in chunks."""
     first, last = connection.execute(
         "SELECT min(programme_id), max(programme_id) FROM programmes"
     ).fetchall()[0]

@@ -1,7 +1,8 @@
 """Queries about feed readings: unchanged content, previous readings, names of sources, counts.
 
-Counts are published as ``status.json`` after each committed feed. Other programs read this file and do not
-open the database, so they do not wait for ingest.
+A reading is one import of a feed (a row of the table ``feeds``), and a source is the name of a feed. Counts
+are published as ``status.json`` after each committed feed. Other programs read this file and do not open the
+database, so they do not wait for ingest.
 """
 
 import datetime
@@ -34,7 +35,7 @@ _TOTALS = """
 
 
 class Counts(NamedTuple):
-    """Programmes of a reading (``seen = stored + duplicates + rejected``), and its invalid bytes."""
+    """Numbers of programmes in a reading (``seen = stored + duplicates + rejected``) and of invalid bytes."""
 
     seen: int
     stored: int
@@ -44,7 +45,7 @@ class Counts(NamedTuple):
 
 
 class PreviousReading(NamedTuple):
-    """The previous reading of a source with a readable programme; UTC without a zone."""
+    """Previous reading of a source that has readable programmes; ``grabbed_at`` is UTC without a zone."""
 
     programmes: int
     grabbed_at: datetime.datetime
@@ -63,7 +64,7 @@ def find_unchanged(
         digest: SHA-256 of the feed.
         grabbed_at: Date of a dated guide, which is compared with earlier readings of this date. None for the
             current content of a source, which is compared with its newest reading only.
-        zone: Zone of times without a zone. The same content in another zone has to be read again.
+        zone: Zone of the feed's times that state none. The same content in another zone is read again.
     """
     query = """
         SELECT seen, stored, duplicates, rejected, invalid_bytes
@@ -84,7 +85,7 @@ def find_unchanged(
 def previous_reading(
     catalogue: Catalogue, source: str, feed_id: int, at: datetime.datetime
 ) -> PreviousReading | None:
-    """Returns the reading of a source before reading ``feed_id``, which was grabbed at ``at``."""
+    """Returns the reading of a source before ``feed_id``, which was grabbed at ``at``, or None."""
     query = """
         SELECT seen - rejected, grabbed_at
         FROM feeds
@@ -103,7 +104,7 @@ def newest_reading(catalogue: Catalogue, source: str) -> tuple[int, datetime.dat
 
 
 def last_stop(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
-    """Returns the last plausible stop of a reading, UTC without a zone; None without programmes."""
+    """Returns the last plausible stop of a reading (UTC without a zone), or None if it has no programmes."""
     query = "SELECT max(ends) FROM windows WHERE feed_id = ?"
     return catalogue.connection.execute(query, [feed_id]).fetchall()[0][0]
 
@@ -140,14 +141,14 @@ def store_validators(
 
 
 def require_feed_before(catalogue: Catalogue, instant: datetime.datetime) -> None:
-    """Raises HomeError if the catalogue has no feed as of an instant; the message has the first instant."""
+    """Raises HomeError if no feed was grabbed until ``instant``; the message states the available dates."""
     query = "SELECT min(grabbed_at), max(grabbed_at) FROM feeds"
     first, last = catalogue.connection.execute(query).fetchall()[0]
     if first is None or utc(instant) < first:
         dates = (
-            f"its guides are of {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
+            f"its guides are from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
             if first
-            else "it has none"
+            else "it has no guides"
         )
         raise HomeError(
             f"{catalogue.home} has no guide as of {utc(instant):%Y-%m-%d %H:%M} UTC: {dates}. "
@@ -168,7 +169,7 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
     their time.
 
     Args:
-        names: Old to new name. New names are not in the catalogue yet.
+        names: Maps the old name to the new one. New names must not be in the catalogue yet.
     """
     connection = catalogue.connection
     count = "SELECT count(*) FROM programmes WHERE list_contains($old, source)"
@@ -190,7 +191,7 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
 def describe(catalogue: Catalogue) -> dict[str, object]:
     """Returns the content of ``status.json`` (docs/json.md).
 
-    Feeds are in the order of reading; titles and categories are distinct.
+    Feeds are in the order of reading; titles and categories are numbers of distinct values.
     """
     results = [catalogue.connection.sql(query) for query in (_FEEDS, _TOTALS)]
     feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in results)

@@ -1,6 +1,6 @@
 """Writes the programmes of one feed into the catalogue in one transaction.
 
-Programmes of a new source are inserted directly, which is a third faster than through a temporary table.
+Programmes of a new source are inserted directly, which is a third faster than via a temporary table.
 Programmes of a source that was read before are staged in temporary tables, and replacing.py compares them
 with the programmes of earlier readings.
 """
@@ -39,12 +39,12 @@ class LedgerError(ExpectedError):
 
 @dataclass
 class FeedWriter:
-    """Writes one feed within its transaction."""
+    """Writes one feed within the transaction that ``reading`` opened."""
 
     connection: duckdb.DuckDBPyConnection
     grab: Grab
-    next_id: int
-    staged: int = 0
+    next_id: int  # programme_id of the next programme
+    staged: int = 0  # programmes added so far
     channels: int = 0
     rejected: int = 0
     invalid_bytes: int = 0
@@ -125,7 +125,7 @@ class FeedWriter:
         return self.counts
 
     def _insert(self, into: str, rows: pa.RecordBatch | pa.Table, values: dict[str, Any]) -> None:
-        # a replacement scan reads ``batch``; DuckDB would keep a registered one until the commit
+        # the SQL reads the local variable ``batch``; DuckDB would keep a registered table until the commit
         batch = rows  # noqa: F841
         self.connection.execute(f"INSERT INTO {into} FROM batch", values)
 
@@ -209,7 +209,7 @@ def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
           AND channel NOT IN (SELECT channel FROM previous UNION ALL SELECT channel FROM feed_channels)
     """
     connection.execute(query, feed)
-    if grab.is_update:  # the next newer grab with programmes repeats the description before this grab
+    if grab.is_update:  # the next newer grab on the channel repeats the previous description
         query = """
             INSERT INTO channel_history
             SELECT newer.feed_id, $source, previous.*

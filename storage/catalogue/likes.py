@@ -4,9 +4,9 @@ Likes are not in the catalogue for two reasons. DuckDB locks the catalogue while
 takes too long for a viewer. Deleted rows remain in the free blocks of a DuckDB file, even after VACUUM,
 so ``forget_viewer`` has to rewrite the file; the catalogue, with gigabytes, would be too large.
 
-A viewer is the SHA-256 of the home's salt (``likes.salt``, 32 random bytes, readable by the owner only) and
-the name, truncated to 128 bits. Names are stripped and compared in Unicode normal form NFC. Only a holder of
-the salt can test whether a name is among the hashes.
+A viewer is stored as the SHA-256 of the home's salt (``likes.salt``, 32 random bytes, readable by the owner
+only) and the viewer's name, truncated to 128 bits. Names are stripped and compared in Unicode normal form
+NFC. Only a holder of the salt can test whether a name is among the hashes.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from storage.home.workspace import HomeLocked
 FILE = "likes.duckdb"
 SALT = "likes.salt"
 MIGRATIONS = Path(__file__).resolve().parent / "schema_likes"
-WAIT_SECONDS = 10.0  # for the lock
+WAIT_SECONDS = 10.0  # maximum wait for the lock
 STATED = "stated"  # source of opinions that a viewer stated; they take precedence over watched programmes
 
 # Columns of likes (described in schema_likes). ``viewer`` is a name, which add_likes hashes.
@@ -102,7 +102,7 @@ def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Tabl
     """Reads opinions and watched episodes of one viewer (a hash), or of all viewers if it is None.
 
     Returns:
-        Opinions (viewer, show_key, title, time, value other than 0), one row per viewer and title, and
+        Opinions (viewer, show_key, title, time, value other than 0), one row per viewer and show, and
         watched episodes (viewer, show_key, episode, sub_title).
     """
     with _open(Path(home)) as connection:
@@ -126,7 +126,7 @@ def _read(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa
 
 
 def forget_viewer(home: Path, name: str) -> int:
-    """Rewrites the file without the rows of a viewer, and returns their number."""
+    """Rewrites the file without the rows of a viewer, and returns the number of removed rows."""
     home = Path(home)
     file, viewer = home / FILE, hash_viewer(home, name)
     with locked_likes(home):
@@ -180,7 +180,7 @@ def _connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def locked_likes(home: Path) -> Iterator[None]:
-    """Locks likes for reading and writing, because ``forget_viewer`` replaces the file.
+    """Locks the likes, also for reading, because ``forget_viewer`` replaces the file.
 
     Raises:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.

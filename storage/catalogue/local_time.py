@@ -1,7 +1,7 @@
 """SQL that converts the start of programmes to the local time of their channel.
 
 ``programmes.parquet`` has start and stop in UTC and an IANA ``zone``. DuckDB takes 7 µs per conversion, so
-each quarter of an hour is converted once: no current zone changes its offset within one.
+each quarter of an hour is converted once. No current zone changes its offset within a quarter.
 """
 
 # Common table expression for a query with the parameter $programmes.
@@ -24,7 +24,7 @@ JOIN_OFFSETS = """
 def local_zone(feed_zone: str, home_zone: str) -> str:
     """Returns the time zone of a feed's channels.
 
-    This is the feed's zone (``ingest.zones``) if it names a place, else the home's. A fixed offset or an
-    abbreviation, such as +0100 or CET, does not define daylight saving time.
+    This is the feed's zone (``ingest.zones``) if it is an IANA name with a place, else the home's zone. A
+    fixed offset or an abbreviation, such as +0100 or CET, does not define daylight saving time.
     """
     return feed_zone if "/" in feed_zone else home_zone

@@ -1,8 +1,8 @@
 """Infers missing stops from the next start on the channel, while a feed is read.
 
 Most feeds list the programmes of a channel in order. A batch then contains the next start of all its
-programmes except for the last one of each channel, which the next batch contains. If a feed is not in order,
-replacing.py sorts whole channels instead, which takes 1.8 GB for ten million programmes.
+programmes except for the last one of each channel, whose next start is in a later batch. If a feed is not in
+order, replacing.py sorts whole channels instead, which takes 1.8 GB for ten million programmes.
 """
 
 import datetime

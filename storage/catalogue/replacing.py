@@ -1,8 +1,9 @@
 """Replaces programmes of earlier grabs of a source by those of a new grab.
 
-A grab covers one *window* per channel: from its first start there to the end of its last programme. Within
-the window, programmes of an older grab are replaced unless they are repeated word for word. Programmes
-outside of the window, on other channels and of other sources do not change, with one exception.
+A grab is the content of a feed at an instant. It covers one *window* per channel: from its first start there
+to the end of its last programme. Within the window, programmes of an older grab are replaced unless they are
+repeated word for word. Programmes outside of the window, on other channels and of other sources do not
+change, with one exception.
 
 A programme that begins before the window and ends in it is running when the window begins. Guides often omit
 the running programme, so a missing one may still air. It is *displaced*, and therefore replaced, if the newer
@@ -12,9 +13,9 @@ grab starts a programme before its end that
   less cuts it short), and
 - was not scheduled at the same time before (such as parts that are listed in addition to the programme).
 
-A programme that ends when the window begins is not running. Nothing is deleted: ``replaced_by`` is the grab
-that replaced a programme. Grabs are ordered by the time at which they were made, then by the order of
-reading. An old guide that is read late therefore replaces nothing newer.
+A programme that ends when the window begins is not running. Nothing is deleted: the column ``replaced_by`` of
+a programme is the grab that replaced it. Grabs are ordered by the time at which they were made, then by the
+order of reading. An old guide that is read late therefore replaces nothing newer.
 """
 
 import datetime
@@ -42,12 +43,13 @@ _FILLED_COLUMNS = " + ".join(
     for name in f"{CORE_COLUMNS}, {DETAIL_COLUMNS}".split(", ")
     if "stop" not in name
 )
-# Programme ``later`` displaces programme ``running``, unless both were scheduled before.
+# Programme ``later`` displaces programme ``running``, unless an older grab already listed both.
 _DISPLACES = """
     later.channel = running.channel AND later.start > running.start AND later.start < running.stop
     AND (later.title = running.title OR later.start < running.stop - (running.stop - running.start) / 4)
 """
-_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"  # plausible, or the next start
+# Whether the stop is plausible, or inferred from the next start.
+_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"
 _NEWER = """
     CREATE OR REPLACE TEMP TABLE newer AS
     SELECT windows.feed_id, channel, begins, ends, grabbed_at
@@ -89,7 +91,7 @@ class Grab(NamedTuple):
     source: str
     content_digest: str  # SHA-256 of the content
     at: datetime.datetime  # time at which it was made, UTC without a zone
-    is_update: bool  # the source was read before, and programmes of this grab are in the tables ``staged_*``
+    is_update: bool  # the source was read before; new programmes are in ``staged_*``
 
     @property
     def prefix(self) -> str:
@@ -98,7 +100,7 @@ class Grab(NamedTuple):
 
 
 def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
-    """Fills missing stops with the next start on the channel, if that is within a day."""
+    """Fills missing stops with the next start on the channel, if that start is within a day."""
     table, following = f"{grab.prefix}programmes", "bounds"
     if open_ends.ordered:
         bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_BOUNDS)  # noqa: F841  (a replacement scan reads it)
@@ -121,8 +123,8 @@ def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: Op
 def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count: int) -> int:
     """Deletes duplicates of a feed (same channel, start and title) and returns their number.
 
-    Of each group, the programme with a plausible stop is kept, then the one with the most non-empty columns,
-    then the first.
+    The programme that is kept of each group has a plausible stop if possible, then the most non-empty
+    columns, then the first position.
     """
     table, parts = f"{grab.prefix}programmes", 1 + row_count // DUPLICATE_SEARCH_ROWS
     query = f"""
@@ -222,7 +224,7 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
 
 
 def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
-    """Creates ``affected``: programmes of the source as of the grab, in its windows or displaced by it."""
+    """Creates ``affected``: programmes that were current before the grab and that it may replace."""
     query = f"""
         CREATE OR REPLACE TEMP TABLE affected AS
         SELECT programmes.programme_id, programmes.channel, programmes.start, programmes.stop, title,
@@ -254,7 +256,7 @@ def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]
 
 
 def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
-    """Marks the programmes that grabs of a source replace, after sources were merged into it."""
+    """Marks replaced programmes of a source into which other sources were merged."""
     connection.execute(_NEWER, {"source": source, "at": None})
     stored = "(SELECT * FROM programmes JOIN feeds USING (feed_id, source) WHERE source = $source)"
     query = f"""
@@ -266,9 +268,9 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copies programmes that a late grab replaces and the next newer grab repeats.
+    """Copies programmes that a grab read late replaces and the next newer grab repeats.
 
-    The copies are valid from the newer grab on.
+    The copies are current from the newer grab on.
     """
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
@@ -293,7 +295,7 @@ def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _delete_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab, id_table: str) -> int:
-    """Deletes programmes of the grab that a temporary table lists, and returns their number."""
+    """Deletes programmes of the grab whose ids are in a temporary table, and returns their number."""
     for table in reversed(TABLES):  # programmes last, because their number is fetched
         ids = f"SELECT programme_id FROM {id_table}"
         connection.execute(f"DELETE FROM {grab.prefix}{table} WHERE programme_id IN ({ids})")

@@ -15,7 +15,7 @@ PROGRAMMES = pa.schema(
     | dict.fromkeys(("categories", "episode_numbers", "episode_systems"), _TEXTS)
     | {"date": _TEXT, "extra": _TEXT}  # extra is JSON (docs/catalogue.md)
 )
-# ``row`` of the next two schemas is the row of the programme in the batch.
+# ``row`` in the next two schemas is the index of the programme in its batch of PROGRAMMES.
 DETAILS = pa.schema(
     {"row": pa.int64(), "description": _TEXT, "translations": _structs("element", "text", "language")}
     | {"keywords": _TEXTS, "credits": _structs("role", "name", "character")}

@@ -28,7 +28,7 @@ RULES = 5  # version of these rules, incremented when the snapshot of an unchang
 DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
 _INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
 
-# Newest description of each channel. Names are reduced to letters and digits, and the id is not a name.
+# Newest names of each channel. ``folded`` has the names as letters and digits, without the channel id.
 _NAMED = r"""
     CREATE OR REPLACE TEMP TABLE named AS
     SELECT rank, source, channel, name,
@@ -99,7 +99,7 @@ class SnapshotOptions:
     leave_out: Sequence[str] = ()  # patterns of sources that are not in the snapshot
     priority: Sequence[str] = ()  # patterns of sources in order of preference
     as_of: datetime.datetime | None = None  # with a time zone; later grabs are not in the snapshot
-    zone: str = "UTC"  # of channels whose source has no IANA zone
+    zone: str = "UTC"  # zone of channels whose source has no IANA zone
 
     @property
     def instant(self) -> datetime.datetime | None:
@@ -107,7 +107,7 @@ class SnapshotOptions:
         return self.as_of and self.as_of.astimezone(datetime.UTC).replace(tzinfo=None)
 
     def rank(self, source: str) -> int:
-        """Returns the index of the first pattern of ``priority`` that the source matches."""
+        """Returns the index of the first pattern of ``priority`` that matches the source, or their number."""
         return next((i for i, p in enumerate(self.priority) if fnmatchcase(source, p)), len(self.priority))
 
 

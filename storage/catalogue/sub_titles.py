@@ -8,7 +8,7 @@ PATTERNS = pa.schema({"sub_title": pa.string(), "pattern": pa.string(), "probabi
 
 
 def read_sub_titles(catalogue: Catalogue) -> pa.Table:
-    """Returns distinct sub-titles, sorted, with their number of programmes: sub_title, programmes."""
+    """Returns the distinct sub-titles, sorted, and how many programmes have each: sub_title, programmes."""
     return catalogue.connection.sql("""
         SELECT sub_title, count(*) AS programmes
         FROM programmes
@@ -19,7 +19,7 @@ def read_sub_titles(catalogue: Catalogue) -> pa.Table:
 
 
 def write_patterns(catalogue: Catalogue, rows: pa.Table) -> None:
-    """Replaces all patterns by rows of ``PATTERNS``. A sub-title without a pattern has no row."""
+    """Replaces all stored patterns by ``rows`` of PATTERNS. Sub-titles without a pattern have no row."""
     patterns = rows.cast(PATTERNS)
     with transaction(catalogue.connection):
         catalogue.connection.execute("DELETE FROM sub_title_patterns")

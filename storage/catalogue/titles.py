@@ -11,7 +11,7 @@ import pyarrow as pa
 from storage.catalogue.connection import Connection, escape_glob
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
-BATCH_ROWS = 1 << 18  # rows of a result in memory
+BATCH_ROWS = 1 << 18  # rows of a result in memory at once
 
 
 def write_descriptions(
@@ -25,8 +25,8 @@ def write_descriptions(
 ) -> None:
     """Writes the distinct descriptions of all variants of each title and, if requested, its sub-titles.
 
-    Columns: title_id, description (truncated to ``characters``), airings; sorted by title. Descriptions
-    come before sub-titles, and are sorted by descending airings.
+    Columns: title_id, description (truncated to ``characters``), airings. Rows are sorted by title, then
+    descriptions before sub-titles, then descending airings.
     """
     texts = "SELECT title, description AS text, airings, 0 AS rank FROM read_parquet($descriptions)"
     values = {"characters": characters, "variants": escape_glob(variants)}
@@ -52,12 +52,12 @@ def write_descriptions(
 class Airings:
     """Airings of the titles of a Guide.
 
-    Programmes are joined with titles on disk, sorted by title: queries read only the requested titles.
+    A table on disk joins programmes with titles, sorted by title, so that queries read only requested titles.
 
     Args:
         connection: Temporary database.
         guide: Guide folder.
-        variants: Parquet of raw_title, title_id.
+        variants: Parquet file with raw_title and title_id.
     """
 
     def __init__(self, connection: Connection, guide: Path, variants: Path) -> None:
@@ -82,7 +82,7 @@ class Airings:
         connection.execute(query, [escape_glob(guide / "channels.parquet")])
 
     def categories(self) -> Iterator[tuple[str, str, np.ndarray]]:
-        """Iterates over (source, category, int32 title ids), sorted. Long lists of ids are split."""
+        """Iterates over (source, category, int32 title ids), sorted; long lists of ids are split."""
         reader: Any = self.connection.sql("""
             SELECT DISTINCT source, category, title_id
             FROM (SELECT source, title_id, unnest(categories) AS category FROM airings)
@@ -99,22 +99,22 @@ class Airings:
                 yield source[begin].as_py(), category[begin].as_py(), titles[begin:end]
 
     def titles_by_source(self) -> dict[str, int]:
-        """Returns the number of distinct titles of each source, placeholders included."""
+        """Returns the number of distinct titles of each source, including placeholder titles."""
         query = "SELECT source, count(*) FROM (SELECT DISTINCT source, title_id FROM airings) GROUP BY source"
         return dict(self.connection.execute(query).fetchall())  # count(DISTINCT …) cannot spill
 
     def channels(self, begin: int, end: int, limit: int = 12) -> pa.Table:
-        """Returns title_id and channels (display names, most airings first) of titles [begin, end)."""
+        """Returns title_id and channels (display names, most airings first) for titles in [begin, end)."""
         lists = "list(name ORDER BY airings DESC, name)[1:$limit] AS channels"
         return self._lists(begin, end, limit, "coalesce(names.name, channel) AS name", lists)
 
     def days(self, begin: int, end: int, limit: int = 14) -> pa.Table:
-        """Returns title_id and days (the last local dates, ascending, as text) of titles [begin, end)."""
+        """Returns title_id and days (last local dates as text, ascending) for titles in [begin, end)."""
         lists = "list(day ORDER BY day)[-$limit:] AS days"
         return self._lists(begin, end, limit, "strftime(local_start, '%Y-%m-%d') AS day", lists)
 
     def times(self, begin: int, end: int, limit: int) -> pa.Table:
-        """Returns title_id, minutes (the last starts since 1970, ascending) and names of their channels."""
+        """Returns title_id, minutes (the last starts, in minutes since 1970) and names (their channels)."""
         values = "epoch_us(start) // 60_000_000 AS minute, coalesce(names.name, channel) AS name"
         last = "list({0} ORDER BY minute, name)[-$limit:] AS {0}s".format
         lists = f"{last('minute')}, {last('name')}"

@@ -1,6 +1,6 @@
 """DuckDB views over the Parquet files of a run; docs/sql.md has columns and example queries.
 
-Views read files of finished stages. Nothing is copied or locked.
+Views read the files of finished stages without copies or locks.
 """
 
 import re
@@ -34,7 +34,7 @@ VIEWS = {
     "dropped": "FROM '{corpus}/dropped_categories.parquet'",
     "tonight": "FROM '{tonight}/tonight.parquet'",
 }
-# Hashes a name like storage/catalogue/likes.py. view_statements omits it, because it contains the salt.
+# Hashes the name as storage/catalogue/likes.py does. view_statements omits it, because it contains the salt.
 _TONIGHT_OF = """
     CREATE MACRO tonight_of(name) AS TABLE
     SELECT * EXCLUDE viewer
@@ -44,7 +44,7 @@ _TONIGHT_OF = """
 
 
 class QueryError(ExpectedError, ValueError):
-    """DuckDB cannot run a query; the message contains its error."""
+    """DuckDB cannot run a query; the message contains the error of DuckDB."""
 
 
 def view_statements(folders: Mapping[str, Path]) -> str:
@@ -58,7 +58,7 @@ def view_statements(folders: Mapping[str, Path]) -> str:
 
 
 def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Creates views of existing files (older versions wrote fewer), and returns statements by name."""
+    """Creates the views whose files exist (older versions wrote fewer); returns statements by view."""
     paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
     statements: dict[str, str] = {}
     for name, content in VIEWS.items():
@@ -78,9 +78,9 @@ def run_query(
 
     Args:
         folders: Folders as for ``view_statements``.
-        query: SQL.
-        values: Values of parameters ``$name``.
-        salt: Salt of the home, which enables ``tonight_of('NAME')``, the rows of a viewer in ``tonight``.
+        query: SQL query.
+        values: Values of the query's parameters ``$name``.
+        salt: Salt of the home, which enables ``tonight_of('NAME')``: the rows of ``tonight`` of one viewer.
 
     Returns:
         Column names, and rows.
@@ -89,7 +89,7 @@ def run_query(
         QueryError: DuckDB cannot run the query, or the run has no file for one of its views.
     """
     with duckdb.connect(config={"threads": 2}) as connection:
-        connection.execute("SET enable_progress_bar = false")  # it would be mixed with the output of commands
+        connection.execute("SET enable_progress_bar = false")  # the bar would mix with the output of commands
         statements = _create(connection, folders)
         if salt and "tonight" in statements:
             connection.execute(_TONIGHT_OF.format(salt=escape_quotes(salt)))
@@ -103,10 +103,10 @@ def run_query(
             if missing := sorted(name for name in absent if re.search(rf"(?i)\b{name}(_of)?\b", query)):
                 if missing == ["tonight"]:
                     raise QueryError(
-                        "nobody has a list yet; run the flow `recommend` (docs/tonight.md)"
+                        "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
                     ) from error
                 raise QueryError(
-                    f"the last run was made by an older version, which wrote no {', '.join(missing)}; "
+                    f"the last run was made by an older version, which did not write {', '.join(missing)}; "
                     "run `guidespace nightly --feed …` again"
                 ) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error

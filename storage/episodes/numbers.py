@@ -136,7 +136,7 @@ def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
     if system != XMLTV and (system not in ONSCREEN or text.count(".") != 2):
         return None
     values = [int(value) if value else None for value in fields.groups()]
-    values = [None if value is None or value > _LARGEST else value for value in values]
+    values = [None if value is None or value > _MAX_NUMBER else value for value in values]
     return EpisodeNumber(
         *(value if place % 2 or value is None else value + 1 for place, value in enumerate(values))
     )
@@ -200,7 +200,7 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
     rules, values, spans = grammar(), dict[str, int](), []
     if (digits := _DIGITS.search(text)) is None:
         return values, spans
-    begin, end = max(0, digits.start() - _LONGEST), digits.end() + _LONGEST
+    begin, end = max(0, digits.start() - _MAX_WORD_LENGTH), digits.end() + _MAX_WORD_LENGTH
     for pattern in rules.together if strict else (*rules.together, rules.cross):
         if both := pattern.search(text, begin, end):
             values |= {"season": int(both[1]), "episode": int(both[2])}

@@ -1,7 +1,9 @@
 """Format of Answers: answers.parquet, with a row per form, protocol and held-out title.
 
-For clusters (form CLUSTERS), ``correct`` is the B-cubed F of the title and ``precision_at_10`` is null, since
-clusters have no neighbours. ``oov`` is true if the title contains a word that no training title contains.
+A form is the text by which titles are compared (title alone, or with context); a protocol is a way of holding
+out titles (SPLITS in vocabulary.py). For clusters (form CLUSTERS), ``correct`` is the B-cubed F of the title
+and ``precision_at_10`` is null, since clusters have no neighbours. ``oov`` is true if the title contains a word
+that no training title contains.
 """
 
 from collections.abc import Mapping
@@ -16,13 +18,12 @@ FILE = "answers.parquet"
 _TEXTS = [(name, pa.string()) for name in ("form", "protocol")]
 _NUMBERS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
 SCHEMA = pa.schema([*_TEXTS, *_NUMBERS, ("oov", pa.bool_())])
-Columns = tuple[
-    np.ndarray, np.ndarray | None, np.ndarray, np.ndarray
-]  # (queries,) each: the last four columns of SCHEMA
+# The last four columns of SCHEMA, (queries,) each.
+Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
-    """Writes the columns of each (form, protocol)."""
+    """Writes answers.parquet from the columns of each (form, protocol)."""
     parts = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
     pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
 
@@ -42,7 +43,7 @@ def _columns(
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
-    """Reads the columns of each (form, protocol)."""
+    """Reads the columns of each (form, protocol) from answers.parquet."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
     correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])

@@ -1,6 +1,7 @@
 """Format of Baselines: baselines.json, the scores of each held-out set in the format of scores.json.
 
-A baseline that could not be evaluated has ``n`` 0 and a reason.
+A held-out set is a pair (form, protocol) as in answers.py. A baseline that could not be evaluated has ``n`` 0
+and a reason.
 """
 
 import json
@@ -8,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 FILE = "baselines.json"
-BaselineScores = dict[tuple[str, str], Mapping[str, object]]  # (form, protocol) to baseline to scores
+BaselineScores = dict[tuple[str, str], Mapping[str, object]]  # scores[form, protocol][baseline]
 
 
 def write_baselines(folder: Path, scores: BaselineScores) -> None:

@@ -4,9 +4,9 @@
     clusters.json       list with name, size, label, identity, colour … of each cluster
     subclusters.npy     int32 (titles,), subcluster id; -1: none
     subclusters.json    list with name ("" if no name applies), size, label, parent cluster … of each
-    clusters.parquet    the same for SQL
+    clusters.parquet    title and cluster, subcluster and their names, for SQL
 
-Only large clusters have subclusters. ``density`` in the details is the Density of a distance-based strategy.
+Only large clusters have subclusters. A distance-based strategy adds its Density to the artifact's details.
 """
 
 import json
@@ -27,7 +27,7 @@ class Density:
     """Density parameters of a strategy."""
 
     eps: float  # maximum cosine distance of neighbours
-    min_samples: int  # number of neighbours, itself included, from which a title is a core point
+    min_samples: int  # minimum number of neighbours of a core point, including itself
 
 
 def read_clusters(folder: Path) -> list[dict[str, Any]]:
@@ -49,7 +49,15 @@ def write_clustering(
     parts: np.ndarray,
     subclusters: Sequence[dict[str, Any]],
 ) -> None:
-    """Writes all files; ``titles`` has the columns "title" and "show_key"."""
+    """Writes all files.
+
+    Args:
+        titles: Columns "title" and "show_key", one row per title.
+        labels: Cluster of each title.
+        clusters: Entries of clusters.json.
+        parts: Subcluster of each title.
+        subclusters: Entries of subclusters.json.
+    """
     np.save(folder / "clusters.npy", labels)
     np.save(folder / "subclusters.npy", parts)
     memberships: dict[str, Any] = {}

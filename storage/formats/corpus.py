@@ -3,8 +3,8 @@
 Files in addition to the fields of OpenCorpus: ``family_hash.npy`` (float64 in [0, 1) per title, by which
 training splits off a validation set), ``token_names.parquet`` (kind, token; for messages), variants.parquet,
 frequencies.parquet, dropped_categories.parquet (category, reason, titles) and spellings.json (model.py).
-Without a sentence encoder, sentences.npy and descriptions.npy do not exist; without descriptions,
-descriptions.npy does not.
+sentences.npy exists only if there is a sentence encoder, and descriptions.npy only if there are descriptions
+too.
 """
 
 import json
@@ -44,17 +44,17 @@ class OpenCorpus:
 
     @property
     def training(self) -> np.ndarray:
-        """Rows of labelled training titles, int64."""
+        """Row indices of labelled training titles, int64 (any,)."""
         return np.flatnonzero((self.split == TRAIN) & (self.labels.lengths > 0))
 
     def complete_tokens(self, titles: np.ndarray) -> Ragged:
-        """Token ids of the given titles, int64 (any,); empty for a title with an out-of-vocabulary word."""
+        """Returns token ids of ``titles``, int64 (any,); empty for a title with an out-of-vocabulary word."""
         tokens = self.tokens.take(titles)
         return tokens.where(~self.oov[titles][tokens.row_ids])
 
 
 def open_corpus(folder: Path) -> OpenCorpus:
-    """Maps a Corpus folder. Reads only headers and label names."""
+    """Opens the arrays of a Corpus folder as memory maps; only headers and label names are read."""
     single = ("split", "show", "family", "oov", "kinds", "weights")
     opened = {name: open_array(folder, name) for name in single}
     absent = np.zeros((len(opened["split"]), 0), dtype=np.float16)

@@ -1,7 +1,7 @@
 """Format of a linear model or factorisation.
 
     model.safetensors    arrays; the metadata has "model", the kind of model, and "settings", JSON
-    NAME.parquet         column "name": the meaning of row i of an array (features, labels, users, items)
+    NAME.parquet         NAME is features, labels, users or items; column "name" has the name of each row
 
 Nothing is pickled. The folder is replaced atomically.
 """
@@ -28,7 +28,7 @@ class LinearModelFiles:
     """Contents of the files."""
 
     arrays: dict[str, np.ndarray]
-    names: dict[str, list[str]]
+    names: dict[str, list[str]]  # names of rows by file name without suffix
     settings: dict[str, Any]
 
 
@@ -39,13 +39,13 @@ def write_linear_model(
     names: Mapping[str, Sequence[str]],
     settings: Mapping[str, Any],
 ) -> None:
-    """Replaces the folder. An exception leaves the previous folder unchanged.
+    """Writes a model in place of the folder. An exception leaves the previous folder unchanged.
 
     Args:
         folder: Destination.
         model: Kind of model.
         arrays: Arrays by name.
-        names: Names of rows by file name.
+        names: Names of rows by file name without suffix.
         settings: JSON-serializable settings.
     """
     with replaced_folder(folder) as new:

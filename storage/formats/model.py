@@ -1,9 +1,9 @@
 """Files of a Model folder for predicting categories, besides the encoder, titles and vectors.
 
-``votes.parquet`` has a row per labelled held-out title: ``title`` (row of titles.parquet) and its nearest
-labelled training titles with context, ``neighbours`` (rows of titles.parquet, best first, one per vote, -1
-where absent) and ``cosines``. ``spellings.json`` maps a label to its most frequent spelling in guides. The
-column ``split`` of titles.parquet tells which titles are held out.
+``votes.parquet`` has a row per labelled held-out title. ``title`` is its row in titles.parquet,
+``neighbours`` are the rows of its nearest labelled training titles (compared with context; best first; -1:
+none), and ``cosines`` are their similarities. ``spellings.json`` maps a label to its most frequent spelling in
+guides. The column ``split`` of titles.parquet marks held-out titles.
 """
 
 import json
@@ -21,17 +21,17 @@ VOTES, SPELLINGS = "votes.parquet", "spellings.json"
 
 
 class Votes(NamedTuple):
-    """Nearest labelled training titles: int64 (queries,), int64 (queries, k), float32 (queries, k)."""
+    """Nearest labelled training titles of each held-out title (query)."""
 
-    titles: np.ndarray
-    neighbours: np.ndarray
-    cosines: np.ndarray
+    titles: np.ndarray  # int64 (queries,)
+    neighbours: np.ndarray  # int64 (queries, k)
+    cosines: np.ndarray  # float32 (queries, k)
 
 
 def open_similarity(folder: Path) -> np.ndarray:
     """Opens the vectors for comparing titles with context, float32 (titles, dim).
 
-    Models of older versions have only one set of vectors.
+    Models of older versions have only one set of vectors, which is then used.
     """
     return open_array(folder, "similarity" if (folder / "similarity.npy").exists() else "vectors")
 

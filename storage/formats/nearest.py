@@ -1,8 +1,8 @@
 """Format of NearestTitles.
 
 neighbours.npy      int32 (titles, k), nearest titles by similarity, best first; -1: none
-similarities.npy    float32 (titles, k), their cosines
-graph.npy, graph_cosines.npy    the same for the vectors used for clustering
+similarities.npy    float32 (titles, k), cosines of these neighbours
+graph.npy, graph_cosines.npy    nearest titles and cosines by the vectors used for clustering
 neighbours.parquet, vectors.parquet    neighbours, cosines and similarity vectors for SQL
 """
 
@@ -37,7 +37,7 @@ def write_nearest(
 
 
 def _tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarray) -> dict[str, pa.Table]:
-    """Builds rows of the SQL tables for a block of titles that starts at ``first``."""
+    """Builds rows of neighbours.parquet and vectors.parquet for the block of titles from ``first`` on."""
     rows, ranks = np.nonzero(ids >= 0)
     nonzero = np.flatnonzero(vectors.any(axis=1))
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[nonzero].reshape(-1)), vectors.shape[1])
@@ -54,6 +54,6 @@ def _tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarra
 def write_graph(
     folder: Path, ids: Int[np.ndarray, "titles k"], cosines: Float[np.ndarray, "titles k"]
 ) -> None:
-    """Writes the nearest titles by the vectors used for clustering."""
+    """Writes graph.npy and graph_cosines.npy: nearest titles by the vectors used for clustering."""
     np.save(folder / "graph.npy", ids.astype(np.int32))
     np.save(folder / "graph_cosines.npy", cosines)

@@ -2,8 +2,8 @@
 
 titles.parquet (a row per title), variants.parquet (raw_title, title_id), contexts.parquet (title_id, kind,
 token), tokens.parquet (row i is token id i), tokenizer.json, and two files for each row group (piece) of
-titles.parquet: ``dictionary-n.parquet`` has kind, token, term_frequency and document_frequency (row i is the
-local id i of the piece), ``tokens-n.parquet`` has the local ids of each title, in tokenizer order.
+titles.parquet: ``dictionary-n.parquet`` has kind, token, term_frequency and document_frequency; row i is the
+token with local id i. ``tokens-n.parquet`` has the local ids of each title, in tokenizer order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ TITLES = pa.schema([*_TEXTS, ("airings", pa.int64()), ("first_airing", pa.timest
 
 
 def dictionary_file(folder: Path, piece: int) -> Path:
-    """Path of the dictionary of a piece."""
+    """Returns the path of the dictionary of a piece."""
     return folder / f"dictionary-{piece:05}.parquet"
 
 
@@ -41,7 +41,7 @@ def read_tokens(folder: Path, piece: int) -> Ragged:
 
 
 def pieces_of(file: Path) -> range:
-    """Piece numbers of a Parquet file; an empty file has one empty piece."""
+    """Returns the piece numbers of a Parquet file; an empty file has one empty piece."""
     return range(max(1, pq.read_metadata(file).num_row_groups))
 
 
@@ -52,7 +52,7 @@ def read_piece(file: Path, piece: int, columns: Sequence[str] | None = None) -> 
 
 
 def batches_of(file: Path, columns: list[str] | None = None, rows: int = 1 << 16) -> Iterator[pa.RecordBatch]:
-    """Iterates over batches of a Parquet file with one batch in memory (pre-buffering keeps all)."""
+    """Iterates over batches of a Parquet file with one in memory (pre-buffering would keep all)."""
     return pq.ParquetFile(file, pre_buffer=False).iter_batches(rows, columns=columns)
 
 

@@ -94,7 +94,7 @@ def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=500)
     read, early, failed, made, again = done.stdout.splitlines()
     assert int(read) > 9_000  # of the deployment ingest: now, under the name that the file has
-    assert "no guide as of 2025-03-16" in early and "its guides are of 2025-03-17 00:00 to " in early
+    assert "no guide as of 2025-03-16" in early and "its guides are from 2025-03-17 00:00 to " in early
     assert failed == "2 of 2 nights failed: 2025-03-17, 2025-03-18"
     assert (made, again) == ("2 nights made, 0 existed already", "0 nights made, 2 existed already")
     nights = read_nights(tracking)

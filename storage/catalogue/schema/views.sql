@@ -16,7 +16,7 @@ LEFT JOIN feeds AS superseded ON superseded.feed_id = programmes.replaced_by
 WHERE introduced.grabbed_at <= instant
   AND (superseded.feed_id IS NULL OR superseded.grabbed_at > instant);
 
--- Current programmes with all elements. The view episodes, with which queries join it, has the episode numbers.
+-- Current programmes with all elements except episode numbers, which the view episodes has (join by programme_id).
 CREATE OR REPLACE VIEW schedule AS
 SELECT programmes.* EXCLUDE (replaced_by, season, seasons, episode, episodes, part, parts),
        channels.name AS channel_name, details.* EXCLUDE (programme_id)
@@ -25,7 +25,7 @@ LEFT JOIN channels USING (source, channel)
 LEFT JOIN details USING (programme_id)
 WHERE replaced_by IS NULL;
 
--- Every title of a programme with its language; position 1 is the first.
+-- All titles of a programme with their language; position 1 is the first title.
 CREATE OR REPLACE VIEW programme_titles AS
 SELECT programme_id, 1 AS position, title, title_language AS language
 FROM programmes
@@ -39,7 +39,7 @@ FROM (
     )
 );
 
--- Every episode number as given, and the parsed numbers of its programme.
+-- Each episode number as the feed states it, with the parsed numbers of its programme.
 CREATE OR REPLACE VIEW episodes AS
 SELECT programme_id, system, number, season, seasons, episode, episodes, part, parts, pattern
 FROM (
@@ -49,6 +49,6 @@ FROM (
 )
 LEFT JOIN sub_title_patterns USING (sub_title);
 
--- Of earlier versions.
+-- Views and macros of earlier versions are removed.
 DROP VIEW IF EXISTS titles;
 DROP MACRO IF EXISTS parse_episode;
