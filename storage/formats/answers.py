@@ -2,8 +2,8 @@
 
 A form is the text by which titles are compared (title alone, or with context); a protocol is a way of holding
 out titles (SPLITS in vocabulary.py). For clusters (form CLUSTERS), ``correct`` is the B-cubed F of the title
-and ``precision_at_10`` is null, since clusters have no neighbours. ``oov`` is true if the title contains a word
-that no training title contains.
+and ``precision_at_10`` is null, since clusters have no neighbours. ``oov`` is true if the title contains a
+word that no training title contains.
 """
 
 from collections.abc import Mapping

@@ -2,8 +2,8 @@
 
 ``votes.parquet`` has a row per labelled held-out title. ``title`` is its row in titles.parquet,
 ``neighbours`` are the rows of its nearest labelled training titles (compared with context; best first; -1:
-none), and ``cosines`` are their similarities. ``spellings.json`` maps a label to its most frequent spelling in
-guides. The column ``split`` of titles.parquet marks held-out titles.
+none), and ``cosines`` are their similarities. ``spellings.json`` maps a label to its most frequent spelling
+in guides. The column ``split`` of titles.parquet marks held-out titles.
 """
 
 import json

@@ -11,7 +11,7 @@ from tasks.ingest.encoding import show_invalid
 from tasks.ingest.sources.decompress import FeedStream
 
 BATCH_BYTES = 8 << 20  # approximate limit of feed bytes per batch
-EXCERPT = 200  # characters stored of a reject
+EXCERPT_CHARACTERS = 200  # characters stored of a rejected element
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class ProgrammeBatch:
     channels: pa.RecordBatch
     rejects: pa.RecordBatch
     root: pa.RecordBatch  # empty except in the first batch
-    share_read: float  # read share of the file, 0 to 1
+    share_read: float  # share of the file that has been read, 0 to 1
     invalid_bytes: int = 0  # bytes that are invalid in the encoding of the feed
 
 
@@ -39,7 +39,9 @@ class Reader(Protocol):
         """Yields at least one batch of about ``batch_rows`` programmes; the last one may be empty.
 
         Args:
-            zone: Zone of times without one; empty means UTC.
+            stream: Uncompressed bytes of the feed.
+            batch_rows: Approximate number of programmes per batch.
+            zone: Zone of times that state none; empty means UTC.
 
         Raises:
             FeedError: The feed is empty, too large, unreadable or has another format.
@@ -48,7 +50,7 @@ class Reader(Protocol):
 
 
 def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Converts tuples to Arrow."""
+    """Converts tuples, one per row, to an Arrow batch."""
     columns = list(zip(*rows)) if rows else [()] * len(schema)
     return pa.RecordBatch.from_arrays(
         [pa.array(*column) for column in zip(columns, schema.types)], schema=schema
@@ -56,7 +58,7 @@ def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBat
 
 
 def number_from_first_(batches: dict[str, list[pa.RecordBatch]]) -> None:
-    """Renumbers the column ``row`` of details and originals over all batches, in place."""
+    """Makes the column ``row`` of details and originals count over all batches, in place."""
     firsts = np.cumsum([0, *(batch.num_rows for batch in batches["programmes"])])
     for kind in ("details", "originals"):
         for number, (batch, first) in enumerate(zip(batches[kind], firsts)):
@@ -66,6 +68,6 @@ def number_from_first_(batches: dict[str, list[pa.RecordBatch]]) -> None:
 
 
 def excerpt(content: bytes) -> str:
-    """Returns the beginning of a reject on one line."""
-    text = show_invalid(content[: 4 * EXCERPT].decode("utf-8", "replace"))
-    return " ".join(text.split())[:EXCERPT]
+    """Returns the first EXCERPT_CHARACTERS of a rejected element as one line."""
+    text = show_invalid(content[: 4 * EXCERPT_CHARACTERS].decode("utf-8", "replace"))
+    return " ".join(text.split())[:EXCERPT_CHARACTERS]

@@ -15,7 +15,7 @@ from tasks.ingest.sources.resolve import locate
 def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
     """Raises FeedError if all feeds, or a required one, are missing, unreadable, empty or not a guide.
 
-    URLs are not requested and Secret blocks are not opened.
+    Only local files are read: URLs are not requested, and Secret blocks of Prefect are not opened.
     """
     checkable = [feed for feed in references if not feed.startswith(SECRET)]
     if references and not checkable:

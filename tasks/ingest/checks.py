@@ -19,8 +19,8 @@ COLUMNS = (
 )
 WEEK = 7
 MIN_DAYS = 3  # previous days needed for a comparison
-# Anomalies: a smaller share of the mean of previous days, or a larger multiple and over 5 % of the
-# programmes.
+# A day is anomalous if its value divided by the mean of previous days is below MIN_SHARES, or if it is above
+# MAX_RATIOS and the value exceeds 5 % of the programmes.
 MIN_SHARES = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}
 MAX_RATIOS = {"gaps": 3.0, "overlaps": 3.0}
 
@@ -31,8 +31,8 @@ class GuideCheck:
 
     Attributes:
         days: One row per feed and day; the column ``anomalies`` is "" if there are none.
-        readings: The same columns per failed or anomalous reading; ``day`` is "reading".
-        anomalies: One line each: "uk.xml.gz 2025-03-31: channel bbc.one fell silent".
+        readings: One row per failed or anomalous reading, with the same columns; ``day`` is "reading".
+        anomalies: One line per anomaly: "uk.xml.gz 2025-03-31: channel bbc.one fell silent".
     """
 
     days: Sequence[Mapping[str, Any]]
@@ -54,7 +54,7 @@ class GuideCheck:
 
 
 def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
-    """Checks the folder of a published Guide and the readings of the run that published it."""
+    """Checks a published Guide (its folder) and the readings of the run that published it."""
     days = feed_days(guide)
     anomalies: dict[tuple[str, Any], list[str]] = defaultdict(list)
     for silent in silent_channels(guide, MIN_DAYS):
@@ -102,7 +102,8 @@ def reading_anomalies(
     """Returns the anomalies of a reading, one text each, without the source.
 
     Args:
-        draft: The reading before it is committed; None for an unchanged feed.
+        counts: Counts of the reading.
+        draft: Writer of the reading before it is committed; None for an unchanged feed.
         today: Date in UTC; None for a backfilled guide, which may end at any time.
     """
     feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_reading(catalogue, source)

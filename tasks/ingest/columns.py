@@ -20,12 +20,12 @@ from tasks.text.clean import clean
 
 DAY = 24 * 3600 * 1_000_000  # microseconds
 LISTS = ("categories", "category_languages", "episode_numbers", "episode_systems")
-_Recorder = Callable[[np.ndarray, list[str]], None]
+_Recorder = Callable[[np.ndarray, list[str]], None]  # receives row indices and texts before cleaning
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawColumns:
-    """One row per programme in every column, neither cleaned nor typed.
+    """Columns with one row per programme, as text that is not cleaned yet.
 
     Attributes:
         attributes: JSON of the attributes of a programme that have no column.
@@ -67,7 +67,7 @@ class RawColumns:
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """Valid programmes with details and originals; ``reasons`` maps all other rows to a reason."""
+    """Valid programmes with details and originals; ``reasons`` maps invalid raw rows to a reason."""
 
     programmes: pa.RecordBatch
     details: pa.RecordBatch
@@ -76,10 +76,11 @@ class ColumnChunk:
 
 
 def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> ColumnChunk:
-    """Cleans the rows that have a channel, a title and a start, and gives the reason for every other row.
+    """Cleans rows that have a channel, a title and a start, and returns a reason for each other row.
 
     Args:
-        parse_time: Converts a text to microseconds since 1970 UTC, None if it is invalid.
+        raw: Columns of the feed.
+        parse_time: Converts a text to microseconds since 1970 UTC; returns None if it is invalid.
     """
     changed: list[tuple[int, str, str]] = []  # row, element, and text before cleaning
 
@@ -128,7 +129,7 @@ def _details(
     is_valid: np.ndarray,
     new_row: np.ndarray,
 ) -> pa.RecordBatch:
-    """Returns rows of DETAILS for valid programmes that have any."""
+    """Returns rows of DETAILS for valid programmes with a description or other details."""
     has_details = np.asarray(descriptions.is_valid())
     has_details[list(details)] = True
     rows = np.flatnonzero(has_details & is_valid)
@@ -162,7 +163,7 @@ def _system(text: str) -> str:
 def _clean_texts(
     column: pa.StringArray, record: _Recorder | None = None, read: Callable[[str], str] = clean
 ) -> pa.Array:
-    """Cleans texts (null if empty); ``record`` receives rows and original texts that cleaning changed."""
+    """Cleans texts with ``read`` (null if empty); ``record`` receives the texts that this changes."""
     encoded = column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     clean_texts = [read(text) or None for text in texts]
@@ -179,7 +180,7 @@ def _clean_texts(
 
 
 def _with_offsets(lists: pa.ListArray, is_kept: pa.Array | None, values: pa.Array) -> pa.ListArray:
-    """Returns lists with the offsets of ``lists`` and other values."""
+    """Returns lists with the offsets of ``lists`` and those ``values`` that are kept (None: all)."""
     return pa.ListArray.from_arrays(lists.offsets, values if is_kept is None else values.filter(is_kept))
 
 
@@ -190,7 +191,7 @@ def _where_valid(texts: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _clean_ids(ids: pa.StringArray) -> pa.Array:
-    """Returns ids unchanged, so that channels and programmes match; null for white space only."""
+    """Returns ids without cleaning, so that channels and programmes match; blank ids become null."""
     encoded = ids.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     names = [show_invalid(text) if text.strip() else None for text in texts]
@@ -200,7 +201,7 @@ def _clean_ids(ids: pa.StringArray) -> pa.Array:
 def _clean_lists(
     lists: pa.ListArray, record: _Recorder | None = None
 ) -> tuple[pa.ListArray, pa.Array | None]:
-    """Cleans lists and drops blank values; also returns which values remain (None: all)."""
+    """Cleans lists and drops blank values; also returns a mask of the kept values (None: all)."""
     values = _clean_texts(lists.values, record)
     if not values.null_count:
         return pa.ListArray.from_arrays(lists.offsets, values), None

@@ -1,9 +1,9 @@
-"""Stores XMLTV content without a column as one JSON object per programme or channel.
+"""Stores XMLTV content that no column holds as one JSON object per programme or channel.
 
-Keys are XMLTV names: ``@name`` for an attribute of the element itself, ``name`` for the list of its children
-of that name. A child with text only is a string. Any other child is an object of attributes (``@…``), text
-(``#text``) and children. Texts are not cleaned. If a column contains the text of an element, its object
-has no ``#text``, and objects are in the order of the column.
+Keys are XMLTV names: ``@name`` for an attribute of the element itself, ``name`` for the list of its child
+elements of that name. A child that has only text is a string. Any other child is an object of attributes
+(``@…``), text (``#text``) and children. Texts are not cleaned. If a column contains the text of an element,
+its object has no ``#text``, and objects are in the order of the column.
 """
 
 import json
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tasks.ingest.encoding import show_invalid
 
 _UNIT, _GROUP = "\x1e", "\x1d"  # separators that are invalid in XML
-_KEYS = ("category", "sub-title", "desc")
+_KEYS = ("category", "sub-title", "desc")  # elements whose text has a column, but whose language has none
 
 
 def to_json(content: Mapping[str, Any]) -> str:
@@ -26,7 +26,7 @@ def to_json(content: Mapping[str, Any]) -> str:
 
 
 def language_objects(categories: pa.ListArray, sub_title: pa.Array, description: pa.Array) -> pa.Array:
-    """Returns JSON objects with the ``lang`` of elements that have columns; null if none has one."""
+    """Returns a JSON object per programme with the languages of its texts; null if none is stated."""
     if all(column.null_count == len(column) for column in (categories.flatten(), sub_title, description)):
         return pa.nulls(len(categories), pa.string())
     filled = pa.ListArray.from_arrays(categories.offsets, categories.values.fill_null(""))
@@ -49,7 +49,7 @@ def _languages(key: str) -> str | None:
 def merge_objects(
     objects: pa.Array, attributes: pa.Array, elements: Mapping[int, Mapping[str, Any]]
 ) -> pa.Array:
-    """Adds attributes and elements to JSON objects."""
+    """Adds attributes (JSON) and elements (by row) to the JSON objects of programmes."""
     if attributes.null_count == len(attributes) and not elements:
         return objects
     merged = objects.to_pylist()

@@ -14,17 +14,17 @@ from tasks.ingest.xmltv.prolog import read_prolog
 
 
 class Guides(NamedTuple):
-    """Feeds of a file, and members of a zip that are not guides."""
+    """Guides in a file."""
 
     feeds: list[Feed]
-    skipped: Sequence[str] = ()
+    skipped: Sequence[str] = ()  # members of a zip that are not guides
 
 
 def describe_file(file: Path, source: str, size_cap_bytes: int) -> Guides:
-    """Lists the guides in a file, with digest and size of the file.
+    """Computes digest and size of a file and lists the guides in it.
 
     Raises:
-        FeedError: The file cannot be read or is empty, or see ``find_guides``.
+        FeedError: The file cannot be read or is empty, or ``find_guides`` fails.
     """
     try:
         with open(file, "rb") as handle:
@@ -40,7 +40,7 @@ def find_guides(file: Feed, size_cap_bytes: int) -> Guides:
     """Lists the guides in a file.
 
     An unreadable member with the suffix of a guide counts as a guide, so that reading it reports the error. A
-    single guide has the source of the file, so that adding other members does not change it.
+    single guide gets the source of the file, so that its source stays the same if other members are added.
 
     Raises:
         FeedError: A zip contains no guide, or its members cannot be listed.

@@ -36,7 +36,7 @@ from tasks.ingest.sources.feeds import SUFFIXES, Feed, FeedError, NamedFeed, acc
 from tasks.ingest.sources.resolve import locate
 from tasks.pool import Submit, open_pool
 
-_CUT = ("truncated", "damaged")  # reasons for the end of a file, not for one of its programmes
+_CUT = ("truncated", "damaged")  # reasons that concern the end of a file, not a single programme
 
 
 def ingest_feeds(
@@ -50,11 +50,12 @@ def ingest_feeds(
     """Reads feeds in order; yields progress about once a second and a result or failure per feed.
 
     Args:
-        references: Paths, patterns, directories, URLs, references; or DatedFeeds, which are resolved already.
+        references: Paths, patterns, directories, URLs, ``env:NAME``; or DatedFeeds, already resolved.
+        clock: Returns seconds for measuring intervals.
         now: Returns the time with a time zone.
 
     Raises:
-        FeedError: No feed can be read, or a required one cannot; the others are stored.
+        FeedError: No feed can be read, or a required one cannot. Feeds that were read are stored.
     """
     dated = [feed for feed in references if isinstance(feed, DatedFeed)]
     locations, errors = (dated, []) if dated else locate(references, settings.private_addresses)
@@ -66,7 +67,7 @@ def ingest_feeds(
     queue: deque[_Location] = deque()
     with ExitStack() as stack:
         is_parallel = settings.workers > 1 and len(locations) > 1
-        # runs after the pool is closed; removes feeds that were parsed after one that failed
+        # runs after the pool is closed; removes parsed feeds that were not written because of an error
         stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)
         count = settings.workers - settings.parses_in_writer
         workers = open_pool(settings.pool, count, settings.pool_address)
@@ -75,7 +76,7 @@ def ingest_feeds(
         stack.callback(publish_status, catalogue)
         for number, location in enumerate([*locations, *[None] * lookahead]):
             if location is not None:
-                # the writer parses the first feed, because it would have to wait for it
+                # the writer parses the first feed, because it would otherwise wait for a worker
                 location_pool = None if settings.parses_in_writer and not number else pool
                 folder = catalogue.home / "parsed" / f"{os.getpid()}.{number}"
                 queue.append(reader.open(location, location_pool, folder))
@@ -89,7 +90,7 @@ def ingest_feeds(
                         is_any_read |= isinstance(event, FeedResult)
                         failures += [event] if isinstance(event, Failure) else []
                         is_new = isinstance(event, FeedResult) and not event.unchanged
-                        if is_new and clock() - published > 1.0:  # counts the rows of the catalogue
+                        if is_new and clock() - published > 1.0:  # not more often, because it counts all rows
                             publish_status(catalogue)
                             published = clock()
                 except FeedError as error:
@@ -102,13 +103,13 @@ def ingest_feeds(
 
 @dataclass
 class _Location:
-    """A fetched location; ``problem`` is raised when it is read."""
+    """A location after fetching; ``problem`` is raised when it is read."""
 
     name: str
     grabbed_at: datetime.datetime | None
     stack: ExitStack = field(default_factory=ExitStack)
     fetched: Fetched = field(default_factory=Fetched)
-    # with the previous counts of an unchanged feed, and the worker that parses the feed, if any
+    # feed, its previous counts if it is unchanged, and its parsing if a worker does that
     feeds: list[tuple[Feed, Counts | None, Parsing | None]] = field(default_factory=list)
     problem: FeedError | None = None
 
@@ -127,7 +128,7 @@ class _FeedReader:
         self.reported = self.clock()
 
     def open(self, location: str | NamedFeed, pool: Submit | None, folder: Path) -> _Location:
-        """Fetches a location and starts to parse its new feeds, into folders named after ``folder``."""
+        """Fetches a location and starts parsing its new feeds into folders named ``folder``.n."""
         catalogue, settings = self.catalogue, self.settings
         name = source_of(location)
         address = location.location if isinstance(location, NamedFeed) else location
@@ -156,7 +157,7 @@ class _FeedReader:
         return opened
 
     def read(self, location: _Location, later: list[Parsing]) -> Iterator[Progress | FeedResult | Failure]:
-        """Writes the feeds of a location; ``later`` are the feeds of the locations after it."""
+        """Writes the feeds of a location; ``later`` are parsings that may run while this one waits."""
         with location.stack:
             if location.problem is not None:
                 raise location.problem
@@ -208,7 +209,7 @@ class _FeedReader:
     def _result(
         self, source: str, counts: Counts, location: _Location, draft: FeedWriter | None = None
     ) -> FeedResult:
-        """Returns the result of a feed (unchanged without a draft); a dated guide may end at any time.
+        """Returns the result of a feed, which is unchanged if there is no draft.
 
         Raises:
             FeedError: A required source has anomalies, so it is not stored.
@@ -248,9 +249,7 @@ class _FeedReader:
             )
 
     def progress(self, share: float = 0.0) -> Progress:
-        """Returns the progress in thousandths of a location; ``share`` is the read part of the
-        current one.
-        """
+        """Returns the progress in thousandths of a location; ``share`` is that of the current one."""
         feed = f"feed {min(self.done + 1, self.locations)} of {self.locations}"
         return Progress(
             step=round(1000 * (self.done + share)),
@@ -270,8 +269,8 @@ def remove_leftovers(home: Path) -> None:
 def adopt_former_names(catalogue: Catalogue, url: str, name: str) -> None:
     """Renames former sources of a URL (with its secrets) to ``name``, unless ``name`` exists already.
 
-    Earlier versions kept most values of a query in the source, so a signed URL was a new source every night.
-    This continues their history under the new name.
+    Earlier versions kept most query parameters in the source, so a signed URL was a new source each night.
+    Renaming continues the history of these sources.
     """
     bare, former = without_secrets(url), {}
     for source in list_sources(catalogue):

@@ -20,10 +20,8 @@ from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.times import parse_time
 
 MAX_LINE_BYTES = 4 << 20
-LISTS = {
-    "categories": "category_languages",
-    "episode_numbers": "episode_systems",
-}  # column in JSON, column that JSON lacks
+# Keys that are lists in JSON, and the column of RawColumns that goes with each and is empty for JSON.
+LISTS = {"categories": "category_languages", "episode_numbers": "episode_systems"}
 _OTHERS = {"attributes", "details", "elements", *LISTS.values()}
 _COLUMNS = RawColumns.__dataclass_fields__.keys() - _OTHERS
 
@@ -34,11 +32,11 @@ def matches(head: bytes) -> bool:
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """See ``Reader.read``."""
+    """Reads a feed; see ``Reader.read``."""
     if b'"channel"' not in (head := stream.head()):
         start = head.strip()[:40].decode("utf-8", "replace")
         raise FeedError(
-            f"{stream.feed.source}: not XML, and no JSON lines with a channel; it starts with {start!r}, "
+            f"{stream.feed.source}: neither XML nor JSON lines with a channel; it starts with {start!r}, "
             "expected XMLTV (<tv> … </tv>) or one JSON object per programme"
         )
 
@@ -74,7 +72,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
 
 
 def _lines(stream: FeedStream) -> Iterator[bytes]:
-    """Yields lines with their line feed; long lines are cut."""
+    """Yields lines with their line feed; lines over MAX_LINE_BYTES are cut."""
     line = b""
     for block in stream:
         for piece in block.splitlines(keepends=True):

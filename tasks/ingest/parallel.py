@@ -1,8 +1,8 @@
 """Parses feeds in several processes or on several machines (tasks/pool.py); one process writes.
 
-A parsed feed is a folder of six Arrow streams, one per kind of rows, with the same batches. The writer maps
-them into memory, so nothing is copied through a pipe and memory is bounded by a few batches. On one machine
-the writer also parses while it would have to wait.
+A parsed feed is a folder of six Arrow streams, one per field of ProgrammeBatch, with the same batches. The
+writer maps them into memory, so nothing is copied through a pipe and memory is bounded by a few batches. On
+one machine the writer also parses feeds while it waits for a worker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = dict(zip(("programmes", "details", "originals", "channels", "rejects", "
 
 
 class Parsing:
-    """A feed that is being parsed into a folder."""
+    """A feed that a worker parses into a folder."""
 
     def __init__(self, submit: Submit, feed: Feed, settings: IngestSettings, folder: Path) -> None:
         self.settings, self.folder = settings, folder
@@ -37,7 +37,7 @@ class Parsing:
         self.future = submit(parse_to_folder, *self.arguments)
 
     def run_here(self) -> bool:
-        """Parses the feed in this process unless another one has started; returns whether it did."""
+        """Parses the feed in this process unless a worker has started it; returns whether it was parsed."""
         if not (self.settings.parses_in_writer and isinstance(self.future, Future) and self.future.cancel()):
             return False
         self.future = Future()
@@ -48,7 +48,7 @@ class Parsing:
         return True
 
     def batches(self, later: Iterable[Parsing]) -> Iterator[ProgrammeBatch]:
-        """Yields the batches; parses ``later`` feeds in this process while it waits."""
+        """Yields the batches; while waiting for them, parses ``later`` feeds in this process."""
         while not self.future.done() and any(parsing.run_here() for parsing in (self, *later)):
             pass
         return read_folder(self.folder, self.future.result())

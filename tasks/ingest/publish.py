@@ -1,4 +1,4 @@
-"""The stage without Prefect: reads feeds into the catalogue and publishes a Guide."""
+"""Reads feeds into the catalogue and publishes a Guide; does not use Prefect."""
 
 import datetime
 import time
@@ -27,22 +27,22 @@ def read_and_publish(
     as_of: datetime.datetime | None,
     report: Callable[[Progress | FeedResult | Failure], None],
 ) -> Guide:
-    """Reads feeds and publishes a snapshot of the catalogue, unless the same one is published already.
+    """Reads feeds and publishes a snapshot of the catalogue, unless an equal one is already published.
 
     Args:
-        feeds: Paths, patterns, directories, URLs, references; or DatedFeeds. May be empty with as_of.
-        as_of: Instant of the snapshot; None is now.
+        feeds: Paths, patterns, directories, URLs, ``env:NAME``; or DatedFeeds. May be empty with as_of.
+        as_of: Instant of the snapshot; None means now.
         report: Receives progress, results and failures.
 
     Raises:
-        FeedError: No feed can be read, or a required one cannot; the others are stored.
+        FeedError: No feed can be read, or a required one cannot. Feeds that were read are stored.
         HomeLocked: Another process has the catalogue open.
     """
     remove_leftovers(workspace.home)
     readings: list[FeedStatus] = []
     write_readings(workspace.home, readings)
     with Catalogue.open(workspace.home) as catalogue:
-        publish_status(catalogue)  # a run killed after its commit left old files
+        publish_status(catalogue)  # the files are old if a run was killed after its commit
         publish_corrections(catalogue)
         if feeds or as_of is None:
             clocks = {"clock": time.monotonic, "now": lambda: datetime.datetime.now(datetime.UTC)}
@@ -61,7 +61,7 @@ def read_and_publish(
         digest = snapshot_digest(catalogue, options)
         if (published := workspace.read(Guide, digest[:32])) is not None:
             if as_of is None and current_guide(workspace) != published:
-                workspace.publish_again(published)  # after a setting was changed and changed back
+                workspace.publish_again(published)  # a setting was changed, then changed back
             return published
         with workspace.publishing(Guide, digest[:32]) as draft:
             draft.counts |= snapshot(catalogue, draft.folder, options)

@@ -1,5 +1,6 @@
-"""Lists the formats of feeds; a new one is a module with ``matches`` and ``read``, and an entry
-in READERS.
+"""Lists the formats of feeds.
+
+A new format needs a module with ``matches`` and ``read``, and an entry in READERS.
 """
 
 from collections.abc import Iterator

@@ -13,9 +13,9 @@ class FeedResult:
     """Result of a feed that was read.
 
     Attributes:
-        counts: Counts of the reading; of the previous one if the feed is unchanged.
-        reasons: Number of rejects per reason.
-        skipped: Members of a zip that are not guides, with its first feed only.
+        counts: Counts of the reading, or of the previous reading if the feed is unchanged.
+        reasons: Number of rejected elements by reason.
+        skipped: Members of a zip that are not guides; only the first feed of a zip lists them.
     """
 
     source: str
@@ -41,7 +41,7 @@ class FeedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A feed that failed and of which nothing was stored; ``error`` names it."""
+    """A feed that failed and of which nothing was stored; the message of ``error`` contains the source."""
 
     source: str
     error: FeedError
@@ -51,16 +51,16 @@ class Failure:
 
 
 def reasons_text(reasons: Mapping[str, int]) -> str:
-    """Formats reasons with their counts: "bad_start 3, no_title 1"."""
+    """Formats reasons with their counts, such as "bad_start 3, no_title 1"."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
 
 
 def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
-    """Raises an error if all feeds failed or a required one did.
+    """Raises an error if all feeds or a required feed failed.
 
     Raises:
-        FeedUnreachable: All decisive failures are network failures.
-        FeedError: Otherwise.
+        FeedUnreachable: All failures of required feeds, or else of all feeds, are network failures.
+        FeedError: Another failure is among them.
     """
     required = [failure for failure in failures if settings.is_required(failure.source)]
     decisive = required if required or is_any_read else failures

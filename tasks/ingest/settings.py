@@ -10,37 +10,38 @@ from tasks.form import configurable, setting
 from tasks.ingest.sources.headers import ENTRY, check_headers
 from tasks.ingest.xmltv.times import is_zone
 
-_LARGEST = "Maximum size of a feed in uncompressed bytes; a larger one fails."
-_LONGEST = "Maximum time of a download, retries and pauses included."
-_SLOWEST = "Minimum rate of an http download over a minute; a slower one is retried."
-_LEFT_OUT = "Sources (patterns with * and ?) that stay in the catalogue but are not in the guide."
-_SHARE = "Maximum share of rejected programmes; a feed with more fails and stores nothing."
-_REQUIRED = (
+_SIZE_HELP = "Maximum size of a feed in uncompressed bytes; a larger feed fails."
+_TIME_HELP = "Maximum time of a download, including retries and pauses."
+_RATE_HELP = "Minimum rate of an http download over a minute; a slower download is retried."
+_LEFT_OUT_HELP = "Sources (patterns with * and ?) that stay in the catalogue but are not in the guide."
+_SHARE_HELP = "Maximum share of rejected programmes; a feed with a larger share fails and is not stored."
+_REQUIRED_HELP = (
     "Sources (patterns) that must be read: the run fails if one fails, is empty, "
     "shrinks to less than half or ends before today."
 )
-_ZONES = (
-    "PATTERN=ZONE, such as */fr/*=Europe/Paris, by source; the first match is the zone of times without one "
-    "(default: UTC) and of the hours of titles (default: that of the home)."
+_ZONES_HELP = (
+    "PATTERN=ZONE, such as */fr/*=Europe/Paris. The zone of the first pattern that matches a source "
+    "applies to times that state none (default: UTC) and to the hours of titles (default: the home's zone)."
 )
-_PRIORITY = (
-    "Sources (patterns) in order of precedence, for channels that several sources have at the same time; "
-    "then the source read first."
+_PRIORITY_HELP = (
+    "Sources (patterns) in order of precedence, for channels that several sources have at the same time. "
+    "Other sources follow in the order in which they were first read."
 )
-_PRIVATE = (
+_PRIVATE_HELP = (
     "Allow feeds from private addresses: this machine and the local network. "
     "Anyone who can start runs can then read what only this machine can reach."
 )
-_AGENT = (
-    "User-Agent of requests for feeds; empty means GuideSpace/VERSION. Some hosts reject unknown ones (403)."
+_USER_AGENT_HELP = (
+    "User-Agent of requests for feeds; empty means GuideSpace/VERSION. "
+    "Some hosts reject unknown agents (403)."
 )
-_HEADERS = (
+_HEADERS_HELP = (
     "Additional headers of requests for feeds, [PATTERN=]NAME: VALUE; a pattern selects sources. Except for "
-    "User-Agent, Accept and Accept-Language, the value is env:NAME, optionally after a word: "
+    "User-Agent, Accept and Accept-Language, VALUE is env:VARIABLE, optionally after a word: "
     "*/uk.xml.gz=Authorization: Bearer env:UK_TOKEN."
 )
-_ADDRESS = (
-    "Address of the Dask scheduler or Ray cluster; empty starts one on this machine. "
+_ADDRESS_HELP = (
+    "Address of the Dask scheduler or Ray cluster; empty starts a local one. "
     "Its workers need access to the home and the feeds."
 )
 
@@ -49,25 +50,27 @@ _ADDRESS = (
 class IngestSettings:
     """Settings for reading feeds and for the snapshot."""
 
-    size_cap_bytes: int = setting(2**32, _LARGEST, ge=1)
-    download_seconds: float = setting(3600.0, _LONGEST, gt=0.0)
-    download_bytes_per_second: int = setting(1000, _SLOWEST, ge=0)
-    private_addresses: bool = setting(False, _PRIVATE)
-    user_agent: str = setting("", _AGENT, json_schema_extra={"pattern": "^[ -~]*$"})
-    headers: tuple[Annotated[str, Field(json_schema_extra={"pattern": ENTRY})], ...] = setting((), _HEADERS)
+    size_cap_bytes: int = setting(2**32, _SIZE_HELP, ge=1)
+    download_seconds: float = setting(3600.0, _TIME_HELP, gt=0.0)
+    download_bytes_per_second: int = setting(1000, _RATE_HELP, ge=0)
+    private_addresses: bool = setting(False, _PRIVATE_HELP)
+    user_agent: str = setting("", _USER_AGENT_HELP, json_schema_extra={"pattern": "^[ -~]*$"})
+    headers: tuple[Annotated[str, Field(json_schema_extra={"pattern": ENTRY})], ...] = setting(
+        (), _HEADERS_HELP
+    )
     batch_rows: int = setting(
         20_000, "Programmes per batch that is written to the catalogue.", ge=1, le=1_000_000
     )
-    leave_out: tuple[str, ...] = setting((), _LEFT_OUT)
-    max_reject_share: float = setting(0.2, _SHARE, ge=0.0, le=1.0)
-    required: tuple[str, ...] = setting((), _REQUIRED)
-    zones: tuple[str, ...] = setting((), _ZONES)
-    priority: tuple[str, ...] = setting((), _PRIORITY)
+    leave_out: tuple[str, ...] = setting((), _LEFT_OUT_HELP)
+    max_reject_share: float = setting(0.2, _SHARE_HELP, ge=0.0, le=1.0)
+    required: tuple[str, ...] = setting((), _REQUIRED_HELP)
+    zones: tuple[str, ...] = setting((), _ZONES_HELP)
+    priority: tuple[str, ...] = setting((), _PRIORITY_HELP)
     workers: int = setting(1, "Processes that parse feeds in parallel; one process writes.", ge=1, le=256)
     pool: Literal["processes", "dask", "ray"] = setting(
         "processes", "Where the workers run (dask and ray are extras)."
     )
-    pool_address: str = setting("", _ADDRESS)
+    pool_address: str = setting("", _ADDRESS_HELP)
 
     def __post_init__(self) -> None:
         for entry in self.zones:
@@ -83,14 +86,14 @@ class IngestSettings:
 
     @property
     def parses_in_writer(self) -> bool:
-        """Whether the writing process is one of the workers: only on one machine."""
+        """Whether the writing process also parses, which is so if all workers run on this machine."""
         return self.pool == "processes"
 
     def is_required(self, source: str) -> bool:
-        """Returns whether the run fails without that source."""
+        """Returns whether the run fails if this source cannot be read."""
         return any(fnmatchcase(source, pattern) for pattern in self.required)
 
     def zone(self, source: str) -> str:
-        """Returns the zone of times without one in a feed of that source; empty means UTC."""
+        """Returns the zone of times that state none in a feed of this source; empty means UTC."""
         zones = (entry.rpartition("=") for entry in self.zones)
         return next((zone for pattern, _, zone in zones if fnmatchcase(source, pattern)), "")

@@ -1,4 +1,4 @@
-"""Prefect tasks of the stage ingest. The ledger of the catalogue makes it idempotent, so it is not cached."""
+"""Prefect tasks of the stage ingest, which is idempotent (unchanged feeds are skipped) and not cached."""
 
 import datetime
 import logging
@@ -63,11 +63,10 @@ def opened(feed: str | DatedFeed) -> str | NamedFeed:
 
 @task(name="check", task_run_name="check", persist_result=False)
 def check(home: str, guide: Guide, run: str = "") -> list[str]:
-    """Returns the anomalies of the readings and of the Guide, and creates a table artifact of the newest
-    days.
+    """Returns the anomalies of readings and Guide, and creates a table artifact with anomalous days first.
 
     Args:
-        run: MLflow run for the metrics; empty logs none.
+        run: MLflow run to which metrics are logged; empty logs none.
     """
     workspace = Workspace(home)
     checked = check_guide(workspace.folder(guide), read_readings(workspace.home))

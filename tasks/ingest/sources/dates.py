@@ -14,11 +14,9 @@ _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[
 
 @dataclass(frozen=True, kw_only=True)
 class DatedFeed(NamedFeed):
-    """A guide with a date in its name; its source contains ``{date}`` instead, ``grabbed_at`` has
-    a time zone.
-    """
+    """A guide with a date in its name; its source contains ``{date}`` in place of the date."""
 
-    grabbed_at: datetime.datetime
+    grabbed_at: datetime.datetime  # with a time zone
 
 
 def dated_guides(
@@ -30,7 +28,7 @@ def dated_guides(
 ) -> list[DatedFeed]:
     """Lists the guides with a date from ``first`` to ``last`` (inclusive) in their names, oldest first.
 
-    A date is 2025-03-31, 20250331, or 2025-03 for the first of the month; it means midnight in ``zone``.
+    A date is written 2025-03-31, 20250331, or 2025-03 (first of the month), and means midnight in ``zone``.
 
     Raises:
         FeedError: No guide has a date in that range.

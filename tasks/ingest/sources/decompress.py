@@ -19,9 +19,7 @@ from tasks.ingest.sources import zip as zips
 from tasks.ingest.sources.feeds import Feed, FeedError
 
 READ_BYTES = 1 << 14  # compressed bytes per read
-BLOCK_BYTES = (
-    3 << 17
-)  # uncompressed bytes of a block: at least (but for the last), and less than twice as many
+BLOCK_BYTES = 3 << 17  # minimum uncompressed bytes of a block except the last; the maximum is twice that
 Decompressor = Callable[[IO[bytes], Feed], Iterator[bytes]]
 
 
@@ -30,16 +28,16 @@ class Damaged(Exception):
 
 
 class FeedStream:
-    """Iterates over the uncompressed bytes of a feed in blocks of 384 to 768 KiB, up to the ``damage``."""
+    """Iterates over the uncompressed bytes of a feed, up to a damage, in blocks of 384 to 768 KiB."""
 
     def __init__(self, feed: Feed, size_cap_bytes: int) -> None:
         self.feed, self.size_cap_bytes = feed, size_cap_bytes
         self.position = self.produced = 0  # bytes read from the file, uncompressed bytes
-        self.damage = ""
+        self.damage = ""  # why the stream ended early
 
     @property
     def share_read(self) -> float:
-        """Read share of the file, 0 to 1."""
+        """Share of the file that has been read, 0 to 1."""
         return min(1.0, self.position / self.feed.bytes)
 
     def head(self) -> bytes:
@@ -63,8 +61,10 @@ class FeedStream:
         with open(self.feed.file, "rb") as handle:
             head = handle.read(1 << 20)
         advice = "fetch it again"
-        if head.count(b"\n") == head.count(b"\r\n") >= 8:  # compressed bytes would have bare line feeds too
-            why = "it was sent as text (a carriage return stands before every line feed)"
+        if (
+            head.count(b"\n") == head.count(b"\r\n") >= 8
+        ):  # binary data also has line feeds without a carriage return
+            why = "it was sent as text (each line feed follows a carriage return)"
             advice = f"{why}: fetch it again as binary"
         problem = f"damaged compression ({self.damage}), nothing in it can be read"
         return FeedError(f"{self.feed.source}: {problem}; {advice}")
@@ -92,7 +92,7 @@ def _plain(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Reads all gzip members up to the damaged byte (Python's gzip module drops the block)."""
+    """Reads all gzip members up to a damaged byte (Python's gzip module drops the damaged block)."""
     decoder = zlib.decompressobj(31)
     while piece := handle.read(READ_BYTES):
         while piece:
@@ -116,7 +116,7 @@ def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 def _streams(new_decoder: Callable[[], Any]) -> Decompressor:
-    """Reads consecutive bzip2 or xz streams and skips zeros between them (bz2.open stops there)."""
+    """Returns a decompressor for bzip2 or xz streams; skips zeros between them (bz2.open would stop)."""
 
     def read(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         decoder = new_decoder()
@@ -149,7 +149,10 @@ def _zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     try:
         archive = zipfile.ZipFile(handle)
-    except (zipfile.BadZipFile, NotImplementedError):  # the directory at its end is missing
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+    ):  # the zip is truncated: the directory at its end is missing
         entry = next(entry for entry in zips.members_of(handle) if entry.name == feed.member)
         reader = zips.MemberReader(handle, entry)
         try:

@@ -2,8 +2,8 @@
 
 httpx downloads http(s) with ETag and Last-Modified. fsspec downloads all other schemes (s3://, gs://,
 sftp://, memory:// …); its ``ukey`` serves as the ETag. The timeouts of both libraries are per operation, so a
-slow server or an unresponsive name server can block them for any time. Each attempt therefore runs in a
-daemon thread, which is abandoned at the deadline: it writes nothing more and ends with its connection.
+slow server or an unresponsive name server can block them without limit. Each attempt therefore runs in a
+daemon thread, which is abandoned at the deadline: it writes no more and ends when its connection does.
 """
 
 import logging
@@ -31,13 +31,13 @@ from tasks.ingest.sources.headers import Headers, request_headers, send_secrets_
 from tasks.ingest.sources.private import PrivateAddress, check_address, public_client
 
 MAX_ATTEMPTS = 4
-MAX_WAIT_SECONDS = 300.0  # maximum Retry-After; if it is longer, there is no retry
+MAX_WAIT_SECONDS = 300.0  # a longer Retry-After is not waited for; the download fails
 Pause: TypeAlias = Callable[[float], None]
 _READ_BYTES = 1 << 20
 RATE_SECONDS = 60.0  # interval over which the rate of http is measured
-# 2ⁿ seconds, times 0.5 to 1.5
+# Pause before retry n: 2ⁿ seconds times a random factor from 0.5 to 1.5.
 _JITTERED = tenacity.wait_exponential(multiplier=0.5) + tenacity.wait_random_exponential()
-_RETRIED = {408, 425, 429, 500, 502, 503, 504}
+_RETRIED_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """Feeds of a location, none if it is unchanged. ``validators`` is None for a local file."""
+    """Feeds of a location (none if it is unchanged). ``validators`` is None for a local file."""
 
     feeds: Sequence[Feed] = ()
     skipped: Sequence[str] = ()  # members of a zip that are not guides
@@ -77,10 +77,11 @@ def fetch(
     source: str = "",
     validators: Validators | None = None,
 ) -> Iterator[Fetched]:
-    """Opens a resolved location; a downloaded file is in the home and is removed after the block.
+    """Opens a resolved location; a downloaded file is stored in the home and removed after the block.
 
     Args:
-        source: Empty means the location without secrets.
+        location: Absolute path or URL.
+        source: Name of the feed in messages; empty means the location without secrets.
         validators: Validators of the last download.
 
     Raises:
@@ -113,11 +114,11 @@ def download(
     *,
     pause: Pause = time.sleep,
 ) -> Answer:
-    """Downloads a URL to a file, as sent.
+    """Downloads a URL to a file without decompressing it.
 
     Args:
         url: http, https, or a scheme of fsspec; its user and password are used but not shown.
-        pause: Waits for a number of seconds; replaced in tests.
+        pause: Sleeps for a number of seconds; tests replace it.
     """
     deadline = time.monotonic() + settings.download_seconds
     retrying = tenacity.Retrying(
@@ -147,17 +148,17 @@ def _answer(state: tenacity.RetryCallState) -> Answer:
 
 
 def describe_error(error: Exception, url: str, headers: Headers | None = None) -> str:
-    """Formats the error of a library on one line; only its type if the text contains a secret."""
+    """Formats an error of a library as one line; returns only its type if the text has a secret."""
     text = " ".join(str(error).split())
     secrets = secrets_of(url).union(headers.secret.values() if headers else ())
-    hidden = not text or any(secret in text for secret in secrets)
-    return type(error).__name__ if hidden else f"{type(error).__name__}: {text[:200]}"
+    is_hidden = not text or any(secret in text for secret in secrets)
+    return type(error).__name__ if is_hidden else f"{type(error).__name__}: {text[:200]}"
 
 
 def _attempt(
     url: str, file: Path, settings: IngestSettings, validators: Validators, headers: Headers, deadline: float
 ) -> Answer:
-    """Makes one attempt in a thread that is abandoned at the deadline."""
+    """Attempts the download once, in a thread that is abandoned at the deadline."""
     attempt = _download_http if url.lower().startswith(("http://", "https://")) else _download_fsspec
     body = _BodyWriter(file, settings)
     answer: Future[Answer] = Future()
@@ -187,7 +188,7 @@ class _BodyWriter:
     is_too_slow: bool = False
 
     def write(self, blocks: Iterable[bytes], *, check_rate: bool) -> str:
-        """Writes blocks to the file; returns why it stopped early, else an empty string."""
+        """Writes blocks to the file; returns why it stopped early, or an empty string."""
         size = measured_size = 0
         measured_at = time.monotonic()
         minimum_rate = self.settings.download_bytes_per_second
@@ -211,7 +212,7 @@ class _BodyWriter:
 
 
 def _download_http(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> Answer:
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs the URL with its secrets
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO, httpx logs URLs with secrets
     conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
     request_fields = {name: value for name, value in conditions.items() if value}
     request_fields |= {"Accept-Encoding": "identity", **headers.plain}
@@ -228,7 +229,7 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
             if response.status_code == 304:
                 return Answer(unchanged=True, validators=validators)
             if response.status_code >= 400:
-                wait, is_transient = _retry_after(response.headers), response.status_code in _RETRIED
+                wait, is_transient = _retry_after(response.headers), response.status_code in _RETRIED_STATUSES
                 return Answer(problem=status, unreachable=is_transient, wait_seconds=wait)
             response_fields = response.headers
             new_validators = Validators(
@@ -248,7 +249,7 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
 
 
 def _retry_after(headers: httpx.Headers) -> float:
-    """Returns Retry-After in seconds (a date is compared with the header Date); 0 without it."""
+    """Returns Retry-After in seconds, or 0 if absent; a date is compared with the header Date."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

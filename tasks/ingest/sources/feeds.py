@@ -14,13 +14,13 @@ from storage.errors import ExpectedError
 
 ENV = "env:"  # prefix of an environment variable that contains a path, a pattern or a URL
 SECRET = "secret:"  # prefix of a Secret block of Prefect, which only task.py opens
-SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # of guides in a zip
+SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # suffixes of guides in a zip
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
-_concealed: dict[str, str] = {}  # URL without secrets -> URL
+_concealed: dict[str, str] = {}  # maps a URL without secrets to the full URL
 
 
 class FeedError(ExpectedError):
-    """A feed cannot be used. The message is one line: the feed, the problem, the expectation."""
+    """A feed cannot be used. The message is one line with the source, the problem and what was expected."""
 
 
 class FeedUnreachable(FeedError):
@@ -31,18 +31,18 @@ class FeedUnreachable(FeedError):
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """A guide in a local file: member of a zip (else empty), SHA-256 and size of the file."""
+    """A guide in a local file."""
 
     source: str
     file: Path
-    member: str = ""
-    content_digest: str
-    bytes: int
+    member: str = ""  # path in a zip; empty if the file is not a zip
+    content_digest: str  # SHA-256 of the file
+    bytes: int  # size of the file
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedFeed:
-    """A location (absolute path or URL, which may contain secrets) with an explicit source."""
+    """A location (absolute path or URL, which may contain secrets) whose source is given separately."""
 
     location: str = field(repr=False)
     source: str
@@ -61,7 +61,7 @@ def source_of(location: str | NamedFeed) -> str:
 
 
 def conceal(references: Sequence[str]) -> list[str]:
-    """Removes secrets from feeds, which Prefect records; ``reveal`` restores them in this process."""
+    """Removes secrets from feeds, because Prefect records them; ``reveal`` restores the secrets."""
     for feed in references:
         if is_url(feed) and (bare := without_secrets(feed)) != feed:
             _concealed[bare] = feed

@@ -1,8 +1,8 @@
 """Headers of requests for feeds: the User-Agent and the setting ``ingest.headers``.
 
-Prefect and MLflow store settings, so only the values of harmless headers are allowed in them. Any other value
-is read from an environment variable when the request is made. It is not sent after a redirect to another host
-or from https to http.
+Prefect and MLflow store settings, so only the values of harmless headers may be in them. The value of any
+other header is read from an environment variable when the request is made, and is not sent after a redirect
+to another host or from https to http.
 """
 
 import importlib.metadata
@@ -22,8 +22,8 @@ _BODY = (
     rf'(?:[^"\\ ]+=)?(?:(?:{_NAMES}): [ !#-\[\]-~]+'
     rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{ENV}[A-Za-z_][A-Za-z0-9_]*)"
 )
-# Patterns for JSON schema, which has no flags: [PATTERN=]NAME: VALUE, and an entry of ``changes`` of the
-# flows.
+# Patterns for JSON schema, which has no flags. ENTRY matches [PATTERN=]NAME: VALUE. CHANGE matches an entry
+# of the flow parameter ``changes``; headers in it have to match ENTRY.
 ENTRY = rf"^(?:{_BODY})$"
 CHANGE = (
     r"^(?:(?!\s*ingest\s*(?:=|\.\s*headers))[\s\S]*"
@@ -36,7 +36,7 @@ _VALUE = re.compile(rf"(|[A-Za-z]+ ){ENV}([A-Za-z_]\w*)")
 
 @dataclass(frozen=True)
 class Headers:
-    """Headers of a request; values in ``secret`` are never shown."""
+    """Headers of a request by name; values in ``secret`` are not shown in messages."""
 
     plain: dict[str, str] = field(default_factory=dict)
     secret: dict[str, str] = field(default_factory=dict, repr=False)
@@ -56,7 +56,7 @@ def check_headers(entries: Sequence[str]) -> None:
 
 
 def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Headers:
-    """Returns the headers for a source; the last matching entry of a name is used.
+    """Returns the headers for a source; of several entries for a header, the last that matches is used.
 
     Raises:
         FeedError: An environment variable is not set, or its value cannot be sent.
@@ -83,7 +83,7 @@ def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Hea
 
 
 def default_agent() -> str:
-    """Returns ``GuideSpace/VERSION``."""
+    """Returns the default User-Agent, ``GuideSpace/VERSION``."""
     try:
         return f"GuideSpace/{importlib.metadata.version('guidespace')}"
     except importlib.metadata.PackageNotFoundError:
@@ -91,7 +91,7 @@ def default_agent() -> str:
 
 
 def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> None:
-    """Makes a client send the secret headers to the host of a URL only, also after redirects."""
+    """Makes a client send secret headers only to the host of ``url``, also after redirects."""
     first = httpx.URL(url)
 
     def add_secrets(request: httpx.Request) -> None:

@@ -22,13 +22,13 @@ from urllib.request import getproxies
 import httpcore
 import httpx
 
-_WITH_HOSTS = {"ftp", "sftp", "ssh", "smb", "webhdfs", "hdfs", "dask"}  # their netloc is a host
+_WITH_HOSTS = {"ftp", "sftp", "ssh", "smb", "webhdfs", "hdfs", "dask"}  # schemes whose netloc is a host
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 ADVICE = "ingest.private_addresses=true allows it"
 
 
 class PrivateAddress(Exception):
-    """The host of a feed has a private address; the message names the setting."""
+    """The host of a feed has a private address; the message names the setting that allows it."""
 
 
 def is_private(address: str) -> bool:
@@ -68,7 +68,7 @@ def check_address(url: str) -> None:
 
 
 class _Checked(httpcore.SyncBackend):
-    """Connects to a checked address."""
+    """Connects only to addresses that ``public_addresses`` has checked."""
 
     def connect_tcp(
         self,
@@ -94,13 +94,13 @@ class _Checked(httpcore.SyncBackend):
 class _CheckedTransport(httpx.HTTPTransport):
     def __init__(self) -> None:
         super().__init__()
-        self._pool = httpcore.ConnectionPool(  # httpx has no parameter for it
+        self._pool = httpcore.ConnectionPool(  # httpx has no parameter for the backend
             ssl_context=httpx.create_ssl_context(), network_backend=_Checked()
         )
 
 
 def _check_request(request: httpx.Request) -> None:
-    with suppress(OSError):  # only the proxy can resolve it
+    with suppress(OSError):  # a name that only the proxy can resolve is not checked
         public_addresses(request.url.host)
 
 

@@ -15,8 +15,8 @@ from tasks.ingest.sources.download import describe_error
 from tasks.ingest.sources.feeds import ENV, SECRET, SUFFIXES, FeedError, NamedFeed, is_url, source_of
 from tasks.ingest.sources.private import PrivateAddress, check_address
 
-FOLDER_SUFFIXES = (*SUFFIXES, ".zip")  # of guides in a folder
-_MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # malformed URL
+FOLDER_SUFFIXES = (*SUFFIXES, ".zip")  # suffixes of guides in a folder
+_MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # start of a malformed URL
 
 
 def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = False) -> list[str | NamedFeed]:
@@ -30,12 +30,16 @@ def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = Fal
 def locate(
     references: Sequence[str | NamedFeed], private_addresses: bool = False
 ) -> tuple[list[str | NamedFeed], list[tuple[str, FeedError]]]:
-    """Resolves references to distinct absolute paths and URLs in order; also returns sources and errors.
+    """Resolves references to distinct absolute paths and URLs, in order.
 
     The matches of a pattern and the files of a folder are sorted.
 
     Args:
+        references: Paths, patterns, directories, URLs, ``env:NAME``.
         private_addresses: Whether patterns may be listed on hosts with private addresses.
+
+    Returns:
+        Locations, and (source, error) of each reference that cannot be resolved.
 
     Raises:
         FeedError: There are no references, or two URLs have the same source.
@@ -139,10 +143,10 @@ def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
 
 
 def matching_files(pattern: str) -> list[str]:
-    """Lists files that match, sorted; ``**`` visits each folder once, unlike in glob."""
+    """Lists the files that match, sorted; unlike in glob, ``**`` visits each folder only once."""
     base, double_star, rest = pattern.partition("**")
     if not double_star or base[-1:] not in ("", os.sep) or rest[:1] not in ("", os.sep):
-        return sorted(filter(os.path.isfile, glob.glob(pattern)))  # ** inside a name is *
+        return sorted(filter(os.path.isfile, glob.glob(pattern)))  # ** that is not a path component means *
     rest = rest.lstrip(os.sep) or "*"
     folders = _folders(sorted(glob.glob(base)) if base else [""])
     patterns = (os.path.join(glob.escape(folder), rest) for folder in folders)
@@ -150,7 +154,7 @@ def matching_files(pattern: str) -> list[str]:
 
 
 def _folders(bases: Iterable[str]) -> Iterator[str]:
-    """Yields folders and their visible subfolders once each; links are followed last."""
+    """Yields each folder and visible subfolder once; symbolic links are followed last."""
     seen: set[str] = set()
     queue = deque(bases)
     while queue:

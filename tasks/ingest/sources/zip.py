@@ -1,6 +1,7 @@
-"""Reads zip files, also truncated ones.
+"""Reads zip files, including truncated ones.
 
-The directory is at the end of the file, but each member also has a local header before its data.
+The directory of a zip is at its end and is missing if the file is truncated, but each member also has a local
+header before its data.
 
 References:
     PKWARE. APPNOTE.TXT, .ZIP File Format Specification, sections 4.3.7 (local file header) and 4.3.9 (data
@@ -17,15 +18,15 @@ from typing import IO, NamedTuple
 
 from tasks.ingest.sources.feeds import FeedError
 
-MAGIC, HEADER_BYTES = b"PK\x03\x04", 30  # of a local header, without name and extra field
-STORED, DEFLATED = 0, 8
+MAGIC, HEADER_BYTES = b"PK\x03\x04", 30  # start and size of a local header, without name and extra field
+STORED, DEFLATED = 0, 8  # compression methods
 _PIECE = 1 << 16
-_DESCRIPTOR_BYTES = 24  # maximum; it follows a member without a size in its header
-_ZIP64 = 0xFFFFFFFF  # the size is in the extra field
+_DESCRIPTOR_BYTES = 24  # maximum size of the data descriptor after a member without a size in its header
+_ZIP64 = 0xFFFFFFFF  # value of the size if the actual size is in the extra field
 
 
 def list_members(file: Path, source: str) -> list[str]:
-    """Lists the files in a zip, sorted; in a truncated zip, those before the cut. Empty for any other file.
+    """Lists the files in a zip, sorted (in a truncated zip, those before the cut); [] if it is no zip.
 
     Raises:
         FeedError: The members of a zip cannot be listed.
@@ -46,16 +47,16 @@ def list_members(file: Path, source: str) -> list[str]:
 
 
 class Member(NamedTuple):
-    """Local header of a member; the size is that of the compressed data, -1 if unknown."""
+    """Position of a member, from its local header."""
 
     name: str
-    start: int
+    start: int  # offset of the compressed data
     method: int
-    size: int
+    size: int  # compressed bytes, -1 if unknown
 
 
 def members_of(handle: IO[bytes]) -> Iterator[Member]:
-    """Yields unencrypted members up to one that is truncated or has an unknown end."""
+    """Yields unencrypted members; stops after a member that is truncated or whose end is unknown."""
     position = 0
     while True:
         handle.seek(position)
@@ -87,7 +88,7 @@ def members_of(handle: IO[bytes]) -> Iterator[Member]:
 
 
 class MemberReader(io.RawIOBase):
-    """Reads the data of a member; ``damage`` is the reason why it ends early."""
+    """Reads the uncompressed data of a member; ``damage`` is the reason if it ends early."""
 
     def __init__(self, handle: IO[bytes], member: Member) -> None:
         handle.seek(member.start)

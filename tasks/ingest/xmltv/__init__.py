@@ -1,1 +1,1 @@
-"""Reads XMLTV: a scanner for the most common form of a guide, lxml (fallback/) for all others."""
+"""Reads XMLTV: a scanner (scan.py) for simple markup, lxml (fallback/) for all other markup."""

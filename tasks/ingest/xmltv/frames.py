@@ -1,8 +1,8 @@
-"""Cuts an XMLTV file into frames: runs of complete programmes of about 400 KiB.
+"""Cuts an XMLTV file into frames of about 400 KiB, each a sequence of complete programmes.
 
-A parser for the complete file would fail at the first damaged programme (a bare ``<``, an unclosed tag, an
-attribute of a gigabyte) or misread everything after it. Building and dropping one tree per frame is also
-faster than clearing the elements of a single tree (150,000 against 105,000 programmes/s).
+A parser for the complete file would fail at the first damaged programme (an unescaped ``<``, an unclosed tag,
+an attribute of a gigabyte) or misread everything after it. One tree per frame is also faster than a single
+tree whose elements are cleared (150,000 against 105,000 programmes/s).
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 END = b"</programme>"
-MAX_PROGRAMME_BYTES = 4 << 20  # exceeds any real programme and fits in memory
+MAX_PROGRAMME_BYTES = 4 << 20  # real programmes are smaller
 _MAX_CDATA_BYTES = 64 << 10  # a longer section counts as unterminated
 _START, _CHANNEL_END = b"<programme", b"</channel>"
 _CDATA_PATTERN = rb"<!\[CDATA\[(?:[^<\]]|<(?!!\[CDATA\[)|\](?!\]>))*+\]\]>"
@@ -28,8 +28,8 @@ class Frame:
     Attributes:
         content: Bytes of the file. Comments are overwritten by control bytes, except for line feeds, so that
             offsets and lines do not change; ``repair`` (text.py) removes control bytes.
-        offset: Offset in the uncompressed file.
-        line: Line number, from 1.
+        offset: Offset of the content in the uncompressed file.
+        line: Line number of the content, from 1.
         reason: Why the content is rejected: "oversized" or "truncated"; empty for a frame that can be read.
     """
 
@@ -45,17 +45,18 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
     If the file ends before its root does, the last programme is a separate frame with the reason "truncated".
 
     Args:
+        blocks: Uncompressed bytes after the start tag of the root.
         offset: Offset of the first block in the file.
         line: Line number of the first block.
-        ended: Whether the root is empty (``<tv/>``); bytes after it are read nevertheless.
+        ended: Whether the root is an empty tag (``<tv/>``); bytes after it are read nevertheless.
     """
     pending = b""
-    skipping = False  # the rest of an oversized programme
+    skipping = False  # whether the rest of an oversized programme is being skipped
 
-    def take(size: int, reason: str = "", excerpt: int | None = None) -> Frame:
-        """Removes bytes from ``pending`` and returns them, or only the first ones, as a frame."""
+    def take(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
+        """Removes bytes from ``pending`` and returns them, or the first ``excerpt_bytes``, as a frame."""
         nonlocal pending, offset, line
-        content = pending[: size if excerpt is None else excerpt]
+        content = pending[: size if excerpt_bytes is None else excerpt_bytes]
         frame = Frame(content=content, offset=offset, line=line, reason=reason)
         offset, line, pending = offset + size, line + pending.count(b"\n", 0, size), pending[size:]
         return frame
@@ -79,8 +80,8 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
         if cut >= len(END):
             yield take(cut)
         elif len(pending) > MAX_PROGRAMME_BYTES:
-            # white space can precede the programme, which must not be found and rejected again
-            yield take(pending.find(_START) + 1, "oversized", excerpt=1000)
+            # cut after its ``<``, so that the rest is not found as a programme and rejected again
+            yield take(pending.find(_START) + 1, "oversized", excerpt_bytes=1000)
             skipping = True
     content = pending.rstrip(b"\x01 \t\r\n")  # without comments after the root
     if content or not ended:
@@ -94,7 +95,7 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
 
 
 def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
-    """Yields begin and end of runs of complete programmes of about ``size`` bytes."""
+    """Yields (begin, end) of parts of about ``size`` bytes, each with complete programmes."""
     masked, begin = hide_cdata(content), 0
     while begin < len(content):
         cut = masked.find(END, begin + size - len(END))
@@ -121,7 +122,7 @@ def hide_cdata(content: bytes) -> bytes:
 
 
 def _hide_comments(content: bytes) -> bytes:
-    end = content.rfind(b"-->") + 3  # up to here, each comment ends, so that the search takes linear time
+    end = content.rfind(b"-->") + 3  # each comment before this position ends, so the search takes linear time
     if end < 3 or content.find(b"<!--", 0, end) < 0:
         return content
     hidden = _COMMENT_OR_CDATA.sub(

@@ -1,8 +1,8 @@
-"""Reads the head of an XMLTV file up to the start tag of the root: detects format and encoding.
+"""Reads the prolog of an XMLTV file, up to and including the start tag of the root; detects the encoding.
 
 The DOCTYPE is skipped as text and never reaches a parser, so nothing in it is declared, fetched or expanded.
-Unterminated markup (a declaration without ``?>``, a start tag without ``>`` or a quote) ends where the
-content begins, so that it contains no programme.
+Unterminated markup (a declaration without ``?>``, a start tag without ``>`` or closing quote) is taken to end
+where the first channel or programme begins.
 """
 
 import codecs
@@ -26,7 +26,7 @@ _NAME = re.compile(rb"<([^\s/>!?]+)")
 _DECLARATION = re.compile(rb"<\?xml\s")
 _LESS = re.compile(b"<")
 _BLANK = re.compile(rb"\s*")
-UTF_16 = {  # first two bytes of a file -> codec
+UTF_16 = {  # maps the first two bytes of a file to a codec
     **dict.fromkeys((codecs.BOM_UTF16_LE, b"<\0"), "utf-16-le"),
     **dict.fromkeys((codecs.BOM_UTF16_BE, b"\0<"), "utf-16-be"),
 }
@@ -34,17 +34,17 @@ UTF_16 = {  # first two bytes of a file -> codec
 
 @dataclass(frozen=True, kw_only=True)
 class Prolog:
-    """Head of an XMLTV file, before the content."""
+    """What precedes the channels and programmes (content) of an XMLTV file."""
 
     encoding: str  # codec of the content; UTF-8 is tried first
     length: int  # bytes before the content
     lines: int  # line breaks before the content
     ended: bool  # whether the root is an empty tag (``<tv/>``)
-    attributes: bytes  # of the root, not decoded
+    attributes: bytes  # attributes of the root, not decoded
 
 
 def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[bytes]]:
-    """Reads up to the start tag of the root; also returns the bytes after it (UTF-16 is converted to UTF-8).
+    """Reads the prolog; also returns the blocks of bytes after it, with UTF-16 converted to UTF-8.
 
     Raises:
         FeedError: The file is empty, not XML, or not XMLTV.
@@ -89,15 +89,17 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
 
 
 class _Root(NamedTuple):
-    """Start tag of the root: name, text between name and closing bracket, and end position."""
+    """Start tag of the root."""
 
     name: bytes
-    attributes: bytes
-    end: int
+    attributes: bytes  # between the name and ``>``
+    end: int  # position after the tag
 
 
 def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
-    """Returns position and start tag of the root; without a tag, position -1 means that the file has none.
+    """Finds the start tag of the root: returns its position and the tag, or None if it is not in ``head``.
+
+    Position -1 means that the file is not XML.
 
     Args:
         is_complete: Whether no more bytes will be read.
@@ -117,9 +119,8 @@ def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
             end = head.find(b"-->", position)
             end += 3 if end >= 0 else 0
             begin = _BEGIN.search(head, position, max(end, 0))
-            if (
-                begin is not None and head.find(b"<!--", begin.end(), end) >= 0
-            ):  # it is the end of another comment
+            # the end belongs to a later comment, so this comment is unterminated
+            if begin is not None and head.find(b"<!--", begin.end(), end) >= 0:
                 end = begin.start()
         elif head.startswith(b"<?", position):
             end = head.find(b"?>", position)

@@ -3,15 +3,16 @@
 Content is stored as written; views and later stages interpret it (episodes, categories). Rejects are stored
 with line, reason and excerpt:
 
-    no_channel   no channel attribute, or an empty one
+    no_channel   no channel attribute, or an empty channel attribute
     no_title     no title with text
     bad_start    missing start, or not an XMLTV time (also if its offset is not in -12:00 to +14:00)
     malformed    markup that no programme can be recovered from
     oversized    more than 4 MiB without the end of a programme
-    truncated    the file ends before its root does; one reject for the element at the end
-    damaged      the same in a file with damaged compression
+    truncated    the file ends before the end tag of the root; one reject for the last element
+    damaged      the file ends early because its compression is damaged
 
-The stop is stored even if it is odd; ``stop_note`` is why (missing, unreadable, not_after_start, over_a_day).
+An implausible stop is stored, with the reason in ``stop_note`` (missing, unreadable, not_after_start,
+over_a_day).
 """
 
 from collections.abc import Iterator
@@ -30,12 +31,12 @@ from tasks.ingest.xmltv.records import NO_PROGRAMMES, Records, read_records
 
 
 def matches(head: bytes) -> bool:
-    """Returns True; if the feed is not XMLTV, ``read`` raises an error."""
+    """Returns True for every feed; ``read`` raises an error if it is not XMLTV."""
     return True
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """Reads a feed (see ``Reader.read``); a frame is never split over batches."""
+    """Reads a feed (see ``Reader.read``); all programmes of a frame are in one batch."""
     try:
         prolog, blocks = read_prolog(iter(stream), stream.feed.source)
     except FeedError as error:

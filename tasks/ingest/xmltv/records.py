@@ -1,7 +1,7 @@
 """Reads the programmes and channels of an XMLTV file with their positions, for ingest and for enrich.
 
-The steps: cut the file into frames (frames.py), repair their bytes (text.py), read them with the scanner
-(scan.py) or the parser (fallback/), and clean the columns (columns.py).
+Its steps are to cut the file into frames (frames.py), repair their bytes (text.py), read them with the
+scanner (scan.py) or the parser (fallback/), and clean the columns (columns.py).
 """
 
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ NO_PROGRAMMES = clean_columns(RawColumns.from_rows([]), partial(parse_time, zone
 
 @dataclass(kw_only=True)
 class Records:
-    """Content of a frame.
+    """Programmes and channels of a frame.
 
     Attributes:
         frame: The frame as in the file.
         chunk: The valid programmes.
-        numbers: Number of each valid programme within the frame, -1 if ambiguous.
+        numbers: Position of each valid programme among the programmes of the frame, from 0; -1 if ambiguous.
         channels: Rows of CHANNELS.
         rejects: Line, reason and excerpt of each invalid programme.
         invalid_bytes: Bytes that are invalid in the encoding of the feed.
@@ -64,7 +64,8 @@ def read_records(prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zo
     Args:
         prolog: Head of the file.
         blocks: Bytes after the head.
-        zone: Zone of times without one; empty means UTC.
+        encoding: Encoding of the bytes.
+        zone: Zone of times that state none; empty means UTC.
     """
     for frame in cut_frames(blocks, prolog.length, prolog.lines + 1, prolog.ended):
         records = Records(frame=frame)
@@ -77,7 +78,7 @@ def read_records(prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zo
 
 
 def _read_frame_(records: Records, encoding: Encoding, zone: str) -> None:
-    """Repairs and reads the frame of ``records``."""
+    """Repairs and reads the frame of ``records``, and fills its other fields in place."""
     content, records.invalid_bytes = repair(records.frame.content, encoding)
     raw = scan(content)
     if raw is None:
@@ -98,7 +99,7 @@ def _read_frame_(records: Records, encoding: Encoding, zone: str) -> None:
 
 
 def _parse_(records: Records, content: bytes, zone: str) -> RawColumns:
-    """Parses repaired content into ``records`` and returns its programmes."""
+    """Parses repaired content: fills channels, rejects and numbers of ``records``, returns programmes."""
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     first = 0

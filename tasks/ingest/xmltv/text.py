@@ -13,8 +13,7 @@ CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 
 
 def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
-    """Converts to UTF-8, removes control bytes, and escapes ampersands that do not start a predefined
-    reference.
+    """Converts to UTF-8, removes control bytes, and escapes ampersands that start no valid reference.
 
     Returns:
         The content, and the number of bytes that are invalid in the encoding of the feed (encoding.py).
@@ -29,7 +28,7 @@ def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
 
 
 def _valid_number(reference: re.Match[bytes]) -> bytes:
-    """Escapes a reference to an invalid character, which libxml2 would recover as broken UTF-8."""
+    """Escapes a reference to an invalid character, which libxml2 would turn into invalid UTF-8."""
     number = reference[1][1:-1]
     code = int(number[1:], 16) if number[:1] == b"x" else int(number)
     valid = code in (9, 10, 13) or any(code in span for span in _CHARACTERS)

@@ -1,11 +1,11 @@
 """Converts XMLTV times to UTC: ``YYYYMMDD[hh[mm[ss]]]``, optionally followed by an offset or a zone.
 
-A time without a zone is in the zone of the feed: UTC (xmltv.dtd) unless set otherwise. Valid zones are
-``+0100``, ``+01:00``, ``+01``, ``-5``, ``Z``, the abbreviations below, and names such as ``Europe/Paris``.
-Offsets outside -12:00 to +14:00 make a time invalid, because a programme at a wrong time would be worse than
-a reject. 24:00:00 is midnight at the end of the day. Ambiguous abbreviations (IST) are invalid. The repeated
-hour at the end of summer time means its first occurrence; times in the skipped hour are shifted (02:30 is
-03:30).
+A time without a zone is in the zone of the feed: UTC (xmltv.dtd) unless ``ingest.zones`` sets another. Valid
+zones are ``+0100``, ``+01:00``, ``+01``, ``-5``, ``Z``, the abbreviations below, and names such as
+``Europe/Paris``. Offsets outside -12:00 to +14:00 make a time invalid: rejecting a programme is better than
+storing it at a wrong time. 24:00:00 is midnight at the end of the day. Ambiguous abbreviations (IST) are
+invalid. At the end of summer time, the repeated hour means its first occurrence; at the beginning, times in
+the skipped hour are shifted (02:30 is 03:30).
 """
 
 import datetime
@@ -17,7 +17,7 @@ _FORM = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?\s*(\S*)", 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d\d))?", re.ASCII)
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
-_HOURS = {  # abbreviation -> hours east of Greenwich
+_HOURS = {  # maps an abbreviation to hours east of Greenwich
     "": 0, "Z": 0, "UTC": 0, "UT": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MET": 1,
     "CEST": 2, "MEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "SAST": 2, "AWST": 8, "ACST": 9.5, "ACDT": 10.5,
     "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "JST": 9, "KST": 9, "HKT": 8, "SGT": 8, "EST": -5,
@@ -31,8 +31,8 @@ def parse_time(text: str, zone: str = "") -> int | None:
     """Returns microseconds since 1970-01-01T00:00 UTC, or None if the text is not an XMLTV time.
 
     Args:
-        text: Such as ``20250331193000 +0100``.
-        zone: Zone of a time without one, such as ``Europe/Paris``; empty means UTC.
+        text: Time such as ``20250331193000 +0100``.
+        zone: Zone of a time that states none, such as ``Europe/Paris``; empty means UTC.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:

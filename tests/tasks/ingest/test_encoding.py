@@ -8,7 +8,7 @@ import pytest
 from guides import guide, only, read, real_data, rows
 
 from storage.catalogue.feeds import read_status
-from tasks.ingest.encoding import SAMPLE, Encoding, show_invalid
+from tasks.ingest.encoding import SAMPLE_SIZE, Encoding, show_invalid
 
 TEXTS = {
     "German": "Größe und Mühe über Köln",
@@ -115,9 +115,9 @@ def test_a_line_of_json_with_an_invalid_byte_is_read(tmp_path: Path) -> None:
 
 
 def test_only_a_sample_is_read_to_detect_the_encoding() -> None:
-    blocks = iter([("ö" * SAMPLE).encode(), b"\xff" * 2 * SAMPLE])
+    blocks = iter([("ö" * SAMPLE_SIZE).encode(), b"\xff" * 2 * SAMPLE_SIZE])
     assert Encoding("utf-8", lambda: blocks).codec == "utf-8"
-    assert next(blocks) == b"\xff" * 2 * SAMPLE
+    assert next(blocks) == b"\xff" * 2 * SAMPLE_SIZE
 
 
 def test_valid_text_needs_no_detection() -> None:

@@ -1,1 +1,1 @@
-"""XMLTV by lxml, for frames that scan.py does not accept; the reference that it is tested against."""
+"""Parses frames of XMLTV that scan.py does not accept, with lxml. Tests compare scan.py with this parser."""

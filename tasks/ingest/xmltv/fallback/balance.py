@@ -2,9 +2,9 @@
 
 The recovery of libxml2 keeps an element open until its end tag: an unclosed ``<desc>`` absorbs the following
 elements, and a stray ``<us>`` in the name of an actor turns the rest of the programme into credits. Here, an
-XMLTV element ends where an element begins that it cannot contain. An unknown tag without an end tag is text,
-an end tag without a start tag is dropped, and attributes are read one by one, so that missing spaces do not
-matter.
+XMLTV element ends where an element begins that it cannot contain. An unknown tag without an end tag becomes
+text, an end tag without a start tag is dropped, and attributes are parsed one by one, so that missing spaces
+between them are tolerated.
 """
 
 import re
@@ -45,7 +45,7 @@ _ROOTS = ("tv", "programmes")
 def balance(content: str) -> str:
     """Returns the content with all elements closed and the line breaks unchanged."""
     head, end, tail = content.rpartition("]]>")
-    content = head + end + tail.replace("<![CDATA[", "")  # it is unterminated
+    content = head + end + tail.replace("<![CDATA[", "")  # the last section is unterminated
     unknown = set(_unknown_elements(_TOKEN.finditer(content)))
     parts: list[str] = []
     stack: list[str] = []
@@ -94,7 +94,7 @@ def balance(content: str) -> str:
 
 
 def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
-    """Yields the numbers of unknown start tags that are empty or end before the next tag of XMLTV."""
+    """Yields indices of start tags of unknown elements that are closed before the next tag of XMLTV."""
     stack: list[tuple[str, int]] = []
     depths = Counter[str]()
     for number, token in enumerate(tokens):
@@ -119,7 +119,7 @@ def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
 
 
 def _element(token: re.Match[str]) -> str | None:
-    """Returns the element of a token, in lower case if it is in XMLTV; None if the token is not a tag."""
+    """Returns the element name of a tag, in lower case if XMLTV has it; None if the token is no tag."""
     name = token["name"]
     return name.lower() if name and name.lower() in PARENTS else name
 
@@ -133,7 +133,7 @@ def _is_empty(token: re.Match[str]) -> bool:
 
 
 def _start_tag(name: str, token: re.Match[str]) -> str:
-    """Returns the tag with distinct attributes; in a tag without ``>``, the rest after them becomes text."""
+    """Returns the tag with distinct attributes; if ``>`` is missing, the rest after them becomes text."""
     values: dict[str, str] = {}
     written, end = token["attributes"], 0
     for match in _ATTRIBUTE.finditer(written):

@@ -1,9 +1,9 @@
-"""Parses a frame into elements, damaged or not.
+"""Parses a well-formed or damaged frame (frames.py) into elements.
 
 A well-formed frame is parsed at once by a strict parser. Otherwise each programme is parsed separately:
-unchanged, then made well-formed (balance.py), then with the recovery of libxml2. Programmes that fail in all
-three ways are rejected. The parsers see no DOCTYPE and only the five predefined entities, so nothing is
-expanded or fetched.
+as it is, then after balance.py has closed its elements, then with the recovery of libxml2. Programmes for
+which all three fail are rejected. The parsers see no DOCTYPE and only the five predefined entities, so
+nothing is expanded or fetched.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from tasks.ingest.xmltv.fallback.balance import PARENTS, balance
 from tasks.ingest.xmltv.frames import find_programmes, split
 from tasks.ingest.xmltv.text import repair
 
-PIECE_BYTES = 64 << 10  # bytes parsed at once; 64 KiB take two thirds of the time of 1 MiB (CPU cache)
+PIECE_BYTES = 64 << 10  # bytes parsed at once; 64 KiB need a third less time per byte than 1 MiB (CPU cache)
 _OFF = dict.fromkeys(("resolve_entities", "load_dtd", "huge_tree", "collect_ids"), False)
 _HARDENED: Mapping[str, Any] = {
     **{"encoding": "utf-8", "no_network": True, "remove_comments": True, "remove_pis": True},
@@ -31,10 +31,12 @@ def parse_trees(content: bytes, line: int) -> Iterator[tuple[etree._Element | No
     """Parses a repaired frame into trees with channels and programmes as descendants.
 
     Args:
+        content: Bytes of the frame after ``repair`` (text.py).
         line: Line number of the content in the file.
 
     Yields:
-        Tree, its bytes and their line number; the tree is None for a programme that cannot be parsed.
+        A tree, the bytes it was parsed from and their line number; None and the bytes of a programme that
+        cannot be parsed.
     """
     for begin, end in split(content, PIECE_BYTES):
         piece = content[begin:end]
@@ -63,7 +65,7 @@ def _parse_separately(content: bytes, line: int) -> Iterator[tuple[etree._Elemen
 
 
 def root_attributes(text: bytes, encoding: Encoding) -> list[tuple[str, str]]:
-    """Returns the readable attributes of the root."""
+    """Returns (name, value) of the root's attributes, without unreadable ones."""
     content = repair(text, encoding)[0].rstrip(b"/ \t\r\n")
     try:
         root = etree.fromstring(b"<tv " + content + b"/>", _LENIENT)
@@ -80,12 +82,12 @@ def _parse(content: bytes, parser: etree.XMLParser) -> etree._Element | None:
 
 
 def attributes_of(element: etree._Element, excluded: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Returns the attributes of an element, except ``excluded``."""
+    """Returns the attributes of an element as ``@name``, except ``excluded``."""
     return {f"@{name}": value for name, value in element.items() if name not in excluded}
 
 
 def full_text(element: etree._Element) -> str | None:
-    """Returns the text of an element and of HTML in it, without that of XMLTV elements; None if empty.
+    """Returns the text of an element and of HTML in it, without the text of XMLTV elements; None if empty.
 
     HTML elements that break lines become spaces.
     """
@@ -100,12 +102,12 @@ def full_text(element: etree._Element) -> str | None:
 
 
 def direct_text(element: etree._Element) -> str:
-    """Returns the text of an element without that of its children."""
+    """Returns the text of an element without the text of its children."""
     return "".join([element.text or "", *(child.tail or "" for child in element)])
 
 
 def to_object(element: etree._Element) -> dict[str, Any] | str:
-    """Converts an element with attributes, text and children (extra.py)."""
+    """Converts an element with attributes, text and children to JSON (format: extra.py)."""
     content: dict[str, Any] = attributes_of(element)
     for child in element:
         if isinstance(child.tag, str):

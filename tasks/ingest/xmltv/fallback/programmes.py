@@ -20,7 +20,7 @@ _MINUTES = {
     **dict.fromkeys("minutes minute mins min m".split(), 1.0),  # noqa: SIM905
     **dict.fromkeys("hours hour hrs hr h".split(), 60.0),  # noqa: SIM905
 }
-LENGTH_TOLERANCE = 1.0  # minutes between a length without units and stop - start
+LENGTH_TOLERANCE = 1.0  # maximum minutes between a length without units and stop - start
 _NUMBER = re.compile(r"\d{1,6}(?:[.,]\d{1,4})?", re.ASCII)
 _COLUMNS = {
     **{"keyword": "keywords", "country": "countries", "url": "urls", "sub-title": "sub_title"},
@@ -28,7 +28,7 @@ _COLUMNS = {
     **{"new": "is_new", "premiere": "is_premiere", "live": "is_live"},
     **{"rating": "ratings", "star-rating": "star_ratings"},
 }
-# Elements that can contain a url, an icon or a language.
+# Elements whose children (url, icon, language) do not describe the programme itself.
 _NOT_PROGRAMMES = frozenset(
     "channel tv programmes subtitles credits audio video rating star-rating director actor "  # noqa: SIM905
     "writer adapter producer composer editor presenter commentator guest".split()
@@ -37,7 +37,7 @@ _Row = dict[str, Any]
 
 
 def _text(row: _Row, element: etree._Element, zone: str) -> None:
-    """Reads the first description with text; other titles, sub-titles and descriptions are translations."""
+    """Reads the first description with text. Further titles, sub-titles, descriptions are translations."""
     raw = full_text(element) or ""
     text = clean(raw)
     name = _COLUMNS.get(element.tag, "title")
@@ -85,7 +85,7 @@ def _credits(row: _Row, element: etree._Element, zone: str) -> None:
 
 
 def _length(row: _Row, element: etree._Element, zone: str) -> None:
-    """Converts to minutes; unknown units are inferred from start and stop."""
+    """Reads the length in minutes; unknown units are inferred from start and stop."""
     match = _NUMBER.fullmatch((element.text or "").strip())
     if match is None:
         return
@@ -134,11 +134,11 @@ def _credits_have_more(element: etree._Element, details: Mapping[str, Any]) -> b
 
 
 class _Reader(NamedTuple):
-    read: Callable[[_Row, etree._Element, str], None] | None  # fills columns of the row
-    # returns whether the element has content without a column; the details are those of earlier elements
+    read: Callable[[_Row, etree._Element, str], None] | None  # fills columns of the row; None: no columns
+    # returns whether the element has content that no column holds, given the details of earlier elements
     has_more: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
-    in_list: bool = False  # a column has the texts of all elements
-    first_in_column: bool = False  # a column has the text of the first element
+    in_list: bool = False  # whether a column holds the texts of all elements of this name
+    first_in_column: bool = False  # whether a column holds the text of the first one
 
     def read_element(self, row: _Row, element: etree._Element, zone: str) -> None:
         parent = element.getparent()
@@ -206,7 +206,7 @@ def _new_row(programme: etree._Element) -> _Row:
 
 
 def _read_programme(programme: etree._Element, row: _Row, zone: str) -> None:
-    """Reads the elements up to a nested programme, which occurs if the end tag is missing."""
+    """Reads the elements up to a nested programme; programmes are nested if an end tag is missing."""
     for element in programme.iterdescendants():
         tag = element.tag
         if tag not in PARENTS and "tv" not in PARENTS.get(tag.lower(), {"tv"}):
