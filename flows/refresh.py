@@ -57,6 +57,6 @@ def report_markdown(filled: list[Filled]) -> str:
     """Formats the report as Markdown."""
     lines = []
     for feed in filled:
-        report = feed.report or (f"FAILED: {feed.failed}",)
+        report = feed.report or (f"FAILED: {feed.error}",)
         lines += [f"### {feed.source}", "", *(f"- {line.strip()}" for line in report), ""]
     return "\n".join(lines)

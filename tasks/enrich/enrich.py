@@ -1,9 +1,9 @@
 """Decides which categories and episode numbers are added to a guide, and inserts them.
 
 Categories come from a user's correction, else from other programmes of the same show, else from a vote of the
-nearest titles; episode numbers, which are optional, from episodes.py. Only programmes without categories are
-voted on: categories that a table lacks are nearly always unknown to the model, whose labels are all that a
-vote can choose from.
+nearest titles. Episode numbers, which are optional, come from episodes.py. There is a vote only for
+programmes without categories: a category that is missing in the vocabulary table is nearly always unknown to
+the model too, and a vote can only choose among the model's labels.
 """
 
 import html
@@ -24,8 +24,8 @@ from tasks.enrich.titles import GuideTitles, gather_titles, read_rows
 from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
 from tasks.pool import open_pool
 
-EXAMPLES = 20
-SEPARATE_PROCESS_BYTES = 16 << 20  # size of a (usually compressed) file; starting a process takes a second
+EXAMPLES = 20  # examples of the vote in the report
+SEPARATE_PROCESS_BYTES = 16 << 20  # file size from which a process is started, which takes a second
 GUIDE, MODEL, VOTE = "the same show in this guide", "the same show in the home's guides", "the vote"
 CORRECTED, EDITION = "a person's correction", "a person's correction of the nearest edition of the show"
 
@@ -35,7 +35,7 @@ class Answer:
     """Categories that are added to the programmes of a title that have none."""
 
     names: tuple[str, ...]
-    by: str
+    by: str  # source of the names: GUIDE, MODEL, VOTE, CORRECTED or EDITION
     confidence: float = 1.0  # minimum over the names
 
 
@@ -49,20 +49,22 @@ class Example:
 
 @dataclass
 class Report:
-    """Counts of programmes, and the confidence of the vote."""
+    """Counts of programmes, and results of the vote."""
 
     programmes: int = 0
     unreadable: int = 0  # elements that could not be read
     with_categories: int = 0
-    filled: Counter[str] = field(default_factory=Counter)  # programmes without categories, by source
+    filled: Counter[str] = field(
+        default_factory=Counter
+    )  # programmes that got their first categories, by source
     extended: int = 0  # programmes with categories that got additional ones
     placeholders: int = 0  # programmes without categories that have a placeholder title
-    levels: list[Voted] = field(default_factory=list)
+    levels: list[Voted] = field(default_factory=list)  # one per level of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
-    numbered: int = 0  # programmes among them that got a number
-    titles_voted_on: int = 0  # titles that were voted on
+    numbered: int = 0  # of these programmes, those that got a number
+    titles_voted_on: int = 0
     examples: list[Example] = field(default_factory=list)
-    damage: str = ""
+    damage: str = ""  # reason why the guide ends early, or empty
 
     @property
     def missing(self) -> int:
@@ -85,14 +87,14 @@ def _read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[S
 
 @dataclass(frozen=True)
 class Enrichment:
-    """A guide that was read, and the elements to add to it."""
+    """A guide and the elements that are added to it."""
 
     source: Source
     survey: Survey
     guide: GuideTitles
     vocabulary: Vocabulary
     options: EnrichOptions
-    answers: dict[int, Answer]  # by title
+    answers: dict[int, Answer]  # by title (index into ``guide.title``)
     numbers: dict[Episode, Numbers]
     report: Report
 
@@ -140,7 +142,7 @@ class Enrichment:
 
     @property
     def _charset(self) -> tuple[str, str]:
-        """UTF-8 if the file declares it, else ASCII with character references, valid in any encoding."""
+        """Codec and error handler: UTF-8 if declared, else ASCII with character references."""
         return ("utf-8", "strict") if self.survey.encoding == "utf-8" else ("ascii", "xmlcharrefreplace")
 
     def pieces(self) -> Iterator[bytes]:
@@ -149,7 +151,7 @@ class Enrichment:
 
 
 def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Inserts bytes at ascending offsets into a stream."""
+    """Yields the stream ``pieces`` with additions (ascending offset, bytes) inserted."""
     place, text = next(additions, (-1, b""))
     begin = 0
     for piece in pieces:
@@ -174,6 +176,10 @@ def plan(
     """Decides what is added to a guide.
 
     Args:
+        source: The guide as a byte stream.
+        survey, guide: Results of ``read_guide``.
+        model: Model that votes.
+        options: Selects what is added.
         home_guide: Folder of the home's newest Guide, a second source of episode numbers.
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)
@@ -182,7 +188,7 @@ def plan(
         if guide.placeholder[title]:
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
-        if correction:  # without a name in the table, nothing is written
+        if correction:  # if the table has no name for it, nothing is written
             answers[title] = Answer(_of_labels(vocabulary, correction.categories), CORRECTED)
             continue
         names, by = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
@@ -222,7 +228,7 @@ def plan(
 
 
 def _of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of a title's labels, broadest level first."""
+    """Returns the distinct names of labels in the vocabulary, broadest level first."""
     names = [vocabulary.of_label(label) for label in labels]
     by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)
     return tuple(dict.fromkeys(filter(None, by_level)))

@@ -1,9 +1,10 @@
-"""Episode numbers for programmes without one, taken from the other airings of the same episode.
+"""Copies episode numbers to programmes without one from other airings of the same episode.
 
 An episode is identified by show key and sub-title (letters and digits; "Episode 4" alone does not count). A
 number is copied if all airings in this guide and in the home's guide have one number per system and all
-numbers mean the same episode. Two kinds of shows are skipped: shows numbered both by season and continuously,
-and shows whose numbered airings share a single sub-title, which is part of the name ("Original Sin").
+numbers mean the same episode. Two kinds of shows are skipped: shows with both numbers within seasons and
+continuous numbers, and shows whose numbered airings share a single sub-title, because it is part of the name
+of the show ("Original Sin").
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,16 +17,17 @@ from storage.episodes.numbers import fold_sub_title, read_numbers
 from tasks.enrich.titles import GuideTitles, read_rows
 from tasks.text.titles import parse_title
 
-NUMBERS = "episode_numbers", "episode_systems"  # columns
-XMLTV, ONSCREEN = "xmltv_ns", "onscreen"  # systems that are written
-Episode = tuple[int, str]  # title and folded sub-title
-Numbers = Sequence[tuple[str, str]]  # systems and texts
+NUMBERS = "episode_numbers", "episode_systems"  # columns of programmes
+XMLTV, ONSCREEN = "xmltv_ns", "onscreen"  # systems of numbers that are copied
+Episode = tuple[int, str]  # (title index, folded sub-title)
+Numbers = Sequence[tuple[str, str]]  # (system, text) of each episode-num element
 
 
 def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, Numbers]:
     """Finds numbers for episodes of the guide that have airings without one.
 
     Args:
+        guide: Titles of the guide.
         home_guide: Folder of a Guide that is an additional source of airings.
     """
     file, columns = guide.folder / "programmes.parquet", ["title", "sub_title"]
@@ -42,21 +44,24 @@ def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, N
 def agreeing_numbers(
     episodes: set[Episode], airings: Iterable[tuple[Episode, Numbers]]
 ) -> dict[Episode, Numbers]:
-    """Returns the numbers of the episodes whose airings agree; takes one entry per numbered airing."""
+    """Returns numbers of those ``episodes`` whose numbered ``airings`` (one item each) agree."""
     titles = {title for title, _ in episodes}
     numbers_of: dict[Episode, set[tuple[str, str]]] = {}
-    seasons: dict[int, set[bool]] = {}  # whether the numbers of a title contain a season
+    has_season: dict[int, set[bool]] = {}  # for each title, whether its numbers contain a season (or both)
     sub_titles: dict[int, set[str]] = {}
     for episode, numbers in airings:
         if episode[0] in titles:
-            seasons.setdefault(episode[0], set()).update(key.startswith("s") for key in _keys(numbers))
+            has_season.setdefault(episode[0], set()).update(key.startswith("s") for key in _keys(numbers))
             sub_titles.setdefault(episode[0], set()).add(episode[1])
             if episode in episodes:
                 numbers_of.setdefault(episode, set()).update(numbers)
     return {
         episode: sorted(numbers, reverse=True)  # xmltv_ns first
         for episode, numbers in numbers_of.items()
-        if numbers and len(seasons[episode[0]]) <= 1 and len(sub_titles[episode[0]]) > 1 and _agree(numbers)
+        if numbers
+        and len(has_season[episode[0]]) <= 1
+        and len(sub_titles[episode[0]]) > 1
+        and _agree(numbers)
     }
 
 
@@ -74,19 +79,19 @@ def _key(number: tuple[str, str]) -> str:
 
 
 def _numbered_airings(guide: GuideTitles, home_guide: Path | None) -> Iterator[tuple[Episode, Numbers]]:
-    """Yields all airings of the guide's titles with numbers and a sub-title."""
+    """Yields the airings of the guide's titles that have both numbers and a sub-title."""
     yield from _read_airings(guide.folder / "programmes.parquet", guide.title_of_raw.__getitem__)
     if (
         home_guide is None
         or NUMBERS[1] not in pq.read_schema(file := home_guide / "programmes.parquet").names
     ):
-        return  # written by an older version without systems; the next run adds them
+        return  # a Guide of an older version lacks systems; the next run adds them
     title_of = {key: title for title, key in enumerate(guide.show_key)}
     yield from _read_airings(file, cache(lambda raw: title_of.get(parse_title(raw).show_key, -1)))
 
 
 def _read_airings(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
-    """Yields the numbered airings in one guide of the titles that ``title_of`` knows."""
+    """Yields the numbered airings of one guide; ``title_of`` returns a title index, or -1 to skip a title."""
     for raw, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
         if texts and (folded := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
             pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)

@@ -4,4 +4,4 @@ from storage.errors import ExpectedError
 
 
 class EnrichError(ExpectedError, ValueError):
-    """An input cannot be used. The message is one line: problem, expectation, remedy."""
+    """An input cannot be used. The message has one line: the problem, what is expected, and what to do."""

@@ -32,12 +32,12 @@ class Decision:
 
     title: str
     categories: list[str]
-    by: Literal["correction", "guide", "edition", "vote"] | None  # None: no source has any
-    guide: list[str]  # labels of the title in the model, unless they equal the correction
-    voted: str  # the category with the highest score; empty without voters
+    by: Literal["correction", "guide", "edition", "vote"] | None  # None: no source has categories
+    guide: list[str]  # labels of the title in the model; empty if they equal the correction
+    voted: str  # category with the highest score; empty without voters
     confidence: float | None  # probability that ``voted`` is correct
-    unsure: str  # why the confidence is None
-    votes: dict[str, int]  # voters per category: ``voted`` first, then by count
+    unsure: str  # why the confidence is None, or empty
+    votes: dict[str, int]  # number of voters of each category: ``voted`` first, then by count
     voters: list[Voter]  # nearest first
 
 
@@ -54,7 +54,7 @@ def decide(model: CategoryModel, title: str) -> Decision:
 
 
 def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> list[Decision | SearchError]:
-    """Decides on several titles; a title that cannot be decided yields its error instead."""
+    """Decides the categories of several titles; returns an error in place of a decision that fails."""
     shows = [parse_title(title).show_key for title in titles]
     rows = np.array([model.row_of.get(show, -1) for show in shows], dtype=np.int64)
     queries = np.zeros((len(titles), model.dim), dtype=np.float32)

@@ -1,6 +1,6 @@
-"""Finds where in a programme an element is inserted, in the order of xmltv.dtd.
+"""Finds where in a programme an element is inserted, according to the order of elements in xmltv.dtd.
 
-The bytes are not parsed, because they are copied to the output.
+The bytes are searched and not parsed, because they are copied to the output unchanged.
 """
 
 import re
@@ -9,7 +9,8 @@ _CATEGORY = rb"title|sub-title|desc|credits|date|category"
 _NUMBER = _CATEGORY + rb"|keyword|language|orig-language|length|icon|url|country|episode-num"
 _ENDS = rb"</(%b)\s*>|<(?:%b)(?:\s[^<>]*)?/>"
 _HOLDER = rb"<(?:subtitles|(?:star-)?rating)(?:\s[^<>]*)?(?<!/)>.*?</(?:subtitles|(?:star-)?rating)\s*>|"
-# Ends of the elements up to category and up to episode-num; the latter ignores elements inside a holder.
+# CATEGORY matches ends of the elements up to category, NUMBER those up to episode-num. NUMBER also matches
+# the elements subtitles, rating and star-rating as a whole, so that ends inside them are ignored.
 CATEGORY = re.compile(_ENDS % (_CATEGORY, _CATEGORY))
 NUMBER = re.compile(_HOLDER + _ENDS % (_NUMBER, _NUMBER), re.DOTALL)
 _SPACE = re.compile(rb"\s*\Z")
@@ -22,12 +23,12 @@ def find_place(
 
     Args:
         content: Bytes of a frame.
-        masked: The same without comments and CDATA.
+        masked: The same bytes with comments and CDATA blanked.
         span: Begin and end of the programme.
         after: Elements after which the new one belongs: CATEGORY or NUMBER.
 
     Returns:
-        Offset and white space; -1 if the programme has none of these elements.
+        Offset and white space. The offset is -1 if the programme has none of these elements.
     """
     begin, end = span
     anchors = [match for match in after.finditer(masked, begin, end) if match[1] or match[0].endswith(b"/>")]

@@ -1,14 +1,14 @@
 """Predicts categories with the champion model: a vote of the nearest labelled titles.
 
-Corrections form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR 2017): the key
-of a slot is the vector of the corrected title, its value the categories. The nearest slot answers if it is
-nearer than every voter. We differ: it must also be an edition of the same show; docs/log has figures of
-alternatives.
+Corrections form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR 2017). A slot
+has the vector of a corrected title as key and its categories as value. The categories of the nearest slot are
+used if it is at least as near as every voter. We differ: it must also be an edition of the same show;
+docs/log has figures of alternatives.
 
-Only training titles with labels vote, as for the held-out titles on which the confidence is fitted. Their
-vectors are the part of the similarity vectors after the sentence embedding, normalized.
+Voters are the training titles with labels, in predictions and on the held-out titles to which the confidence
+is fitted. Their vectors are the part of the similarity vectors after the sentence embedding, normalized.
 
-torch (200 MB) is imported only when it is needed, after the guide was read.
+torch (200 MB) is imported only after the guide was read, when its memory is free again.
 """
 
 import json
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from tasks.neighbours.index import Exact
     from tasks.scoring.confidence import Calibrations
 
-_CHUNK = 4096  # texts encoded at a time
-_EQUAL = 1e-5  # exceeds the differences of a cosine between block sizes
+_CHUNK = 4096  # texts encoded at once
+_TOLERANCE = 1e-5  # exceeds differences of a cosine that result from different block sizes
 
 
 class Neighbours(NamedTuple):
-    """Nearest voters: rows of the model, int64 (titles, k), -1 where absent, and their cosines, float32."""
+    """Nearest voters of each title."""
 
-    ids: np.ndarray
-    cosines: np.ndarray
+    ids: np.ndarray  # int64 (titles, k), rows of the model; -1: none
+    cosines: np.ndarray  # float32 (titles, k)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Voted:
     Attributes:
         names: Winning name of each title; empty without votes.
         confidence: Probability that the name is correct.
-        chosen: Whether the name is written.
+        chosen: Whether the name is added to the guide.
         held_out: Figures on held-out titles (tasks/scoring/confidence.py), or the reason why there are none.
     """
 
@@ -71,11 +71,11 @@ class Ballot:
 
     Attributes:
         names: Candidates.
-        labels: Names (indices) of each title of the model.
-        scores, correct, languages, groups: Held-out titles: score of the winning name, whether it is correct,
-            language, and franchise.
+        labels: Candidates of each title of the model, as indices into ``names``.
+        scores, correct, languages, groups: For each held-out title, score of the winning name, whether the
+            name is correct, language, and franchise.
         calibrations: Maps scores to confidence; None if too few titles are held out.
-        unsure: Why ``calibrations`` is None; else empty.
+        unsure: Why ``calibrations`` is None, or empty.
     """
 
     names: list[str]
@@ -90,7 +90,7 @@ class Ballot:
     def count(
         self, neighbours: Neighbours, languages: np.ndarray
     ) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """Returns the winning names (empty without votes), scores, and confidences (0 if uncalibrated)."""
+        """Returns winning names (empty without votes), their scores, and confidences (0 if uncalibrated)."""
         from tasks.scoring.confidence import score_votes
 
         best, scores = score_votes(neighbours.ids, neighbours.cosines, self.labels, len(self.names))
@@ -100,7 +100,7 @@ class Ballot:
 
 
 class CategoryModel:
-    """A Model folder, and corrections by show key."""
+    """Categories of a Model folder and of corrections (by show key), and votes of similar titles."""
 
     def __init__(self, folder: Path, corrections: Mapping[str, Correction] | None = None) -> None:
         self.folder, self.corrections = folder, corrections or {}
@@ -128,32 +128,30 @@ class CategoryModel:
 
     @cached_property
     def encoder(self) -> "TitleEncoder":
-        """Encoder for titles that the model lacks: 60 MB for 10,000 titles, plus 120 MB of
-        sentence vectors.
-        """
+        """Encoder for titles that the model lacks (60 MB for 10,000 titles, and 120 MB for sentences)."""
         from tasks.encoder.title_encoder import TitleEncoder
 
         return TitleEncoder.open(self.folder)
 
     @cached_property
     def titles(self) -> list[str]:
-        """Display titles."""
+        """Display title of each title of the model."""
         return pq.read_table(self.folder / "titles.parquet", columns=["title"])["title"].to_pylist()
 
     @cached_property
     def voters_index(self) -> "Exact":
-        """Index of the voters."""
+        """Index of the vectors of the voters."""
         from tasks.neighbours.index import Exact
 
         return Exact(self.vectors(self.voters))
 
     def vectors(self, rows: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
-        """Unit vectors of titles of the model, including their context."""
+        """Returns the unit vectors, with context, of titles of the model (row indices)."""
         similarity = open_array(self.folder, "similarity")
         return unit_rows(np.asarray(similarity[rows][:, -self.dim :], dtype=np.float32))
 
     def embed(self, guide: GuideTitles, titles: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
-        """Unit vectors of titles of a guide: those of the model, else embedded from the guide's data."""
+        """Returns unit vectors of titles of a guide, from the model or else from the data of the guide."""
         rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
         new = np.flatnonzero(rows < 0)
         contexts, described = guide.contexts(titles[new]), guide.descriptions(titles[new], self.descriptions)
@@ -169,7 +167,7 @@ class CategoryModel:
     def neighbours(
         self, queries: Float32[np.ndarray, "titles dim"], exclude: np.ndarray | None = None
     ) -> Neighbours:
-        """Finds the nearest voters; ``exclude`` is the row of each query in the model, or -1."""
+        """Finds the nearest voters of each query, without the row ``exclude`` of the model (-1: none)."""
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
@@ -181,8 +179,9 @@ class CategoryModel:
     def corrected_editions(
         self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: Neighbours
     ) -> dict[int, Sequence[str]]:
-        """Labels, by position, of titles whose nearest corrected title is an edition of the same show and at
-        least as near as the nearest voter.
+        """Returns labels, by position in ``titles``, of titles that are editions of a corrected show.
+
+        The nearest corrected title must be an edition of the show and at least as near as the nearest voter.
         """
         slots = np.array([self.row_of[show] for show in self.corrections if show in self.row_of], np.int64)
         if not (len(slots) and len(titles)):
@@ -190,7 +189,7 @@ class CategoryModel:
         from tasks.neighbours.similarity import top_neighbours
 
         ids, cosines = top_neighbours(queries, self.vectors(slots), 1)
-        near = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _EQUAL)
+        near = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _TOLERANCE)
         labels_of: dict[int, Sequence[str]] = {}
         for place in np.flatnonzero(near):
             slot = self.corrections[self.shows[slots[ids[place, 0]]]]
@@ -199,7 +198,7 @@ class CategoryModel:
         return labels_of
 
     def ballot(self, vocabulary: Vocabulary, level: int) -> "Ballot":
-        """Builds the ballot of one level, calibrated on held-out titles."""
+        """Builds the ballot of one level of a vocabulary, calibrated on held-out titles."""
         from tasks.scoring import confidence as scoring
 
         names, labels = self._names(vocabulary, level)
@@ -225,7 +224,7 @@ class CategoryModel:
         level: int,
         minimum_precision: float,
     ) -> Voted:
-        """Votes at one level and decides which names reach the minimum precision."""
+        """Votes at one level of a vocabulary and decides which names reach the minimum precision."""
         from tasks.scoring import confidence as scoring
 
         ballot = self.ballot(vocabulary, level)
@@ -240,7 +239,7 @@ class CategoryModel:
         return Voted(names, confidence, chosen, figures)
 
     def _names(self, vocabulary: Vocabulary, level: int) -> tuple[list[str], Ragged]:
-        """Returns the names of a level, and those of each title of the model as indices."""
+        """Returns the names of a level, and for each title of the model the indices of its names."""
         of_label = {
             label: vocabulary.of_label(label)[level] for title_labels in self.labels for label in title_labels
         }
@@ -254,7 +253,13 @@ class CategoryModel:
         return names, Ragged.from_rows(rows)
 
     def _dense(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray | None:
-        """Computes the dense inputs of titles from display titles and descriptions."""
+        """Computes the dense inputs of titles, or None without a sentence encoder.
+
+        Args:
+            display: Display titles.
+            owners: Index into ``display`` for each description.
+            texts: Descriptions.
+        """
         meaning = self.encoder.meaning
         if meaning is None or meaning.encoder is None:
             return None

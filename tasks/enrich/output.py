@@ -13,7 +13,7 @@ from storage.atomic import replaced_file
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.source import STANDARD
 
-LEVEL = 6  # of gzip; 9 takes twice as long and saves one percent
+LEVEL = 6  # compression level of gzip; 9 takes twice as long and saves one percent
 FORMATS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": lambda file: gzip.GzipFile("", "wb", LEVEL, file, mtime=0),  # type: ignore[dict-item,return-value]
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
@@ -48,7 +48,9 @@ def check_output(out: str) -> None:
     if out != STANDARD and path.is_dir():
         raise EnrichError(f"{path} is a folder: name a file in it")
     if out != STANDARD and not path.absolute().parent.is_dir():
-        raise EnrichError(f"the folder {path.absolute().parent} is not there: make it, or name another file")
+        raise EnrichError(
+            f"the folder {path.absolute().parent} does not exist: create it, or name another file"
+        )
 
 
 @contextmanager

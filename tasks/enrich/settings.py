@@ -5,7 +5,7 @@ from tasks.enrich.vocabulary import GUIDE_VOCABULARY
 from tasks.form import configurable, setting
 
 _VOCABULARY = "Names: own (the guide's), etsi (EN 300 468), or a CSV file with raw and one column per level"
-_PRECISION = "Minimum precision of predictions; a higher one fills fewer programmes"
+_PRECISION = "Minimum precision of predictions; a higher precision fills fewer programmes"
 
 
 @configurable

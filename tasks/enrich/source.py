@@ -27,9 +27,9 @@ class Source:
 
     feed: Feed
     size_cap_bytes: int
-    zone: str  # of times without offset (``ingest.zones``); empty is UTC
-    home_zone: str  # of channels, unless ``zone`` is a region
-    codec: str = field(default="", init=False)
+    zone: str  # zone of times that state none (``ingest.zones``); empty means UTC
+    home_zone: str  # zone of channels, unless ``zone`` names a place
+    codec: str = field(default="", init=False)  # codec of UTF-16; else empty
     damage: str = field(default="", init=False)  # reason why reading stopped early; else empty
 
     def __post_init__(self) -> None:
@@ -76,9 +76,9 @@ def open_source(
     """Opens one guide.
 
     Args:
-        reference: A file, a URL, a reference (docs/feeds.md), or "-" for standard input.
+        reference: A file, a URL, env:NAME (docs/feeds.md), or "-" for standard input.
         work: Folder for temporary files.
-        settings: How feeds are read.
+        settings: Settings for reading feeds.
         home_zone: Time zone of the home.
 
     Raises:

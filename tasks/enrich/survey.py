@@ -1,9 +1,9 @@
 """Reads the programmes of a guide as ingest does, and locates missing elements.
 
 Writes the files of a Guide that the queries of storage/catalogue need: channels.parquet, descriptions.parquet
-(of programmes with a missing category), and programmes.parquet, in the order of the file, with the additional
-columns ``place`` (offset at which a category is inserted, -1 for none), ``indent`` (white space before it),
-and ``number_place`` and ``number_indent`` (the same for an episode number).
+(for programmes that lack a category), and programmes.parquet, in the order of the file. Additional columns
+of programmes.parquet are ``place`` (offset at which a category is inserted, -1 for none), ``indent``
+(white space before it), and ``number_place`` and ``number_indent`` (the same for an episode number).
 """
 
 import re
@@ -26,7 +26,7 @@ from tasks.ingest.xmltv.frames import Frame, hide_cdata
 from tasks.ingest.xmltv.prolog import read_prolog
 from tasks.ingest.xmltv.records import Records, read_records
 
-ROWS = 20_000  # programmes in memory at a time
+ROWS = 20_000  # programmes in memory at once
 _CONTENT = (
     "channel",
     "start",
@@ -52,9 +52,9 @@ _DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()),
 class Survey:
     """Counts of a guide's programmes, and its encoding."""
 
-    programmes: int  # with title, channel and start
+    programmes: int  # programmes with title, channel and start
     unreadable: int  # elements that cannot be read and are copied unchanged
-    encoding: str
+    encoding: str  # encoding for inserted text
 
 
 def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
@@ -103,7 +103,7 @@ def _locate(
     number_places, number_indents = _places(
         records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER
     )
-    number_places[number_places < places] = -1  # damaged programme; additions must be in file order
+    number_places[number_places < places] = -1  # in a damaged programme; insertions must be in file order
     zone = local_zone(source.zone, source.home_zone)
     columns: dict[str, object] = {name: rows[name] for name in _CONTENT}
     columns |= {
@@ -129,7 +129,7 @@ def _is_empty(lists: pa.ListArray) -> np.ndarray:
 def _places(
     frame: Frame, spans: np.ndarray, is_needed: np.ndarray, predecessors: re.Pattern[bytes]
 ) -> tuple[np.ndarray, list[bytes]]:
-    """Finds where to insert elements: offsets in the file (-1 for none), and white space."""
+    """Returns offsets in the file at which to insert an element (-1: none), and white space before it."""
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
     masked = hide_cdata(frame.content)
     for row in np.flatnonzero(is_needed).tolist():

@@ -26,8 +26,8 @@ from tasks.ingest.sources.download import fetch
 from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
 from tasks.ingest.sources.resolve import locate
 
-FOLDER = "enriched"  # in the home
-_ENDS = re.compile(r"(\.(xml|xmltv|gz|xz|bz2|zst|zip))+$", re.IGNORECASE)
+FOLDER = "enriched"  # folder in the home
+_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2|zst|zip))+$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Filled:
     source: str
     file: str = ""
     report: tuple[str, ...] = ()
-    failed: str = ""
+    error: str = ""
 
 
 @task(name="fill", task_run_name="fill", persist_result=False)
@@ -49,6 +49,10 @@ def fill(
     Each feed is downloaded once. A feed that fails does not stop the others.
 
     Args:
+        home: Folder of the home.
+        feeds: Locations of guides.
+        reading: Settings for reading feeds.
+        options: Selects what is added.
         model: Folder of the model that predicts categories.
 
     Raises:
@@ -57,7 +61,7 @@ def fill(
     workspace, logger = Workspace(home), get_run_logger()
     (workspace.home / FOLDER).mkdir(exist_ok=True)
     locations, errors = locate(feeds, reading.private_addresses)
-    results = [Filled(source, failed=str(error)) for source, error in errors]
+    results = [Filled(source, error=str(error)) for source, error in errors]
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(dir=workspace.home, prefix="refresh-"))
         fetched: list[tuple[str, Sequence[Feed]]] = []
@@ -68,7 +72,7 @@ def fill(
                 download = stack.enter_context(fetch(address, Path(name), reading, source))
                 fetched.append((source, download.feeds))
             except FeedError as error:
-                results.append(Filled(source, failed=str(error)))
+                results.append(Filled(source, error=str(error)))
         local = [NamedFeed(location=str(guides[0].file), source=source) for source, guides in fetched]
         home_guide = None
         if local:
@@ -78,12 +82,12 @@ def fill(
         for feed in (feed for _, guides in fetched for feed in guides):
             results.append(_fill(workspace, feed, reading, options, loaded, home_guide))
     for result in results:
-        if result.failed:
-            logger.error("%s", result.failed)
+        if result.error:
+            logger.error("%s", result.error)
         for line in result.report:
             logger.info("%s: %s", result.source, line)
-    if all(result.failed for result in results):
-        raise FeedError(results[0].failed)
+    if all(result.error for result in results):
+        raise FeedError(results[0].error)
     return results
 
 
@@ -104,13 +108,13 @@ def _fill(
             enrichment = plan(source, *read_guide(source, Path(name), options), model, options, home_guide)
             write_output(str(out), enrichment.pieces())
     except (FeedError, EnrichError) as error:
-        return Filled(feed.source, failed=str(error))
+        return Filled(feed.source, error=str(error))
     enrichment.report.damage = source.damage
     return Filled(feed.source, str(out), tuple(report_lines(enrichment.report, options, str(out))))
 
 
 def file_name(source: str) -> str:
-    """Returns the file name of a source: last part of its address, and eight digits of a hash."""
-    stem = _ENDS.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
+    """Returns the name of the output file: the last part of the source, and eight digits of its hash."""
+    stem = _SUFFIXES.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
     digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem)[:60]}-{digest}.xml.gz"

@@ -1,6 +1,6 @@
-"""Titles of a guide, with the data that needs no model.
+"""Titles of a guide, with all data that can be computed without a model.
 
-Shows, airings and descriptions come from the same queries as in the nightly run.
+Shows, airings and descriptions are computed by the same queries as in the nightly run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ from tasks.tokenize.contexts import write_contexts
 from tasks.tokenize.pieces import parse_piece
 from tasks.tokenize.shows import write_raw_titles, write_shows
 
-MEMORY_BYTES = 100_000_000  # of DuckDB; a guide of any size is filled in less than 500 MB
-ROWS = 20_000  # raw titles parsed at a time
-BATCH = 8192  # programmes read at a time
+MEMORY_BYTES = 100_000_000  # memory limit of DuckDB; a guide of any size is enriched in less than 500 MB
+ROWS = 20_000  # raw titles parsed at once
+BATCH = 8192  # programmes read at once
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class GuideTitles:
     show_key: list[str]
     language: list[str]  # empty if unknown
     placeholder: np.ndarray  # bool
-    title_of_raw: dict[str, int]  # raw title to title
-    categories: dict[int, tuple[str, ...]]  # most frequent list of each title that has any
-    has_gap: np.ndarray  # bool: a programme of the title lacks categories and has a place for them
+    title_of_raw: dict[str, int]  # title index by raw title
+    categories: dict[int, tuple[str, ...]]  # most frequent list of categories of each title that has any
+    has_gap: np.ndarray  # bool: some programme of the title lacks categories, and they can be inserted
 
     def contexts(self, titles: np.ndarray) -> list[list[str]]:
         """Returns the context tokens (channel, hour, ...) of each title."""
@@ -57,8 +57,9 @@ class GuideTitles:
         return tokens_of
 
     def descriptions(self, titles: np.ndarray, max_texts: int) -> tuple[np.ndarray, list[str]]:
-        """Returns ascending positions in ``titles`` and texts that describe them, at most
-        ``max_texts`` each.
+        """Returns ascending positions in ``titles``, and a description or sub-title for each position.
+
+        A title has at most ``max_texts`` texts.
         """
         if not (len(titles) and max_texts):
             return np.zeros(0, dtype=np.int64), []
@@ -79,14 +80,14 @@ class GuideTitles:
 
 
 def read_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:
-    """Yields the rows of a Parquet file; memory holds one batch."""
+    """Yields the rows of a Parquet file with one batch in memory."""
     batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(BATCH, columns=columns, use_threads=False)
     for batch in batches:
         yield from zip(*(batch[name].to_pylist() for name in columns))
 
 
 def gather_titles(folder: Path) -> GuideTitles:
-    """Groups the raw titles of a survey by show."""
+    """Groups the raw titles of a surveyed guide (survey.py) by show."""
     raw = folder / "raw.parquet"
     with temporary_database(folder, MEMORY_BYTES) as connection:
         write_raw_titles(connection, folder, raw, ROWS)
@@ -112,7 +113,7 @@ def gather_titles(folder: Path) -> GuideTitles:
 def _category_lists(connection: Connection, guide: Path, variants: Path) -> list[tuple[int, list[str]]]:
     """Returns title_id and the most frequent list of categories of each title that has categories.
 
-    Ties are resolved in favour of the shorter list, then of the first one in alphabetical order.
+    If two lists are equally frequent, the shorter one is returned, then the first in alphabetical order.
     """
     query = """
         SELECT title_id, arg_min(categories, (-airings, len(categories), categories))

@@ -1,7 +1,8 @@
 """Vocabularies of category names: the guide's own categories, or a table that maps them.
 
 A table is a UTF-8 CSV file with the column ``raw`` (a category as it occurs in guides) and one column per
-level, broadest first; an empty cell means no name. Case is ignored, and the first row of a raw value is used.
+level, broadest first; an empty cell means no name. Case is ignored. If a raw value has several rows, the
+first is used.
 ``etsi.csv`` has the content descriptors of ETSI EN 300 468 (table 29) in the spelling of Tvheadend and Kodi.
 """
 
@@ -24,11 +25,11 @@ Names = tuple[str, ...]
 class GuideVocabulary:
     """Uses the guide's own categories, in the spelling of guides."""
 
-    spellings: Mapping[str, str]
+    spellings: Mapping[str, str]  # most frequent spelling of each label
     levels: int = 1
 
     def of_label(self, label: str) -> Names:
-        """Returns the name at each level, empty for none."""
+        """Returns the name of a label at each level; empty text where it has none."""
         return (self.spellings.get(label, label),)
 
     def of_categories(self, categories: Sequence[str]) -> Names:
@@ -44,7 +45,7 @@ class GuideVocabulary:
 class Table:
     """Maps categories to the names in a table."""
 
-    rows: Mapping[str, Names]
+    rows: Mapping[str, Names]  # maps a folded raw category to its name at each level
 
     @property
     def levels(self) -> int:
@@ -52,7 +53,7 @@ class Table:
         return len(next(iter(self.rows.values())))
 
     def of_label(self, label: str) -> Names:
-        """Returns the name at each level, empty for none."""
+        """Returns the name of a label at each level; empty text where it has none."""
         return self.rows.get(label, ("",) * self.levels)
 
     def of_categories(self, categories: Sequence[str]) -> Names:
@@ -71,7 +72,7 @@ class Table:
 
     @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
     def _find(self, category: str) -> tuple[Names, ...]:
-        """Looks up a category as written, else the items of a list in it."""
+        """Looks up the category as a whole, or else each item if it is a list ("Drama, Crime")."""
         if (folded := fold(category)) in self.rows:
             return (self.rows[folded],)
         synonyms, parts = _synonyms(), [value for value, _ in clean_category(category)]
@@ -103,7 +104,7 @@ def read_vocabulary(name: str, spellings: Mapping[str, str]) -> Vocabulary:
 
 
 def read_table(file: Path) -> dict[str, Names]:
-    """Reads a table: case-folded raw category to names."""
+    """Reads a table; returns the names at each level by case-folded raw category."""
     rows: dict[str, Names] = {}
     try:
         with open(file, encoding="utf-8-sig", newline="") as opened:
@@ -119,7 +120,7 @@ def read_table(file: Path) -> dict[str, Names]:
                 names = tuple(cell.strip() for cell in row[1:])
                 rows.setdefault(fold(row[0]), names)
     except OSError as error:
-        expected = f"{GUIDE_VOCABULARY}, {ETSI}, or a CSV file with the column raw and one or more of names"
+        expected = f"{GUIDE_VOCABULARY}, {ETSI}, or a CSV file with the column raw and columns of names"
         raise EnrichError(f"{file}: {error.strerror or error}; expected {expected}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise EnrichError(f"{file}: {error}; expected CSV in UTF-8") from error

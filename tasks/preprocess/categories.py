@@ -1,9 +1,9 @@
 """Cleans the category texts of guides and selects labels.
 
-The steps are: NFKC and case folding; the mapping table for complete values; splitting of lists on , ; / |;
-the mapping table for the parts. Values with HTML, JSON, URLs or digits, values that are too short or too
-long, and the names in generic_categories.txt are dropped. A remaining value is a label if it has enough
-training titles and is not on too many titles of a feed.
+A category text is normalized (NFKC) and case-folded. If the mapping table has it, its entry is used.
+Otherwise the text is split at , ; / and |, and the table is applied to each part. Values with HTML, JSON,
+URLs or digits, values that are too short or too long, and the names in generic_categories.txt are dropped. A
+remaining value is a label if it has enough training titles and is not on too many titles of a feed.
 """
 
 import csv
@@ -24,32 +24,32 @@ from tasks.text.titles import clean_text
 
 _LISTS = re.compile(r"\s*[,;/|]\s*")
 _CODE = re.compile(r"[<>{}\[\]=\"\\]|https?:|www\.|&\w+;")
-_ENDS = " .:-–\t"
-MAX_LENGTH = 40
+_EDGES = " .:-–\t"  # characters that are stripped
+MAX_LENGTH = 40  # characters of a category
 MIN_LENGTH = 3
-MAPPED = "dropped by the mapping table"
+MAPPED = "dropped by the mapping table"  # reason
 
 
 class Labels(NamedTuple):
-    """Labels of titles."""
+    """Labels of titles. A label id is an index into ``names``."""
 
-    names: list[str]  # by descending number of training titles, then by name
-    of_title: Ragged  # int32 label ids of each title, ascending
-    dropped: list[tuple[str, str, int]]  # category, reason, titles; by descending number of titles
-    spellings: dict[str, str]  # label to its most frequent spelling
+    names: list[str]  # sorted by descending number of training titles, then by name
+    title_labels: Ragged  # int32 label ids of each title, ascending
+    dropped: list[tuple[str, str, int]]  # (category, reason, number of titles), sorted by descending number
+    spellings: dict[str, str]  # maps a label to its most frequent spelling
 
 
 class MappingError(ExpectedError, ValueError):
-    """A mapping table cannot be read; the message contains the place and what is expected."""
+    """A mapping table cannot be read; the message states the file, the line and what is expected."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelSources:
-    """Contents of the files that define labels, so that an edited file changes cache keys.
+    """Contents of the files that define labels; as an input of the task, edits change the cache key.
 
     Attributes:
-        mapping: Folded category to canonical category, as ``read_mapping`` returns it.
-        corrections: Show key to the labels chosen by a user. They apply to training titles only: users
+        mapping: Maps a folded category to its canonical category, as ``read_mapping`` returns it.
+        corrections: Maps a show key to the labels chosen by a user. They apply to training titles only: users
             correct titles that a model got wrong, so corrected held-out titles would bias the scores.
     """
 
@@ -58,7 +58,7 @@ class LabelSources:
 
 
 def read_mapping(path: str = "") -> dict[str, str]:
-    """Reads a CSV file: folded ``raw`` value to ``canonical`` value, which is empty if it is dropped."""
+    """Reads a CSV file that maps folded ``raw`` values to ``canonical`` values (empty: dropped)."""
     file = Path(path) if path else Path(__file__).with_name("category_mapping.csv")
     mapping: dict[str, str] = {}
     try:
@@ -80,7 +80,10 @@ def read_mapping(path: str = "") -> dict[str, str]:
 
 
 def map_category(raw: str, mapping: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Applies the mapping table to the complete value, else ``clean_category`` and the table to parts."""
+    """Maps a raw category to pairs (value, reason for dropping it or "").
+
+    The mapping table is applied to the complete text, or else to the parts that ``clean_category`` returns.
+    """
     folded = fold(raw)
     if folded in mapping:
         return ((mapping[folded], ""),) if mapping[folded] else ((folded, MAPPED),)
@@ -104,21 +107,21 @@ def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
     """Splits a raw category into pairs: (clean value, "") or (value, reason for dropping it)."""
     if _CODE.search(raw.casefold()):
         return ((raw[:MAX_LENGTH].casefold(), "code"),)
-    # repaired before the list is split and before case folding
-    values = (part.strip(_ENDS) for part in _LISTS.split(fold(raw)))
+    # ``fold`` repairs the text; this precedes the split, because repairs can contain separators
+    values = (part.strip(_EDGES) for part in _LISTS.split(fold(raw)))
     return tuple((value[:MAX_LENGTH], _reason_to_drop(value)) for value in values if value)
 
 
 @functools.cache
 def generic_categories() -> frozenset[str]:
-    """Reads generic_categories.txt."""
+    """Reads the case-folded names of generic_categories.txt."""
     lines = Path(__file__).with_name("generic_categories.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(line.strip().casefold() for line in lines if line.strip() and not line.startswith("#"))
 
 
 def fold(text: str) -> str:
     """Repairs, normalises and case-folds a category, and strips surrounding punctuation."""
-    return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(_ENDS)
+    return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(_EDGES)
 
 
 def label_titles(
@@ -130,16 +133,16 @@ def label_titles(
     mapping: Mapping[str, str] | None = None,
     corrected: Mapping[int, Sequence[str]] | None = None,
 ) -> Labels:
-    """Cleans categories and selects labels. Memory: four bytes per title of a category.
+    """Cleans categories and selects labels. Takes four bytes of memory per pair of category and title.
 
     Args:
-        categories: Source, raw category and int32 titles; no title twice per source and category.
+        categories: (source, raw category, int32 titles); a title occurs once per source and category.
         titles_by_source: Number of titles of each feed.
-        training: bool (titles,).
+        training: bool (titles,), whether a title is for training.
         minimum_titles: Minimum number of training titles of a label.
-        largest_share: A category on a larger share of the titles of a feed is dropped in that feed.
+        largest_share: Maximum share of a feed's titles; a category on more titles is dropped in that feed.
         mapping: Mapping table, see ``read_mapping``.
-        corrected: Labels of corrected titles, which replace those of feeds.
+        corrected: Labels of corrected titles, by title; they replace labels from feeds.
     """
     by_source: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     dropped: Counter[tuple[str, str]] = Counter()
@@ -171,11 +174,11 @@ def label_titles(
     counts = {value: int(training[titles].sum()) for value, titles in titles_of.items()}
     names = sorted(value for value, count in counts.items() if count >= minimum_titles)
     names.sort(key=lambda name: -counts[name])
-    few = {(value, "on too few titles"): count for value, count in counts.items() if count < minimum_titles}
-    by_count = sorted({**dropped, **few}.items(), key=lambda item: (-item[1], item[0]))
+    rare = {(value, "on too few titles"): count for value, count in counts.items() if count < minimum_titles}
+    by_count = sorted({**dropped, **rare}.items(), key=lambda item: (-item[1], item[0]))
     labelled = np.concatenate([np.zeros(0, dtype=np.int32), *(titles_of[name] for name in names)])
     numbers = np.repeat(np.arange(len(names), dtype=np.int32), [len(titles_of[name]) for name in names])
     offsets = offsets_of(np.bincount(labelled, minlength=len(training)))
-    of_title = Ragged(offsets, numbers[np.argsort(labelled, kind="stable")])
+    title_labels = Ragged(offsets, numbers[np.argsort(labelled, kind="stable")])
     spellings = {name: spelled[name].most_common(1)[0][0] for name in names if name in spelled}
-    return Labels(names, of_title, [(*key, count) for key, count in by_count], spellings)
+    return Labels(names, title_labels, [(*key, count) for key, count in by_count], spellings)

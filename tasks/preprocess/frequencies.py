@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Connection, escape_glob
 
-_SLICES = (  # counted one after the other, because the groups of one slice are in memory
+_SLICES = (  # counted one after the other, because memory holds all groups of a slice
     ("language", "language", "NULL", "occurrences WHERE language IS NOT NULL"),
     ("category", "label", "NULL", "occurrences JOIN labels USING (title_id)"),
     ("week", "week", "sum(airings)", "occurrences JOIN weekly_airings USING (title_id)"),
@@ -28,12 +28,12 @@ def write_slices(
     Args:
         guide: Folder with programmes.parquet.
         vocabulary: Folder with titles.parquet, variants.parquet and tokens.parquet.
-        entries: Parquet of title_id and token_id: one row per occurrence of a word in a title.
-        labels: Parquet of title_id and label: the categories of titles.
-        path: Destination of slice (language, category, week), value (a week is its Monday, as text),
-            token_id, token, term_frequency and document_frequency (in training titles), titles (all but
-            placeholders, since a new word is mostly in held-out titles) and airings (of these titles in that
-            week; null for other slices).
+        entries: Parquet file of title_id and token_id, with one row per occurrence of a word in a title.
+        labels: Parquet file of title_id and label, the categories of titles.
+        path: Destination. Columns: slice (language, category or week), value (of a week its Monday, as text),
+            token_id, token, term_frequency and document_frequency (in training titles), titles (number of
+            titles except placeholders, since a new word is mostly in held-out titles) and airings (of these
+            titles in that week; null for other slices).
     """
     query = """
         CREATE TABLE occurrences AS

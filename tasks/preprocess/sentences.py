@@ -1,9 +1,9 @@
 """Computes the sentence vectors of a Corpus: one of each title and one of its descriptions.
 
 A title is encoded in its display form, without marks. Its description vector is the normalized mean of the
-vectors of its first descriptions: those of all its raw titles by descending number of airings, then its
-sub-titles; descriptions with the same beginning count once. Placeholder titles and placeholder descriptions
-such as "No information available" are skipped.
+vectors of its first descriptions. The descriptions of all its raw titles are sorted by descending number of
+airings, and its sub-titles follow; descriptions with the same beginning count once. Placeholder titles and
+placeholder descriptions such as "No information available" are skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,13 +23,13 @@ from tasks.sentences.encoding import encode_new
 from tasks.sentences.settings import SentenceSettings
 from tasks.text.titles import is_placeholder, parse_title
 
-BATCH_TITLES = 4096  # titles with their vectors in memory
-_MAX_PLACEHOLDER = 60  # characters; longer descriptions are no placeholders
+BATCH_TITLES = 4096  # titles with their vectors in memory at once
+_PLACEHOLDER_CHARACTERS = 60  # descriptions with at least this many are not placeholders
 
 
 @dataclass(frozen=True)
 class TitleTexts:
-    """Texts to encode.
+    """Titles and descriptions to encode.
 
     Attributes:
         titles: Parquet file with one row per title.
@@ -44,7 +44,7 @@ class TitleTexts:
     descriptions: int
 
     def batches(self) -> Iterator[Sequence[str]]:
-        """Iterates over all texts."""
+        """Iterates over batches of all titles, then of all descriptions."""
         for batch in batches_of(self.titles, ["title"]):
             yield batch.column(0).to_pylist()
         for _, texts in self.of_descriptions():
@@ -66,7 +66,7 @@ class TitleTexts:
 
 
 def _sum_by_row(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
-    """Sums vectors by ascending row, float32 (count, dim); 15 times as fast as np.add.at."""
+    """Sums vectors with equal ``rows`` (ascending), float32 (count, dim); 15 times as fast as np.add.at."""
     sums = np.zeros((count, vectors.shape[1]), dtype=np.float32)
     ranks = np.arange(len(rows)) - np.searchsorted(rows, rows)
     for rank in range(ranks.max(initial=-1) + 1):
@@ -76,7 +76,7 @@ def _sum_by_row(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray
 
 
 def _is_placeholder_text(description: str) -> bool:
-    return len(description) < _MAX_PLACEHOLDER and is_placeholder(parse_title(description).show_key)
+    return len(description) < _PLACEHOLDER_CHARACTERS and is_placeholder(parse_title(description).show_key)
 
 
 def write_sentences(
@@ -88,14 +88,14 @@ def write_sentences(
     folder: Path,
     work: Path,
 ) -> Iterator[Progress]:
-    """Writes sentences.npy and, if a title has a description, descriptions.npy. Encodes new texts only.
+    """Writes sentences.npy and, if any title has a description, descriptions.npy. Encodes only new texts.
 
     Args:
         home: Folder of the store of vectors.
-        settings: The encoder, not ``none``, and the number of descriptions.
+        settings: Sentence encoder, which must not be ``none``, and number of descriptions.
         guide: Folder with descriptions.parquet.
         vocabulary: Folder with titles.parquet and variants.parquet.
-        placeholders: bool (titles,).
+        placeholders: bool (titles,), whether a title is a placeholder.
         folder: Destination.
         work: Folder for temporary files.
     """

@@ -3,9 +3,9 @@
 from tasks.form import configurable, setting
 from tasks.sentences.settings import SentenceSettings
 
-_LARGEST_SHARE = "A category on a larger share of a feed's titles is no label there"
-_MAPPING = "CSV file with the columns raw,canonical that renames categories (no canonical: drops them)"
-_TRAINING_TITLES = "Labelled training titles below which nothing can be learnt"
+_LARGEST_SHARE = "Maximum share of a feed's titles; a category on more titles is not a label in that feed"
+_MAPPING = "CSV file with the columns raw,canonical that renames categories (empty canonical: drops them)"
+_TRAINING_TITLES = "Minimum number of labelled training titles; with fewer, the run fails"
 
 
 @configurable
@@ -14,6 +14,6 @@ class PreprocessSettings:
 
     minimum_titles: int = setting(20, "Training titles that a category needs to be a label", ge=2)
     largest_share: float = setting(0.4, _LARGEST_SHARE, gt=0, le=1)
-    category_mapping: str = setting("", f"{_MAPPING}; empty is the bundled table")
+    category_mapping: str = setting("", f"{_MAPPING}; empty: the bundled table")
     minimum_training_titles: int = setting(100, _TRAINING_TITLES, ge=2)
     sentences: SentenceSettings = setting(SentenceSettings(), "Vectors of titles and descriptions as a whole")

@@ -1,4 +1,4 @@
-"""Writes arrays and tables of a Corpus from those of a Vocabulary."""
+"""Writes arrays and tables of a Corpus from the tables of a Vocabulary."""
 
 import json
 import tempfile
@@ -20,7 +20,7 @@ from tasks.preprocess.frequencies import write_slices
 from tasks.preprocess.token_ids import TokenIds
 from tasks.text.words import KINDS, WORD
 
-BATCH_TITLES = 50_000  # titles in memory
+BATCH_TITLES = 50_000  # titles in memory at once
 
 
 def codes(texts: pa.Array | pa.ChunkedArray, values: Sequence[str]) -> np.ndarray:
@@ -29,7 +29,7 @@ def codes(texts: pa.Array | pa.ChunkedArray, values: Sequence[str]) -> np.ndarra
 
 
 def write_tokens(vocabulary: Path, folder: Path) -> int:
-    """Writes kinds.npy, weights.npy and token_names.parquet, a row per token; returns their number."""
+    """Writes kinds.npy, weights.npy and token_names.parquet; returns the number of tokens."""
     table = pq.read_table(vocabulary / "tokens.parquet", columns=["kind", "token", "weight"])
     np.save(folder / "kinds.npy", codes(table["kind"], KINDS))
     np.save(folder / "weights.npy", table["weight"].to_numpy().astype(np.float32))
@@ -63,11 +63,11 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
             add_offsets(tokens.offsets[1:] + entries)
             add_values(tokens.values)
             add_oov(oov)
-            of_title = labels.of_title.between(begin, end)
+            title_labels = labels.title_labels.between(begin, end)
             columns = [
                 *read_piece(titles, piece).columns,
                 _contexts(contexts, begin, end),
-                _lists(of_title.offsets, names.take(pa.array(of_title.values))),
+                _lists(title_labels.offsets, names.take(pa.array(title_labels.values))),
                 airings.channels(begin, end)["channels"],
                 airings.days(begin, end)["days"],
                 pa.array(oov),
@@ -89,7 +89,7 @@ def _lists(offsets: np.ndarray, values: pa.Array) -> pa.ListArray:
 
 
 def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
-    """Writes frequencies.parquet to a Corpus folder with complete arrays; returns its number of rows."""
+    """Writes frequencies.parquet to a Corpus folder whose arrays are complete; returns its number of rows."""
     kinds = open_array(corpus, "kinds")
     ids = pa.array(np.arange(len(kinds), dtype=np.int32), mask=np.asarray(kinds != WORD))
     names = pa.array(json.loads((corpus / "label_names.json").read_text(encoding="utf-8")), pa.string())
@@ -104,7 +104,7 @@ def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
 
 
 def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path: Path) -> None:
-    """Writes title_id and the lookup's value of each entry of a ragged array; nulls are left out."""
+    """Writes (title_id, lookup[entry]) for each entry of a ragged array; omits entries that are null."""
     schema = pa.schema([("title_id", pa.int32()), (column, lookup.type)])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for begin in range(0, len(Ragged.open(corpus, name)), BATCH_TITLES):

@@ -1,4 +1,4 @@
-"""Stage preprocess: Guide, Vocabulary to Corpus."""
+"""Stage preprocess: computes a Corpus from a Guide and its Vocabulary."""
 
 import json
 import logging
@@ -51,9 +51,9 @@ def preprocess(
         home: Folder of the home.
         guide: Snapshot of the catalogue.
         vocabulary: Titles with their splits and tokens.
-        salt: Salt of the splits, from which family_hash.npy is drawn.
+        salt: Salt of the splits; family_hash.npy depends on it.
         settings: Settings of the stage.
-        label_sources: Mapping and corrections; None for the bundled mapping and no corrections.
+        label_sources: Mapping and corrections; None means the bundled mapping and no corrections.
 
     Raises:
         SentenceEncoderMissing: The package of the sentence encoder is not installed.
@@ -76,7 +76,7 @@ def preprocess(
             labels = label_titles(
                 airings.categories(), per_feed, split == TRAIN, *bounds, sources.mapping, corrected
             )
-            labelled = int(((labels.of_title.lengths > 0) & (split == TRAIN)).sum())
+            labelled = int(((labels.title_labels.lengths > 0) & (split == TRAIN)).sum())
             if labelled < settings.minimum_training_titles:
                 raise TooFewTitles(
                     f"{labelled} training titles have a usable category, "
@@ -85,14 +85,14 @@ def preprocess(
                     "days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."
                 )
             entries = tables.write_titles(folder, draft.folder, labels, airings)
-        labels.of_title.save(draft.folder, "labels")
+        labels.title_labels.save(draft.folder, "labels")
         tokens = tables.write_tokens(folder, draft.folder)
         families = pq.read_table(titles, columns=["family"], read_dictionary=["family"])["family"]
         arrays = {
             "split": split,
             "show": np.arange(len(split), dtype=np.int32),
             "family": families.combine_chunks().indices.to_numpy(),
-            # Selects validation titles in training; the salt of the splits would put held-out ones first.
+            # Selects validation titles; the titles with the lowest hashes of the salt itself are held out.
             "family_hash": hashes(texts_of(titles, "family"), salt + "/tuning"),
         }
         for name, array in arrays.items():

@@ -90,7 +90,7 @@ def test_a_damaged_guide_is_written_as_far_as_it_goes_and_said(night, gaps, tmp_
     [
         (["{guide}"], "OUT is missing"),
         (["nowhere.xml", "out.xml"], "no such file"),
-        (["{guide}", "nowhere/out.xml"], "is not there: make it"),
+        (["{guide}", "nowhere/out.xml"], "does not exist: create it"),
         (["{guide}", "out.xml", "--vocabulary", "nowhere.csv"], "expected own, etsi, or a CSV file"),
         (["{guide}", "out.xml", "--min-precision", "90"], "more than 0, at most 1"),
         (["{guide}", "out.xml", "--all"], "name another vocabulary"),

@@ -25,7 +25,7 @@ def test_feeds_are_filled_and_a_bad_one_stops_no_other(model, tmp_path: Path, wi
     inputs = str(home), [str(good), str(bad)], IngestSettings(), EnrichOptions(vocabulary="etsi"), str(model)
     filled = without_run(fill, *inputs)
     by_source = {each.source: each for each in filled}
-    assert "XML, but not XMLTV" in by_source[str(bad)].failed and not by_source[str(bad)].file
+    assert "XML, but not XMLTV" in by_source[str(bad)].error and not by_source[str(bad)].file
     out = Path(by_source[str(good)].file)
     assert out.parent == home / "enriched" and out.name == file_name(str(good))
     written = gzip.decompress(out.read_bytes())
@@ -91,4 +91,4 @@ def test_requests_of_enrich_and_refresh_have_the_headers_of_the_settings(
             assert b"".join(source.pieces()) == server.content
         inputs = str(tmp_path / "home"), [server.url], settings, EnrichOptions(), str(model)
         (filled,) = without_run(fill, *inputs)
-    assert not filled.failed and len(server.requests) == 2
+    assert not filled.error and len(server.requests) == 2

@@ -95,7 +95,7 @@ def as_arrays(rows: list[tuple[str, str, int]]) -> list[tuple[str, str, np.ndarr
 
 
 def of_titles(labels: Labels) -> list[list[int]]:
-    return [labels.of_title[row].tolist() for row in range(len(labels.of_title))]
+    return [labels.title_labels[row].tolist() for row in range(len(labels.title_labels))]
 
 
 def test_what_a_person_says_replaces_what_feeds_say():
