@@ -2,18 +2,18 @@
 
     vector = GRU(characters),   p(pattern | sub-title) = softmax(W · vector / T)
 
-The network is trained on sub-titles that the weak rules label (rules.py), with balanced classes and hidden
-cues (cues.py). Sub-titles without a rule are mostly plain titles, so a sample of them, without those that
-look like another pattern, is added to the class of plain titles. The temperature T is fitted on a held-out
-tenth of the rule-labelled sub-titles, also with hidden cues.
+W are the weights of a linear layer and T is a temperature. The network is trained on sub-titles that weak
+rules label (rules.py), with balanced classes and hidden cues (cues.py). Sub-titles that no rule labels are
+mostly plain titles, so a sample of them, without those that look like another pattern, is added to the class
+of plain titles. T is fitted on a held-out tenth of the rule-labelled sub-titles, also with hidden cues.
 
 A second classifier sums weights of n-grams (ngrams.py); p is the normalized geometric mean of both. A pattern
-is assigned if p is at least ``MIN_PROBABILITY`` and the sub-title has a form of the pattern (forms.py).
-The network never assigns guests and places, which only the word lists of the rules can recognize.
+is assigned if p is at least ``MIN_PROBABILITY`` and the sub-title fulfils the conditions of the pattern
+(forms.py). Guests and places are assigned by rules only, because only their word lists can recognize them.
 
 References:
     Guo, Pleiss, Sun, Weinberger. On Calibration of Modern Neural Networks. ICML 2017 (temperature).
-    Ratner et al. Snorkel. VLDB 2018 (weak rules; We differ: the first rule decides, none is weighted).
+    Ratner et al. Snorkel. VLDB 2018 (weak rules). We differ: the first matching rule decides; no weights.
 """
 
 import json
@@ -48,7 +48,7 @@ from tasks.subtitles.settings import PatternSettings
 
 HEAD_WEIGHTS = "head.safetensors"
 METADATA = "patterns.json"
-# Minimum probability of each pattern, for a precision of .93 or more on the sub-titles of
+# Minimum probability of each pattern, chosen for a precision of at least .93 on the sub-titles of
 # benchmarks/objectives/sub_titles_development*.tsv.
 MIN_PROBABILITY = {
     "date": 0.65,
@@ -59,10 +59,10 @@ MIN_PROBABILITY = {
     "episode_number": 0.65,
     PLAIN: 0.95,
 }
-_POOL = 32  # batches whose sub-titles are sorted by length
-_HELD_OUT = 10  # one in ten rule-labelled sub-titles, for the temperature and the confusion
+_POOL_BATCHES = 32  # batches whose sub-titles are sorted by length together
+_HELD_OUT = 10  # one in ten rule-labelled sub-titles is held out for the temperature and the confusion matrix
 _DIGITS = re.compile(r"\d")
-# Sub-titles without a rule that do not look like a plain title.
+# Matches sub-titles that look like another pattern than a plain title.
 _MARKED = re.compile(
     r"[;/|+–@#]| - |--|\(\d|^\d+\W|\d\W*$|\d[.:]\d|^[A-Z]\w+-[A-Z]| (?:at|x|contre|gegen|contra|mod) [A-Z]"
 )
@@ -82,7 +82,7 @@ class Examples(NamedTuple):
 
 @dataclass(frozen=True)
 class Patterns:
-    """Patterns of sub-titles ("" for none) and their probabilities (nan if a rule decided)."""
+    """Patterns of sub-titles ("" if none is assigned), and probabilities (nan if a rule decided)."""
 
     names: list[str]
     probabilities: Float32[np.ndarray, " strings"]
@@ -92,7 +92,7 @@ class Patterns:
         return [None if math.isnan(value) else value for value in self.probabilities.tolist()]
 
     def count(self, *, ruled: bool = False) -> dict[str, int]:
-        """Counts sub-titles per pattern, most frequent first; ``ruled`` restricts to those of rules."""
+        """Counts sub-titles per pattern, most frequent first; ``ruled`` counts only decisions of rules."""
         pairs = zip(self.names, self.probabilities.tolist(), strict=True)
         counted = Counter(name for name, value in pairs if name and (math.isnan(value) or not ruled))
         return dict(counted.most_common())
@@ -100,7 +100,7 @@ class Patterns:
     def examples(
         self, sub_titles: Sequence[str], weights: Sequence[int], max_examples: int
     ) -> dict[str, list[str]]:
-        """Returns the sub-titles of greatest weight of each pattern that no rule labels."""
+        """Returns the sub-titles with the greatest weights of each pattern, of those that no rule labels."""
         texts_of: dict[str, list[str]] = {}
         for _, text, name, value in sorted(
             zip(weights, sub_titles, self.names, self.probabilities.tolist(), strict=True), reverse=True
@@ -111,7 +111,7 @@ class Patterns:
 
 
 class PatternClassifier:
-    """A trained classifier; ``classes`` are its patterns."""
+    """A trained classifier; ``classes`` are the names of its patterns."""
 
     def __init__(
         self, encoder: CharacterEncoder, head: TwoReaders, classes: Sequence[str], metadata: Mapping[str, Any]
@@ -120,7 +120,7 @@ class PatternClassifier:
         self.encoder, self.head, self.classes, self.metadata = encoder, head, tuple(classes), dict(metadata)
 
     def probabilities(self, sub_titles: Sequence[str]) -> Float32[np.ndarray, "strings labels"]:
-        """Computes calibrated class probabilities."""
+        """Computes the calibrated probability of each class."""
         texts = [_mask_digits(text) for text in sub_titles]
         vectors = torch.from_numpy(self.encoder.vectors(texts)).to(self.encoder.device)
         with torch.inference_mode():
@@ -128,7 +128,7 @@ class PatternClassifier:
             return ((by_vector + by_ngrams) / 2 / self.metadata["temperature"]).softmax(dim=1).cpu().numpy()
 
     def classify(self, sub_titles: Sequence[str]) -> Patterns:
-        """Assigns patterns by rules, or by the network if they abstain and its probability suffices."""
+        """Assigns patterns by rules, or else by the classifier if its probability is sufficient."""
         ruled = [match_rule(text) for text in sub_titles]
         names, probabilities = [rule or "" for rule in ruled], np.full(len(ruled), np.nan, dtype=np.float32)
         unruled = [place for place, rule in enumerate(ruled) if rule is None]
@@ -161,10 +161,10 @@ class PatternClassifier:
 
 
 class PatternTraining:
-    """Trains a classifier: construct, ``run``, ``finish``."""
+    """Trains a classifier: construct it, iterate over ``run``, then call ``finish``."""
 
     def __init__(self, sub_titles: Sequence[str], settings: PatternSettings, device: str = "cpu") -> None:
-        """Labels sub-titles with the rules and hides their cues.
+        """Labels sub-titles with the rules and hides the cues of the rules.
 
         Raises:
             PatternError: The rules find fewer than two patterns.
@@ -216,7 +216,7 @@ class PatternTraining:
     def _examples(
         self, texts: Mapping[str, Sequence[str]], count: int, cues: Cues, rng: random.Random
     ) -> Examples:
-        """Draws ``count`` sub-titles of each class, unless it is empty, and hides their cues."""
+        """Draws ``count`` sub-titles of each class that has any, and hides their cues."""
         hidden, labels = [], []
         for label, name in enumerate(self.classes):
             if texts[name]:
@@ -225,10 +225,13 @@ class PatternTraining:
         return Examples(hidden, np.array(labels, dtype=np.int64))
 
     def _batches(self, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yields shuffled batches of sub-titles of similar length, which triples the training speed."""
+        """Yields shuffled batches whose sub-titles have similar lengths, which triples the training speed."""
         size, lengths = self.settings.training.batch_size, self.training.strings.lengths
         order = rng.permutation(len(lengths))
-        pools = (order[start : start + _POOL * size] for start in range(0, len(order), _POOL * size))
+        pools = (
+            order[start : start + _POOL_BATCHES * size]
+            for start in range(0, len(order), _POOL_BATCHES * size)
+        )
         order = np.concatenate([pool[np.argsort(lengths[pool], kind="stable")] for pool in pools])
         starts = rng.permutation(np.arange(0, len(order), size))
         for chosen in (order[start : start + size] for start in starts):
@@ -241,7 +244,7 @@ class PatternTraining:
 
 
 def _mask_digits(text: str) -> str:
-    """Returns the cleaned text with every digit replaced by 9."""
+    """Cleans the text and replaces every digit by 9."""
     return _DIGITS.sub("9", clean(text))
 
 
@@ -250,7 +253,7 @@ def _is_held_out(text: str) -> bool:
 
 
 def _fit_temperature(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Returns the temperature with the lowest cross-entropy, out of forty between .5 and 4."""
+    """Returns the one of forty temperatures between .5 and 4 that has the lowest cross-entropy."""
     logits = np.log(np.maximum(probabilities, 1e-12))
     targets = torch.from_numpy(labels)
     losses = [F.cross_entropy(torch.from_numpy(logits / t), targets).item() for t in _TEMPERATURES]

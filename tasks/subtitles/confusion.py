@@ -17,13 +17,13 @@ def count_confusion(model: PatternClassifier, examples: Examples) -> Int64[np.nd
 
 
 def precisions(counts: Int64[np.ndarray, "labels labels"]) -> np.ndarray:
-    """Precision of each class, float64 (labels,); nan for classes that are never predicted."""
+    """Returns the precision of each class, float64 (labels,); nan if the class is never predicted."""
     with np.errstate(invalid="ignore"):
         return counts.diagonal() / counts.sum(axis=0)
 
 
 def plot_confusion(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels labels"]) -> go.Figure:
-    """Draws a heat map: rows are the labels of the rules, columns the predictions."""
+    """Draws a heat map: rows are the labels of the rules, columns are the predictions."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     along, up = {"title": "predicted by the network"}, {"title": "label of the rule", "autorange": "reversed"}
     figure = make_figure("Patterns of held-out sub-titles, cues hidden", 640, along, up)

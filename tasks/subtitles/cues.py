@@ -1,8 +1,9 @@
 """Hides the cues of rules in rule-labelled sub-titles, for training.
 
-A classifier that sees "Folge 12" a thousand times only learns the rule. Therefore cue words are replaced by
-other words of the guide or lose letters, separators are exchanged, and members of lists and articles are
-dropped. The results ("Kapitola 12", "Bayern - Ajax", "Lucky Penny") are forms that the rules do not cover.
+A cue is the part of a sub-title by which a rule recognizes a pattern, such as "Folge". A classifier that sees
+"Folge 12" a thousand times learns only the rule. Therefore cue words are replaced by other words of the guide
+or lose letters, separators are exchanged, and members of lists and articles are dropped. The results
+("Kapitola 12", "Bayern - Ajax", "Lucky Penny") are sub-titles that the rules do not recognize.
 """
 
 import random
@@ -47,7 +48,7 @@ def _places() -> list[str]:
 
 
 class Cues:
-    """Hides cues at random; ``words`` are words of the guide that replace cue words."""
+    """Hides cues at random; ``words`` are words of the guide that may replace cue words."""
 
     def __init__(self, words: Sequence[str], seed: int) -> None:
         self._words, self._random = list(words) or ["word"], random.Random(seed)
@@ -64,7 +65,7 @@ class Cues:
         }
 
     def hide(self, sub_title: str, pattern: str) -> str:
-        """Returns the sub-title with its cue hidden, or unchanged if nothing would remain."""
+        """Hides the cue of the pattern; returns the sub-title unchanged if nothing would remain."""
         text = clean(sub_title)
         return clean(self._by_pattern[pattern](text)) or text
 
@@ -79,7 +80,7 @@ class Cues:
         return " ".join(self._word() for _ in range(self._random.randint(1, 4)))
 
     def _blurred(self, word: str) -> str:
-        """Replaces the end of the word with the second half of another word."""
+        """Replaces the end of the word by the second half of another word."""
         prefix_length, other = self._random.randint(1, len(word)), self._random.choice(self._words).lower()
         return word[:prefix_length] + other[len(other) // 2 :]
 
@@ -108,7 +109,7 @@ class Cues:
         return text
 
     def _day(self) -> str:
-        """Returns a weekday, a month or a day of a month; some months are blurred."""
+        """Returns a weekday, a month or a day of a month; the ends of some months are replaced."""
         day, month = self._random.randint(1, 31), self._random.choice(_MONTHS)
         month = self._blurred(month) if self._chance(0.3) else month
         year = self._random.randint(1900, 2030)
@@ -201,7 +202,7 @@ class Cues:
         return text
 
     def _numbered(self) -> str:
-        """Returns a number followed by a title, or a word for episode followed by number and title."""
+        """Returns a number and a title, or a word for episode, a number and a title."""
         number, total = self._random.randint(1, 99), self._random.randint(10, 200)
         word, separators = (
             self._cased(self._random.choice(EPISODES)),
@@ -250,7 +251,7 @@ class Cues:
             words = words[start : start + length]
         text = " ".join(words)
         text = text.rstrip("!?., ") if self._chance(0.7) else text
-        if self._chance(0.3):  # separators of lists, and numbers that are no episode
+        if self._chance(0.3):  # add separators of lists, or numbers that are not episode numbers
             year, number = self._random.randint(1900, 2030), self._random.randint(1, 99)
             phrase = self._phrase()
             text = self._random.choice(
@@ -264,7 +265,7 @@ class Cues:
         return text[:1].upper() + text[1:]
 
     def _no_date(self) -> str:
-        """Returns numbers that are neither a date nor an episode number: years, verses, amounts, lists."""
+        """Returns a text with numbers other than dates and episodes: years, verses, amounts, lists."""
         year, first, second = (self._random.randint(*span) for span in ((1500, 2030), (1, 150), (1, 40)))
         word, until = self._word(), year + self._random.randint(1, 60)
         row = self._random.choice((", ", ",", "-")).join(str(first + step) for step in range(second % 4 + 3))

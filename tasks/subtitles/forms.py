@@ -1,9 +1,9 @@
 """Conditions that a sub-title must fulfil before the classifier may assign a pattern.
 
 The classifier is trained with hidden cues, so it may take a number after any word for an episode number
-("Oldsmobile 88") and any dash for a separator of teams. Predictions that violate the form of their pattern
-are discarded. A form is less strict than a rule, because the probability must be sufficient as well
-(classifier.py).
+("Oldsmobile 88") or any dash for a separator of teams. Predictions that violate the form of their pattern
+are discarded. The form of a pattern is its condition here. It is less strict than a rule, because the
+probability must be sufficient as well (classifier.py).
 """
 
 import re
@@ -45,7 +45,7 @@ _DATED = re.compile(
     rf"^{_MONTH} (?:de )?\d{{4}}$",
     _ANY,
 )
-_NO_DATE = re.compile(r"\d:\d\b|^\d+\)")  # verses; an episode's number
+_NO_DATE = re.compile(r"\d:\d\b|^\d+\)")  # numbers of verses and of episodes
 _CONTEST = re.compile(
     r"\b(?:tour|races?|cups?|open|liga|ligue|league|pga|[wev]m|gp|grand slam|meeting|marat\w+|masters|motogp|"
     r"moto\d|hinspiel|rückspiel|halbzeit|qualif\w+|play-?offs?|matchplay|rall\w+|prix|sprint|classic|poker|"
@@ -62,7 +62,7 @@ _SIGN = re.compile(r"\s*(?:;|\||•|//?|\+| -{3,} )\s*")
 
 
 def _is_match(text: str) -> bool:
-    """Whether there are two names; if only a dash separates them, neither may contain a contest word."""
+    """Whether the text has two sides; if only a dash separates them, neither may have a contest word."""
     text = _BEHIND_TEAMS.sub("", text).rpartition(": ")[2]
     if len(sides := _BETWEEN.split(text)) == 2:
         return all(_is_side(side) for side in (_DASH.split(sides[0])[-1], sides[1]))
@@ -71,7 +71,7 @@ def _is_match(text: str) -> bool:
 
 
 def _is_contest(text: str) -> bool:
-    """Whether there is a contest word and no match of two sides."""
+    """Whether the text contains a contest word and is not a match of two sides."""
     if not _CONTEST.search(text) or _BETWEEN.search(text) or _is_match(text):
         return False
     return not any(_is_match(f"{first} - {second}") for first, second in pairwise(_DASH.split(text)))
@@ -83,7 +83,7 @@ def _is_side(text: str) -> bool:
 
 
 def _is_list(text: str) -> bool:
-    """Whether separators divide the text into short parts, none of them the name of a person."""
+    """Whether separators divide the text into short parts, none of which is the name of a person."""
     parts = _SIGN.split(text)
     if len(parts) == 1 or " " not in text or "/-" in text:
         return False

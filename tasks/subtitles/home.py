@@ -5,7 +5,7 @@ from pathlib import Path
 from storage.atomic import replaced_folder
 from tasks.subtitles.classifier import METADATA, PatternClassifier, PatternError
 
-FOLDER = "patterns"  # in the home
+FOLDER = "patterns"  # folder in the home
 
 
 def write_classifier(home: Path, model: PatternClassifier) -> None:
@@ -18,6 +18,6 @@ def read_classifier(home: Path) -> PatternClassifier:
     """Opens the home's classifier; raises PatternError if there is none."""
     if not (home / FOLDER / METADATA).exists():
         raise PatternError(
-            f"{home} keeps no classifier of sub-titles; run `guidespace patterns` without --kept"
+            f"{home} has no classifier of sub-titles; run `guidespace patterns` without --kept"
         )
     return PatternClassifier.open(home / FOLDER)

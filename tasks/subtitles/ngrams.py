@@ -1,8 +1,9 @@
 """Hashed n-grams of a text and of its shape, and a linear classifier on them.
 
-A recurrent network encodes the complete sub-title, n-grams memorize words and punctuation. Their errors
-differ, so predictions are averaged (classifier.py). The shape of a text has a single letter for every run of
-letters: the shape of "Anna Loos, Tom" is "A A, A", that of "Kapitel 12" is "A 99".
+A recurrent network encodes the complete sub-title; n-grams memorize words and punctuation. Their errors
+differ, so their predictions are averaged (classifier.py). The shape of a text has a single letter for every
+run of letters: "Anna Loos, Tom" has the shape "A A, A", and "Kapitel 99" has the shape "A 99" (classifier.py
+replaces digits by 9).
 """
 
 import re
@@ -14,24 +15,24 @@ from torch import Tensor, nn
 
 from storage.arrays import Ragged, offsets_of
 
-_BUCKETS = 1 << 16
-_LONGEST, _LONGEST_SHAPE = 5, 7
+_BUCKETS = 1 << 16  # hashes modulo this are the ids of n-grams
+_MAX_LENGTH, _MAX_SHAPE_LENGTH = 5, 7  # characters of n-grams of texts and of shapes
 _PRIME = np.uint64(0x100000001B3)
 
 
 def ngrams(texts: Sequence[str]) -> Ragged:
-    """Hashes the n-grams of each text to ids below 65,536, int64."""
+    """Returns the ids of the n-grams of each text and its shape, int64 (any,), below 65,536."""
     marked = [f"\x02{text.lower()}\x03" for text in texts]
     shapes = [f"\x04{_shape(text)}\x05" for text in texts]
     owners, values = [], []
-    for lines, longest in ((marked, _LONGEST), (shapes, _LONGEST_SHAPE)):
+    for lines, longest in ((marked, _MAX_LENGTH), (shapes, _MAX_SHAPE_LENGTH)):
         points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), np.uint32)
         owner = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
-        hashed = np.full(len(points), longest, dtype=np.uint64)
+        hashes = np.full(len(points), longest, dtype=np.uint64)
         for length in range(1, longest + 1):
             count = max(0, len(points) - length + 1)
-            hashed = (hashed[:count] ^ points[length - 1 :]) * _PRIME
-            mixed = (hashed ^ (hashed >> np.uint64(29))) % np.uint64(_BUCKETS)
+            hashes = (hashes[:count] ^ points[length - 1 :]) * _PRIME
+            mixed = (hashes ^ (hashes >> np.uint64(29))) % np.uint64(_BUCKETS)
             inside = owner[:count] == owner[length - 1 :]
             owners.append(owner[:count][inside])
             values.append(mixed[inside].astype(np.int64))
@@ -45,7 +46,7 @@ def _shape(text: str) -> str:
 
 
 class TwoReaders(nn.Module):
-    """Two linear classifiers: one on the vector of a text, one on its n-grams."""
+    """Two linear classifiers: one reads the vector of a text, the other its n-grams."""
 
     def __init__(self, hidden: int, classes: int, device: torch.device | None = None) -> None:
         """Initializes all weights to zero."""

@@ -1,11 +1,11 @@
 """Patterns of sub-titles, and weak rules that recognise clear cases of each.
 
-Rules aim at high precision and abstain otherwise: cue words are English, German and French only, and the
-lists of first names and places contain only frequent ones. The classifier is trained on the labels of the
+Rules aim at high precision and abstain in doubt: cue words are English, German and French only, and the lists
+of first names and places contain only frequent ones. The classifier is trained on the labels of the
 rules with hidden cues (cues.py), so that it generalizes to other languages and forms (classifier.py).
 
-If several rules match, the first decides: "Round 4: Lazio v Torino" is of the pattern teams, "S6 E2 - The
-Bridge" of the pattern episode_number.
+If several rules match, the first decides: "Round 4: Lazio v Torino" has the pattern teams, "S6 E2 - The
+Bridge" has the pattern episode_number.
 """
 
 import re
@@ -41,13 +41,13 @@ def clean(sub_title: str) -> str:
 
 @cache
 def first_names() -> frozenset[str]:
-    """Frequent English, German and French first names."""
+    """Reads frequent English, German and French first names."""
     return frozenset((FOLDER / "first_names.txt").read_text(encoding="utf-8").split())
 
 
 @cache
 def places() -> frozenset[str]:
-    """Countries, regions and cities, in English, German and French."""
+    """Reads names of countries, regions and cities in English, German and French."""
     return frozenset(re.split(r",\s+|\n", (FOLDER / "places.txt").read_text(encoding="utf-8").strip()))
 
 
@@ -58,13 +58,13 @@ def _is_match(text: str) -> bool:
 
 
 def is_capitalised(text: str) -> bool:
-    """Whether there are words and none begins with a lower-case letter."""
+    """Whether the text has words and none of them begins with a lower-case letter."""
     words = re.findall(r"[^\W_][\w'’.\-]*", text)
     return bool(words) and all(not word[0].islower() for word in words)
 
 
 def is_person(text: str, *, listed: bool) -> bool:
-    """Whether the text is two or three capitalised words; optionally, the first must be a listed name."""
+    """Whether the text is two or three capitalised words; if ``listed``, with a first name of the list."""
     words = text.split()
     if not 2 <= len(words) <= 3 or not is_capitalised(text) or re.search(r"\d|[:!?/]", text):
         return False
@@ -81,7 +81,7 @@ def _is_guest_list(text: str) -> bool:
 
 
 def _is_place(text: str) -> bool:
-    """Whether the text is a listed place, or a list of capitalised words of which half are listed places."""
+    """Whether the text is a listed place, or a list of capitalised names, half of them listed places."""
     if text in places():
         return True
     parts = re.split(r",\s+| (?:to|nach) ", text)
@@ -97,7 +97,7 @@ def _is_segments(text: str) -> bool:
 
 
 def _is_sentence(text: str) -> bool:
-    """Whether the text contains words of a phrase and no separators."""
+    """Whether the text contains function words, as phrases do, and no separators."""
     if re.search(r"[\d,;:/|+–#()\[\]\"@]| - |-.*-", text):
         return False
     return bool(_PHRASE.search(text))

@@ -18,13 +18,15 @@ class PatternSettings:
         "Optimizer, batch size and epochs",
     )
     examples: int = setting(
-        4000, "Training examples per pattern; a sub-title may occur several times with different cues", ge=10
+        4000,
+        "Training examples per pattern; a sub-title may occur several times with other hidden cues",
+        ge=10,
     )
     unlabelled: int = setting(24_000, "Sub-titles without a rule that are used as plain titles", ge=0)
 
 
 @configurable
 class LabellingSettings:
-    """Settings of the command ``patterns``, for ``--set patterns.examples=3000``."""
+    """Settings of the command ``patterns``; they are set by ``--set patterns.examples=3000``."""
 
     patterns: PatternSettings = setting(PatternSettings(), "The sub-title classifier")

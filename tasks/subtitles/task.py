@@ -26,9 +26,9 @@ class PatternCounts:
 
     sub_titles: int
     seconds: float
-    counts: dict[str, int]  # distinct sub-titles by pattern
-    by_rule: dict[str, int]  # the part that a rule decided
-    examples: dict[str, list[str]]  # most frequent sub-titles without a rule
+    counts: dict[str, int]  # number of distinct sub-titles by pattern
+    by_rule: dict[str, int]  # number of those that a rule decided
+    examples: dict[str, list[str]]  # most frequent sub-titles of each pattern that no rule decided
 
 
 @task(name="patterns", task_run_name="patterns", persist_result=False)
@@ -40,8 +40,8 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
     Args:
         home: Folder with a catalogue.
         settings: Settings of the training.
-        kept: Use the classifier stored in the home instead of training one.
-        run: MLflow run id; empty to log nothing.
+        kept: Whether to use the classifier stored in the home instead of training one.
+        run: MLflow run id; empty logs nothing.
 
     Raises:
         PatternError: The rules find fewer than two patterns, or the home has no classifier.

@@ -1,10 +1,10 @@
 r"""Removes invisible and broken characters from texts of feeds and from titles typed by users.
 
-Repaired or removed are: UTF-8 that was decoded as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``),
-control characters (C0 and C1, including the emphasis marks of DVB), U+FFFD and the invalid bytes of a feed
-(tasks/ingest/encoding.py), zero-width and direction marks, literal ``\n`` and ``\t``, HTML entities and tags,
-runs of white space, and decomposed accents. Joiners are kept where they are meaningful: inside emoji, and
-between letters of scripts that need them (Persian, Hindi).
+This module repairs or removes UTF-8 that was decoded as Latin-1 or Windows-1252 and encoded again
+(``CapÃ­tulo``), control characters (C0 and C1, including the emphasis marks of DVB), U+FFFD and the invalid
+bytes of a feed (tasks/ingest/encoding.py), zero-width and direction marks, literal ``\n`` and ``\t``, HTML
+entities and tags, runs of white space, and decomposed accents. Joiners are kept where they are meaningful:
+inside emoji, and between letters of scripts that need them (Persian, Hindi).
 """
 
 import html
@@ -20,9 +20,9 @@ _HIDDEN = re.compile(
 _TOKEN = re.compile(r"([&;<>])")
 _MARKUP = re.compile(r"&[#A-Za-z]|<[/A-Za-z]")
 _NUMBER = re.compile(r"#(?:[0-9]{1,10}|[xX][0-9a-fA-F]{1,8})")
-_LONGEST = {";": max(map(len, html5)), ">": 320}  # maximum length of a reference and of a tag
-_OPENS = {";": "&", ">": "<"}
-_LOOSE = re.compile(r"(?<!\S)&(amp|lt|gt|quot|nbsp)(?!\S)")  # without semicolon, as a separate word
+_MAX_LENGTHS = {";": max(map(len, html5)), ">": 320}  # maximum length of a reference and of a tag
+_OPENS = {";": "&", ">": "<"}  # start of a reference and of a tag, by their ends
+_LOOSE = re.compile(r"(?<!\S)&(amp|lt|gt|quot|nbsp)(?!\S)")  # reference without semicolon, as a separate word
 _NOT_SEEN = str.maketrans("", "", "\u200c\u200d")
 _TAG = re.compile(r"/?([A-Za-z]+[1-6]?)(?:\s[^=]*=.*|\s*/?\s*)", re.DOTALL)
 _TAGS = frozenset(
@@ -37,8 +37,8 @@ _JOINERS = re.compile(
     r"(?<![^\x00-\x7f\s])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?![^\x00-\x7f\s])"
 )
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_RUN = 100  # maximum run for unicodedata, whose sort of marks takes quadratic time
-# Possible start of doubly encoded UTF-8; the round trip decides.
+_MAX_RUN = 100  # longer runs are sorted here, because unicodedata sorts marks in quadratic time
+# Possible start of doubly encoded UTF-8; it is, if _undo_double_encoding can decode the text.
 _DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")
 
 
@@ -57,7 +57,7 @@ def clean(text: str) -> str:
         )
     ):
         return text
-    while (cleaned := _clean_once(text)) != text:  # undoes one double encoding, which halves the rest
+    while (cleaned := _clean_once(text)) != text:  # each pass undoes one double encoding
         text = cleaned
     return text
 
@@ -77,19 +77,19 @@ def _composed(text: str) -> str:
     """Normalizes to NFC in linear time; ``unicodedata.normalize`` uses insertion sort for runs of marks."""
     if unicodedata.is_normalized("NFC", text):
         return text
-    text = _BEYOND_ASCII.sub(lambda run: run[0] if len(run[0]) < _RUN else _decomposed(run[0]), text)
+    text = _BEYOND_ASCII.sub(lambda run: run[0] if len(run[0]) < _MAX_RUN else _decomposed(run[0]), text)
     return unicodedata.normalize("NFC", text)
 
 
 def _decomposed(run: str) -> str:
-    # NFD with a separate sort per run of marks.
+    # NFD; each run of combining marks is sorted separately
     letters = "".join(unicodedata.normalize("NFD", letter) for letter in run)
     runs = groupby(letters, lambda letter: unicodedata.combining(letter) > 0)
     return "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs)
 
 
 def _undo_double_encoding(text: str) -> str:
-    try:  # the five bytes that Windows-1252 leaves undefined come through as control characters
+    try:  # bytes that Windows-1252 leaves undefined were decoded to control characters
         return b"".join(
             character.encode("latin-1" if "\x80" <= character <= "\x9f" else "cp1252") for character in text
         ).decode("utf-8")
@@ -104,7 +104,7 @@ def _without_markup(text: str) -> str:
     stack, and the text between them becomes a character or a space, which is processed like any other token.
     The search ends at the previous bracket, so the time is linear; repeated calls of ``html.unescape`` need a
     pass for each level of ``&amp;amp;…``. Only tags of HTML in upper or lower case are removed:
-    ``영화 <Parasite>`` and ``<Big>`` are text. Input and output are NFC without hidden characters.
+    ``영화 <Parasite>`` and ``<Big>`` are text. Input and output are in NFC and contain no hidden characters.
     """
     if _MARKUP.search(text) is None:
         return text
@@ -123,7 +123,7 @@ def _without_markup(text: str) -> str:
 
 
 def _opening(stack: list[str], token: str) -> int | None:
-    left = _LONGEST.get(token, -1)
+    left = _MAX_LENGTHS.get(token, -1)
     for place in range(len(stack) - 1, -1, -1) if left >= 0 else ():
         if stack[place] == _OPENS[token]:
             return place

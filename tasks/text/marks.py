@@ -1,4 +1,4 @@
-"""Patterns of the marks that guides add to titles, and their removal."""
+"""Recognizes and removes marks: additions of guides to titles, such as "(Wdh.)" or "Folge 12"."""
 
 import re
 
@@ -9,9 +9,9 @@ _N = r"\d{1,5}"
 _EPISODE, _SEASON = words_pattern("episode"), words_pattern("season")
 _PART = r"(?:part|pt\.?|teil|parte|partie|osa|część|časť|část|deo|dio)"
 
-# Prefilters: a pattern is tried only if the text contains such a character. F: characters after the Hebrew,
-# Arabic and Indian scripts (Thai, CJK, symbols).
-_HOLDS = {
+# Prefilters of patterns: a pattern is searched only if the text contains a character of its prefilters. F:
+# code points above the Hebrew, Arabic and Indian scripts (Thai, CJK, symbols).
+_PREFILTERS = {
     "B": re.compile(r"[(\[【]"),
     "D": re.compile(r"\d"),
     "C": re.compile(":"),
@@ -21,15 +21,15 @@ _HOLDS = {
     "Y": re.compile("[\u0400-\u052f]"),
     "F": re.compile("[\u0e00-\U0010ffff]|^LIVE "),
 }
-_MAY_HOLD_MARK = re.compile(r"[(\[:#\d]|[^\x00-\x7f]|^LIVE ")  # most titles contain none of these
+_ANY_PREFILTER = re.compile(r"[(\[:#\d]|[^\x00-\x7f]|^LIVE ")  # most titles contain none of these
 
-# Columns: mark, prefilters, pattern; indented lines continue the pattern above. Patterns are applied in this
-# order until nothing changes, and matches are replaced by a space. Brackets within a word are no marks ("Les
-# engagé(e)s", "ein heißes Eis(en)"): (?<!\w.) follows the bracket, because a pattern that begins with a
-# literal bracket is searched faster. Names are not seasons or episodes: a year after "series" ("Cup Series
-# 2022"), "series" at the start of a title ("Series 7: The Contenders"), and a number in brackets at the start
-# (the (?<=..) of an episode: "(500) Days of Summer"). (1.2) is the second episode of the first season.
-# [Α-ΩA-Z] and [ςσs]: some guides use Latin letters in place of Greek ones.
+# The columns are kind of mark, letters of prefilters, and pattern; indented lines continue the pattern above.
+# Patterns are applied in this order until nothing changes, and matches are replaced by a space. Brackets
+# within a word are not marks ("Les engagé(e)s", "ein heißes Eis(en)"): (?<!\w.) follows the bracket, because
+# a pattern that begins with a literal bracket is searched faster. These numbers belong to names: a year after
+# "series" ("Cup Series 2022"), "series" at the start of a title ("Series 7: The Contenders"), and a number in
+# brackets at the start ("(500) Days of Summer", excluded by (?<=..)). (1.2) is the second episode of the
+# first season. [Α-ΩA-Z] and [ςσs] are used because some guides write Latin letters in place of Greek ones.
 _TABLE = rf"""
 episode  B  \bodc\. *\( *{_N} *\)
 episode  B  [\(\[] *(?:{_SEASON} *\.? *{_N} *[,/ ]* *)?{_EPISODE} *{_N}[^\)\]\n]{{0,12}}[\)\]]
@@ -95,11 +95,11 @@ KINDS = tuple(dict.fromkeys(mark[1:-1] for mark, _, _ in _MARKS))
 _YEAR = re.compile(r" *[\(\[] *((?:19|20)\d\d) *[\)\]]")
 # Punctuation left after a mark was removed from the middle: "Takeda - - Pugliese".
 _SEAM = re.compile(r" *\( *\)| *\[ *\]| +[-–:,|]+(?= +[-–:,|])| +(?=,)")
-EDGE = " \t-–—:,;|/·•.\u200b"
+EDGE = " \t-–—:,;|/·•.\u200b"  # characters removed at the edges of a title
 
 
 def take_marks(text: str) -> tuple[str, set[str]]:
-    """Removes marks and punctuation at the edges from a clean title; returns the rest and the marks."""
+    """Removes marks, and punctuation at the edges, from a clean title; returns the rest and the marks."""
     display, marks = text.strip(EDGE), set()
     while (shorter := _one_pass(display, marks)) != display:
         display = shorter
@@ -107,9 +107,9 @@ def take_marks(text: str) -> tuple[str, set[str]]:
 
 
 def _one_pass(text: str, marks: set[str]) -> str:
-    if not _MAY_HOLD_MARK.search(text):
+    if not _ANY_PREFILTER.search(text):
         return text
-    holds = {need for need, pattern in _HOLDS.items() if pattern.search(text)}
+    holds = {need for need, pattern in _PREFILTERS.items() if pattern.search(text)}
     stripped = text
     for mark, needs, pattern in _MARKS:
         if needs & holds:

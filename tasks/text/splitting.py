@@ -1,12 +1,12 @@
 """Splits text into words.
 
-Text is normalized to NFKC and case-folded, and apostrophes are unified. A word is a run of letters and digits
-with their combining marks. Apostrophes within a word (``grey's``) and the quotation mark of Hebrew
-abbreviations are kept; an elided article is a separate word (``l'amour``: l, amour), as is the n of
-``rock'n'roll``; hyphens separate words. Hashtags, handles, emoji (including skin tones, joined emoji and
+Text is normalized to NFKC and case-folded, and apostrophes are unified. A word is a sequence of letters and
+digits with their combining marks. Apostrophes within a word (``grey's``) and the quotation mark of Hebrew
+abbreviations are kept. An elided article is a separate word (``l'amour``: l, amour), as is the n of
+``rock'n'roll``. Hyphens separate words. Hashtags, handles, emoji (including skin tones, joined emoji and
 flags) and emoticons are words. Scripts without spaces are split into overlapping pairs of characters (日本語:
-日本, 本語) or, where vowels are separate characters (Thai, Lao, Khmer, Burmese), of written syllables
-(ข่าวเช้า: ข่าว, วเช้า); a single one is a word.
+日本, 本語). If vowels are separate characters (Thai, Lao, Khmer, Burmese), the pairs are of written syllables
+(ข่าวเช้า: ข่าว, วเช้า). A single character or syllable is a word.
 """
 
 import itertools
@@ -24,12 +24,12 @@ def _of_category(category: str, *ranges: range) -> str:
 COMBINING = _of_category("M", range(0x300, 0x1F000))
 JOINERS = "\u200c\u200d"  # clean text has them only between letters of scripts that need them
 WORD = rf"[^\W_](?:[^\W_]|[{COMBINING}])*"  # letters and digits with their combining marks
-# Scripts without spaces, except Hangul; then those of Thai, Lao, Burmese and Khmer, also without spaces.
+# CJK: characters of Japanese and Chinese. SYLLABIC: letters of Thai, Lao, Burmese and Khmer.
 CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _BLOCKS = (0xE00, 0xF00), (0x1000, 0x10A0), (0x1780, 0x1800), (0xA9E0, 0xAA00), (0xAA60, 0xAA80)
 SYLLABIC = _of_category("L", *(range(*block) for block in _BLOCKS))
-# A consonant with the signs before, above, below and after it: vowels of Thai and Lao are letters, stackers
-# of Khmer and Burmese bind the next letter.
+# A consonant with the signs before, above, below and after it. Vowels of Thai and Lao are letters; stacking
+# signs of Khmer and Burmese join the next consonant.
 SYLLABLE = (
     rf"[\u0e40-\u0e44\u0ec0-\u0ec4]*[{SYLLABIC}]"
     rf"(?:[\u17d2\u1039][{SYLLABIC}]|[{COMBINING}{JOINERS}\u0e30\u0e32\u0e45\u0eb0\u0eb2])*"
@@ -45,7 +45,7 @@ _LETTERS = rf"{_SPACED}+(?:[{COMBINING}{JOINERS}]+{_SPACED}*)*"
 _ELIDED = r"(?:[cdjlmnst]|qu|un|dell|all|nell|sull|dall|coll|gl)(?='[^\W\d_])"
 _INNER = r"(?:'(?!n')|(?<=[\u05d0-\u05ea])\"(?=[\u05d0-\u05ea]))"
 _PICTURE = rf"[{PICTURES}][{SKINS}]?[{TAGS}]*"
-# Text is case-folded. "csi:paris" contains no emoticon.
+# The text is case-folded here. "csi:paris" contains no emoticon.
 _EMOTICON = r"[:;=8][-o']?(?:[)(]|/(?!/)|[dp](?![^\W_]))|<3"
 _WORDS = re.compile(
     rf"{_ELIDED}|{_LETTERS}(?:{_INNER}{_LETTERS})*|[#@](?:\w|[{COMBINING}])+|[{CJK}]+|(?:{SYLLABLE})+"
@@ -68,7 +68,7 @@ def fold(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Splits a text into words."""
+    """Splits a text into case-folded words."""
     folded = fold(text)
     if folded.isascii() and not _SPECIAL.search(folded):
         return _RUNS.findall(folded)

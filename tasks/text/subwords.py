@@ -1,8 +1,8 @@
 """Subword tokenizer: byte pair encoding of words, trained on the training titles with HuggingFace tokenizers.
 
-The trained model is a JSON text stored in the Vocabulary, with the title encoder and in the served model.
-Pieces are cut from the word itself, so unknown letters are pieces as well and nothing is lost. The first
-piece of a word begins with ``▁``.
+The trained model is a JSON text, which the Vocabulary, the title encoder and the served model contain. A
+piece is a part of a word. Letters that the model does not know become pieces as well, so no letter is lost.
+The first piece of a word begins with ``▁``.
 
 References:
     Sennrich, Haddow, Birch. Neural Machine Translation of Rare Words with Subword Units. ACL 2016.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 START = "▁"  # never occurs in a word
-MAX_REPEATS = 50  # maximum count of a word; more repetitions take time and change nothing
+MAX_REPEATS = 50  # maximum count of a word in training; higher counts take time and do not change the result
 
 
 @configurable
@@ -36,11 +36,15 @@ class Subwords:
     """Subword tokenizer that is trained on the training titles."""
 
     name: Literal["subwords"] = "subwords"
-    minimum_ngram_titles: int = setting(1, "Training titles that must hold a piece for it to get a row", ge=1)
-    pieces: int = setting(8000, "Different pieces to learn, single letters among them", ge=100, le=1_000_000)
+    minimum_ngram_titles: int = setting(
+        1, "Training titles in which a piece must occur to get an embedding", ge=1
+    )
+    pieces: int = setting(
+        8000, "Number of distinct pieces to learn, including single letters", ge=100, le=1_000_000
+    )
 
     def fit(self, raw_titles: Iterable[str]) -> TrainedSubwords:
-        """Trains on titles; the result does not depend on their order."""
+        """Trains on raw titles; the result does not depend on their order."""
         from tokenizers import Tokenizer, models, trainers
 
         words = Counter(word for raw in raw_titles for word in split_words(parse_title(raw).display))
@@ -54,7 +58,7 @@ class Subwords:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedSubwords(TitleTokenizer):
-    """A trained subword tokenizer: its settings and the JSON text of the tokenizers library."""
+    """A trained subword tokenizer; ``model`` is the JSON text of the tokenizers library."""
 
     settings: Subwords
     model: str
@@ -66,7 +70,7 @@ class TrainedSubwords(TitleTokenizer):
 
     @property
     def minimum_ngram_titles(self) -> int:
-        """Minimum number of training titles per piece."""
+        """Minimum number of training titles in which a piece must occur."""
         return self.settings.minimum_ngram_titles
 
     def tokens(self, raw: str) -> list[Token]:

@@ -1,7 +1,7 @@
 """Parses raw titles into display title, show key and typed marks.
 
 Guides put episode numbers, seasons, parts, repeats, premieres, age ratings and picture quality into titles;
-removing them reduces one Australian guide from 5,812 to 2,957 titles. Each becomes a typed token
+removing these marks reduces one Australian guide from 5,812 to 2,957 titles. Each mark becomes a typed token
 (``<episode>``, ``<year:1998>``). Numbers that are names are kept: 20/20, 1408, 24, Babylon 5, Studio 54.
 
 Marks are recognised by their form (``S3 Ep. 137``, ``(4/6)``, ``Folge 12``, ``(Wdh.)``), never by position
@@ -20,8 +20,8 @@ from tasks.text.splitting import WORD
 
 _WORDS = re.compile(WORD)
 _MARK_WORDS = frozenset(["ep", "episode", "folge", "part", "teil", "del", "season", "series", "live", "new"])
-# Articles, prepositions and similar words of common languages. They are never the family of a show (split
-# "unseen_show") and do not distinguish shows (tasks/search/editions.py).
+# Articles, prepositions and similar words of common languages. They are not used as the family of a show
+# (split "unseen_show") and do not distinguish shows (tasks/search/editions.py).
 FUNCTION_WORDS = frozenset(
     "a an the of and in on at to for with from by live new la le les l un une des du de d et en au aux das "  # noqa: SIM905
     "der die dem den ein eine und im am zum zur mit von el los las una y il lo gli i e di da del della o os "
@@ -33,23 +33,23 @@ class Title(NamedTuple):
     """A parsed title."""
 
     display: str  # the title without marks
-    show_key: str  # case-folded words of display, joined by spaces: equal for every airing of a show
-    marks: tuple[str, ...]  # typed tokens, sorted: ("<episode>", "<year:1998>")
+    show_key: str  # case-folded words of ``display``, joined by spaces; all airings of a show have the same
+    marks: tuple[str, ...]  # typed tokens, sorted, such as ("<episode>", "<year:1998>")
 
     @property
     def family(self) -> str:
-        """First content word of the show key, common to a franchise ("csi" for CSI: Miami and CSI: NY)."""
+        """First content word of the show key; titles of a franchise share it (CSI: Miami, CSI: NY)."""
         words = self.show_key.split()
         return next((word for word in words if word not in FUNCTION_WORDS), words[0] if words else "")
 
 
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
-    """Parses a raw title. A title that consists only of marks ("Ep. 23") keeps its text."""
+    """Parses a raw title. Marks are not removed if the title has no other words ("Ep. 23")."""
     text = clean_text(raw)
     display, marks = take_marks(text)
-    nameless = not (display[:1].isalnum() or _WORDS.search(display))
-    if nameless or (marks and display.casefold() in _MARK_WORDS):
+    has_no_name = not (display[:1].isalnum() or _WORDS.search(display))
+    if has_no_name or (marks and display.casefold() in _MARK_WORDS):
         display, marks = text, set()
     key = " ".join(_WORDS.findall(unicodedata.normalize("NFKC", display).casefold()))
     return Title(display, key or display.casefold(), tuple(sorted(marks)))
@@ -57,7 +57,7 @@ def parse_title(raw: str) -> Title:
 
 @functools.cache
 def _read_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
-    # Keys, and the prefixes of starred lines.
+    # Returns show keys, and the prefixes of lines that end in a star.
     text = Path(__file__).with_name("placeholders.txt").read_text(encoding="utf-8").casefold()
     lines = {line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")}
     starred = {line for line in lines if line.endswith("*")}
@@ -67,8 +67,8 @@ def _read_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
 def is_placeholder(show_key: str) -> bool:
     """Whether a show key is a placeholder ("no information").
 
-    It is if placeholders.txt, which users may edit, contains it or a prefix of it (starred lines), or if it
-    has no letter or digit.
+    It is a placeholder if placeholders.txt, which users may edit, contains it or a prefix of it (lines with a
+    star), or if it has no letter or digit.
     """
     exact, beginnings = _read_placeholders()
     return show_key in exact or show_key.startswith(beginnings) or not any(map(str.isalnum, show_key))

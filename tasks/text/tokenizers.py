@@ -1,6 +1,6 @@
 """The family of tokenizers.
 
-A strategy is fitted to the training titles and returns the fitted tokenizer, which is stored in the
+``fit`` of a strategy trains on the training titles and returns the fitted tokenizer, which is stored in the
 Vocabulary as tokenizer.json and in the model's lexicon.json.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from tasks.text.subwords import Subwords, TrainedSubwords
 from tasks.text.words import Characters, Words, WordsAndNgrams
 
-# Smaller set of fields first: tests/contracts/test_form.py.
+# Sorted so that pydantic chooses the right class: fewer fields first (tests/contracts/test_form.py).
 Tokenizer = Words | Characters | Subwords | WordsAndNgrams
 Fitted = Words | Characters | TrainedSubwords | WordsAndNgrams
 TOKENIZERS = {kind().name: kind for kind in (Words, Characters, Subwords, WordsAndNgrams)}
@@ -26,7 +26,7 @@ def describe(tokenizer: Fitted) -> dict[str, Any]:
 
 
 def restore(description: Mapping[str, Any]) -> Fitted:
-    """Creates the tokenizer from its description."""
+    """Creates a fitted tokenizer from the description that ``describe`` returned."""
     values = dict(description)
     model = values.pop("model", None)
     tokenizer = TOKENIZERS[values["name"]](**values)

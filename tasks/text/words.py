@@ -1,19 +1,19 @@
 """Converts titles to typed tokens, with the same code in training and inference.
 
-Kinds (their weights belong to the encoder):
+A token has one of these kinds (the encoder has the weights of kinds), or a kind of CONTEXT_KINDS:
 
 ==========  ==================================================  ===========================
 word        case-folded NFKC words, hashtags, emoji             ``grey's``, ``#mitdermaus``
 bigram      two words in a row                                  ``kitchen nightmares``
-ngram       characters n to m of ``<word>``                     ``<tat``, ``ort>``
+ngram       n consecutive characters of ``<word>``              ``<tat``, ``ort>``
 edge        first and last word                                 ``^tatort``, ``nights$``
 shape       number of words, upper and lower case               ``len:3``, ``shape:Xx_X``
 raw         words and punctuation as written                    ``NYC``, ``raw::``
 mark        marks of the title (marks.py)                       ``<episode>``
 ==========  ==================================================  ===========================
 
-On unseen shows, length and shape improved the mean of accuracy, MRR and P10 by .010, punctuation and case by
-.009, bigrams by .007 (docs/log has our own figures).
+On unseen shows, the kind shape improved the mean of accuracy, MRR and P10 by .010, the kind raw by .009 and
+bigrams by .007 (docs/log has our own figures).
 """
 
 import functools
@@ -30,19 +30,21 @@ from tasks.text.titles import parse_title
 Token = tuple[int, str]  # kind, text
 CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
-WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # from CONTEXT on: not from the title
+WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(
+    8
+)  # kinds from CONTEXT on are not from the title
 
 _RAW = re.compile(rf"{LETTERS}|[^\w\s]")
 
 
-@functools.lru_cache(maxsize=16_384)  # channels and hours repeat
+@functools.lru_cache(maxsize=16_384)  # the same channels and hours occur in many titles
 def context_token(text: str) -> Token:
-    """Returns the token of a context such as ``hour:20``."""
+    """Returns the token of a context text such as ``hour:20``."""
     return KINDS.index(text.partition(":")[0]), text
 
 
 class TitleTokenizer:
-    """Tokenizes each title separately. Tokenizers without training are their own fitted form."""
+    """Tokenizes each title separately. Tokenizers that need no training return themselves from ``fit``."""
 
     def fit(self, raw_titles: Iterable[str]) -> Self:
         """Returns the tokenizer itself, which needs no training."""
@@ -59,15 +61,17 @@ class TitleTokenizer:
 
 @configurable
 class WordsAndNgrams(TitleTokenizer):
-    """Words, bigrams, character n-grams, edges, shape and raw form of a title."""
+    """Words, bigrams, character n-grams, edges, shape and raw text of a title."""
 
     name: Literal["words_and_ngrams"] = "words_and_ngrams"
     shortest_ngram: int = setting(
         3, "Shortest character n-gram; word boundaries count as characters", ge=1, le=10
     )
-    longest_ngram: int = setting(5, "Longest character n-gram; below the shortest: no n-grams", ge=0, le=10)
+    longest_ngram: int = setting(
+        5, "Longest character n-gram; if below the shortest, there are no n-grams", ge=0, le=10
+    )
     minimum_ngram_titles: int = setting(
-        2, "Training titles that must hold an n-gram, bigram or edge for it to get a row", ge=1
+        2, "Training titles in which an n-gram, bigram or edge must occur to get an embedding", ge=1
     )
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
@@ -90,10 +94,10 @@ class WordsAndNgrams(TitleTokenizer):
 
 @configurable
 class Words(TitleTokenizer):
-    """Words only; a baseline for comparisons."""
+    """Words and marks only; a baseline for comparisons."""
 
     name: Literal["words"] = "words"
-    minimum_ngram_titles: int = setting(1, "Has no effect without n-grams; must be 1", ge=1, le=1)
+    minimum_ngram_titles: int = setting(1, "Must be 1, because there are no n-grams", ge=1, le=1)
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
         title = parse_title(raw)
@@ -106,9 +110,9 @@ class Characters(TitleTokenizer):
 
     name: Literal["characters"] = "characters"
     minimum_ngram_titles: int = setting(
-        2, "Training titles that must hold a run of characters for it to get a row", ge=1
+        2, "Training titles in which an n-gram must occur to get an embedding", ge=1
     )
-    longest_run: int = setting(5, "Characters in the longest run", ge=1, le=10)
+    longest_run: int = setting(5, "Characters of the longest n-gram", ge=1, le=10)
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
         title = parse_title(raw)
@@ -116,7 +120,7 @@ class Characters(TitleTokenizer):
         return _runs(text, 1, self.longest_run) + [(MARK, mark) for mark in title.marks]
 
 
-@functools.lru_cache(maxsize=4096)  # as fast as 65,536; an entry takes 2.5 KB
+@functools.lru_cache(maxsize=4096)  # not slower than with 65,536; an entry takes 2.5 KB
 def _ngrams(word: str, shortest: int, longest: int) -> list[Token]:
     return _runs(f"<{word}>", shortest, longest)
 
@@ -127,7 +131,7 @@ def _runs(text: str, shortest: int, longest: int) -> list[Token]:
 
 
 def _shape(text: str) -> str:
-    """Returns X for a capitalised word, A for upper case, x for lower case, 9 for digits, else the text."""
+    """Returns X (capitalised), A (upper case), x (lower case), 9 (digits), or the punctuation itself."""
     if text.isdigit():
         return "9"
     if text.isupper() and len(text) > 1:

@@ -1,8 +1,9 @@
-"""Context tokens, which describe how a title airs: channel, hour, weekday, duration and manner.
+"""Context tokens, which describe the airings of a title: channel, hour, weekday, duration and manner.
 
-No token depends on a category. Tokens are aggregated over the airings of a title. Airings in the next period
-count only for titles of that period, and earlier airings only for the other titles, so that training does not
-see the future.
+Manner comprises the language, the number of airings and channels, and the shares of airings with sub-titles,
+episode numbers and dates. No token depends on a category. Tokens are aggregated over the airings of a title.
+For titles of the held-out set next_period (splits.py), only airings in that period count, and for other
+titles only earlier airings, so that training does not see the future.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 from storage.catalogue.connection import Connection, escape_glob
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
-CHUNK_TITLES = 250_000  # titles, or 2.5 million rows; DuckDB cannot spill the distinct tokens of all titles
+CHUNK_TITLES = 250_000  # titles at once (2.5 million rows); DuckDB cannot spill distinct tokens of all titles
 SCHEMA = pa.schema({"title_id": pa.int32(), "kind": pa.string(), "token": pa.string()})
 
 
@@ -34,10 +35,12 @@ def write_contexts(
     ``zone`` of programmes.parquet).
 
     Args:
-        next_period: Titles of the next period.
-        cut: Begin of the next period, microseconds since 1970; None if there is none.
-        kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner`` and ``pattern``. The latter
-            is the pattern of most sub-titles, as in ``manner:pattern:guests``, if the guide has patterns.
+        connection: Temporary database. guide: Folder of a Guide. variants: Parquet file of raw_title and
+        title_id. next_period: Ids of the titles of next_period. cut: Begin of next_period in microseconds
+        since 1970; None if there is none. kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``,
+        ``manner`` and ``pattern``. ``pattern``
+            adds the pattern of most sub-titles (``manner:pattern:guests``), if the guide has patterns.
+        path: Destination.
     """
     next_titles = pa.table({"title_id": pa.array(next_period, pa.int32())})  # noqa: F841  (a replacement scan reads it)
     connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
@@ -122,8 +125,10 @@ def write_context_counts(connection: Connection, contexts: Path, titles: Path, p
     """Counts the context tokens of training titles: kind, token, term_frequency, document_frequency.
 
     Args:
-        contexts: File of ``write_contexts``.
-        titles: Parquet with the column ``split``. Row i is title i.
+        connection: Temporary database.
+        contexts: Output file of ``write_contexts``.
+        titles: Parquet file with the column ``split``. Row i is title i.
+        path: Destination.
     """
     query = """
         SELECT kind, token, count(*) AS term_frequency, count(*) AS document_frequency

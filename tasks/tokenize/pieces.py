@@ -1,8 +1,8 @@
-"""Groups titles into shows and tokenizes them, in parallel pieces; a process holds one piece in memory.
+"""Groups titles into shows and tokenizes them in pieces, in parallel.
 
-A piece is a row group of titles.parquet; storage/formats/vocabulary.py describes its two files. The
-vocabulary does not depend on the size or distribution of pieces, because their counts are summed and token
-ids are assigned afterwards by a join (token_table.py).
+A process holds one piece in memory. A piece is a row group of titles.parquet; storage/formats/vocabulary.py
+describes its two files. The vocabulary does not depend on the size or distribution of pieces, because their
+counts are summed and token ids are assigned afterwards by a join (token_table.py).
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from tasks.text.words import KINDS
 from tasks.tokenize.shows import write_shows
 from tasks.tokenize.splits import Split, SplitSettings, split_titles
 
-BLOCK = 2000  # titles tokenized at a time
+BLOCK_TITLES = 2000  # titles tokenized at once
 
 
 def gather_shows(
@@ -31,7 +31,13 @@ def gather_shows(
 ) -> Split:
     """Groups raw titles by show key, splits the shows, and writes titles.parquet and variants.parquet.
 
-    ``raw`` was written by write_raw_titles; temporary files go to its folder. A piece has ``rows`` titles.
+    Args:
+        connection: Temporary database.
+        raw: Output file of write_raw_titles; temporary files are written to its folder.
+        settings: Settings of the held-out sets.
+        folder: Destination.
+        rows: Titles per piece.
+        submit: Starts functions in other processes.
     """
     parsed = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
     for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed)]:
@@ -64,7 +70,7 @@ def parse_piece(raw: Path, piece: int, out: Path) -> None:
 
 
 def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
-    """Tokenizes every row group of titles.parquet into the tokenizer's folder; returns the dictionaries."""
+    """Tokenizes each piece with the tokenizer of ``folder``; returns the dictionary files."""
     pieces = vocabulary.pieces_of(titles)
     for future in [submit(tokenize_piece, titles, piece, folder) for piece in pieces]:
         future.result()
@@ -75,16 +81,20 @@ def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
     """Tokenizes a piece and writes its two files."""
     group, tokenizer = vocabulary.read_piece(titles, piece, ["raw_title", "split"]), read_tokenizer(folder)
     raw_titles, lengths, values = group["raw_title"].to_pylist(), [], []
-    number_of: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)  # numbers tokens
-    for start in range(0, len(raw_titles), BLOCK):
-        for title in tokenizer.all_tokens(raw_titles[start : start + BLOCK]):
+    number_of: defaultdict[tuple[int, str], int] = defaultdict(
+        count().__next__
+    )  # numbers tokens in order of occurrence
+    for start in range(0, len(raw_titles), BLOCK_TITLES):
+        for title in tokenizer.all_tokens(raw_titles[start : start + BLOCK_TITLES]):
             lengths.append(len(title))
             values.extend(map(number_of.__getitem__, title))
     tokens = Ragged(offsets_of(lengths), np.array(values, dtype=np.int32))
     in_training = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
     pairs = tokens.row_ids[in_training] * len(number_of) + tokens.values[in_training]
     pairs.sort()  # np.unique is slower
-    title_tokens = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(number_of))  # each token once per title
+    title_tokens = pairs[np.diff(pairs, prepend=-1) > 0] % max(
+        1, len(number_of)
+    )  # contains each token once per title
     dictionary = {
         "kind": pa.array([KINDS[kind] for kind, _ in number_of], pa.string()),
         "token": pa.array([token for _, token in number_of], pa.string()),

@@ -8,12 +8,11 @@ from tasks.text.tokenizers import Tokenizer
 from tasks.text.words import CONTEXT_KINDS, WordsAndNgrams
 from tasks.tokenize.splits import SplitSettings
 
-_WORKERS = "Number of processes; 0: only this one, -1: 0 below 50,000 titles, else one per core"
+_WORKERS = "Number of additional processes; -1: none below 50,000 titles, else one per core"
 _ADDRESS = "Address of a Dask scheduler or Ray cluster; empty: start a local one. Workers must mount the home"
-
-_EXPONENT = "Exponent of the inverse-frequency weight of a row's step; 0: no weights"
+_EXPONENT = "Exponent of the inverse-frequency weight of updates of a token's row; 0: no weights"
 _CONTEXT = "Context of airings used as tokens; pattern requires `guidespace patterns`; empty: none"
-_POOL = "Where tokenization runs; dask and ray need the extra of that name"
+_POOL = "Where tokenization runs; dask and ray need the optional dependencies of that name"
 
 
 @configurable

@@ -1,6 +1,6 @@
 """Groups the titles of a Guide by show, in SQL.
 
-Raw titles are distinct titles of programmes. Those with the same show key are variants of one show.
+Raw titles are the distinct titles of programmes. Raw titles with the same show key are variants of one show.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from storage.catalogue.connection import Connection, escape_glob
 def write_raw_titles(connection: Connection, guide: Path, path: Path, group_rows: int) -> None:
     """Writes the distinct raw titles of a Guide folder, sorted, in row groups of ``group_rows``.
 
-    Columns: raw_title, airings, first_airing and last_airing (microseconds since 1970, UTC), language (the
-    most frequent code).
+    Columns: raw_title, airings, first_airing and last_airing (microseconds since 1970, UTC), language (most
+    frequent code).
     """
     query = """
         SELECT title AS raw_title, sum(airings)::BIGINT AS airings,
@@ -35,14 +35,16 @@ def write_raw_titles(connection: Connection, guide: Path, path: Path, group_rows
 def write_shows(connection: Connection, parsed: Sequence[Path], shows: Path, variants: Path) -> None:
     """Groups raw titles by show key.
 
-    The title of a show is its most aired raw title, then the shorter, then the last in alphabetical order.
+    The title of a show is its most aired raw title. Of equally frequent ones, the shortest is used, then the
+    last in alphabetical order.
 
     Args:
+        connection: Temporary database.
         parsed: Files of raw titles with display, show_key, family and placeholder, sorted by raw title over
             all files.
         shows: Destination of one row per show, sorted by show key: title, raw_title, show_key, family,
             language, airings, first_airing, last_airing, placeholder. Row i is title i.
-        variants: Destination of raw_title and title_id, sorted by title_id and raw title.
+        variants: Destination of raw_title and title_id, sorted by title_id, then raw_title.
     """
     connection.execute("CREATE TABLE parsed AS FROM read_parquet(?)", [[*map(escape_glob, parsed)]])
     connection.execute("""

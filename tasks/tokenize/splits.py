@@ -2,10 +2,12 @@
 
 There are three disjoint held-out sets of at most 5 % of the titles each:
 
-``unseen_show`` by the hash of the first content word, which keeps franchises together; ``unseen_title`` by
-the hash of the show key; ``next_period``, shows that first air in the last quarter of the data's time span,
-or in a shorter tail with 5 % of the titles. A title that is held out today is held out
-tomorrow.
+- ``unseen_show`` is drawn by the hash of the first content word, so that franchises stay together;
+- ``unseen_title`` is drawn by the hash of the show key;
+- ``next_period`` are shows that first air in the last quarter of the data's time span, or in a shorter last
+  part if the quarter has more than 5 % of the titles.
+
+A title that is in a set drawn by hash remains held out in later runs.
 """
 
 from collections.abc import Iterable
@@ -31,11 +33,11 @@ class SplitSettings:
 
 
 class Split(NamedTuple):
-    """int8 codes (index into SPLITS); begin of next_period (microseconds), or the reason for none."""
+    """Set of each title, and begin of next_period."""
 
-    codes: np.ndarray
-    cut: int | None
-    reason: str
+    codes: np.ndarray  # int8 (titles,), index into SPLITS
+    cut: int | None  # begin of next_period in microseconds since 1970; None if there is none
+    reason: str  # why there is no next_period, or empty
 
 
 def split_titles(
@@ -46,9 +48,15 @@ def split_titles(
     placeholder: np.ndarray,
     settings: SplitSettings,
 ) -> Split:
-    """Assigns every title to training or to one held-out set; times are int64 microseconds UTC.
+    """Assigns each title to training or to one held-out set.
 
-    ``families`` are first content words; titles with ``placeholder`` (bool) are not trained on or scored.
+    Args:
+        show_keys: Show key of each title.
+        families: First content word of each title.
+        first_airings: int64 (titles,), microseconds since 1970 UTC.
+        last_start: Last start in the guide, in the same unit.
+        placeholder: bool (titles,); these titles are neither trained on nor scored.
+        settings: Size and salt of the sets.
     """
     codes = np.full(len(first_airings), TRAIN, dtype=np.int8)
     allowed = settings.share * max(1, int((~placeholder).sum()))
@@ -63,7 +71,7 @@ def split_titles(
 
 
 def _below(hashes: np.ndarray, share: float, allowed: float, eligible: np.ndarray) -> np.ndarray:
-    """Returns the mask of eligible hashes below the share, lowered until at most ``allowed`` remain."""
+    """Returns a mask of eligible hashes below a share, lowered until at most ``allowed`` remain."""
     masks = (eligible & (hashes < share * step / 10) for step in range(10, -1, -1))
     return next(mask for mask in masks if mask.sum() <= allowed)
 
@@ -79,7 +87,7 @@ def _period_cut(
         return None, f"the guide spans {span / DAY:.1f} days; next_period needs {shortest_days:g} or more"
     cut = start + span * 3 // 4
     late = np.sort(first_airings[first_airings >= cut])
-    if len(late) > allowed:  # a shorter tail; titles of one instant stay together
+    if len(late) > allowed:  # start later; titles with the same first airing stay together
         cut = int(late[len(late) - int(allowed) - 1]) + 1
     if not (late >= cut).any():
         return None, "no title airs for the first time in the last quarter of the guide"

@@ -1,4 +1,4 @@
-"""Stage tokenize: Guide to Vocabulary."""
+"""Stage tokenize: computes a Vocabulary from a Guide."""
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ from tasks.tokenize.shows import write_raw_titles
 from tasks.tokenize.token_table import TokenRules, write_token_table
 
 STAGE = Stage(Vocabulary, __file__)
-PROCESSES_FROM = 50_000  # titles; with fewer, starting processes takes longer than it saves
+MIN_PARALLEL_TITLES = 50_000  # with fewer titles, starting processes takes longer than it saves
 
 
 @task(**STAGE.options)
@@ -43,7 +43,7 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         write_raw_titles(connection, guide_folder, raw, settings.piece)
         workers = settings.workers
         if workers == AUTOMATIC:
-            few = settings.pool == "processes" and pq.read_metadata(raw).num_rows < PROCESSES_FROM
+            few = settings.pool == "processes" and pq.read_metadata(raw).num_rows < MIN_PARALLEL_TITLES
             workers = 0 if few else cores()
         with (
             open_pool(settings.pool, workers, settings.pool_address) as submit,
@@ -52,9 +52,8 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
             split = gather_shows(connection, raw, settings.splits, folder, settings.piece, submit)
             next_period = np.flatnonzero(split.codes == NEXT_PERIOD)
             context_inputs = guide_folder, variants, next_period, split.cut, settings.context, contexts
-            written = executor.submit(
-                write_contexts, connection.cursor(), *context_inputs
-            )  # releases the GIL
+            # runs in a thread, because DuckDB releases the GIL
+            written = executor.submit(write_contexts, connection.cursor(), *context_inputs)
             write_tokenizer(settings.tokenizer.fit(training_titles(titles)), folder)
             dictionaries = tokenize_titles(titles, folder, submit)
             written.result()

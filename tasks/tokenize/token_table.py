@@ -13,16 +13,19 @@ import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Connection, escape_glob
 
-PART_ROWS = 4_000_000  # counts summed at once; 22 million do not fit in 600 MB
+PART_ROWS = 4_000_000  # rows of counts summed at once; 22 million do not fit in 600 MB
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenRules:
-    """Selection of tokens, and weights (median document frequency / document frequency)^exponent, clamped."""
+    """Rules that select tokens and compute their weights.
+
+    The weight is (median document frequency / document frequency)^exponent, in [``smallest``, ``largest``].
+    """
 
     thinned: Sequence[
         str
-    ]  # kinds that need ``minimum_titles`` training titles per token; other kinds need one
+    ]  # kinds whose tokens need ``minimum_titles`` training titles; other tokens need one
     minimum_titles: int
     exponent: float
     smallest: float
@@ -33,8 +36,10 @@ def write_token_table(connection: Connection, counts: Sequence[Path], rules: Tok
     """Sums counts of tokens, writes tokens.parquet (row i is token id i) and returns its number of rows.
 
     Args:
+        connection: Temporary database.
         counts: Parquet files of kind, token, term_frequency and document_frequency in training titles. Each
-            title is counted in one file. A token may be in several files, and with counts of 0.
+            title is counted in one file. A token may be in several files, and its counts may be 0.
+        rules: Selects tokens.
         path: Destination of token_id, kind, token, term_frequency, document_frequency and weight.
     """
     _sum_counts(connection, counts, path.parent)
@@ -56,7 +61,7 @@ def write_token_table(connection: Connection, counts: Sequence[Path], rules: Tok
 
 
 def _sum_counts(connection: Connection, counts: Sequence[Path], folder: Path) -> None:
-    """Creates the table ``counted`` with one row per token. Many counts are first partitioned by token."""
+    """Creates the table ``counted``, one row per token; more than PART_ROWS counts are partitioned first."""
     columns = "kind VARCHAR, token VARCHAR, term_frequency BIGINT, document_frequency BIGINT"
     connection.execute(f"CREATE TABLE counted ({columns})")
     parts = -(-sum(pq.read_metadata(file).num_rows for file in counts) // PART_ROWS)

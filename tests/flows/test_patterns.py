@@ -88,7 +88,7 @@ def test_bad_settings_are_refused_in_a_line():
 
 def test_a_home_without_a_classifier_is_refused_in_a_line(tmp_path, capsys):
     workspace = Workspace(tmp_path / "empty")
-    with disable_run_logger(), pytest.raises(ValueError, match="keeps no classifier of sub-titles; run"):
+    with disable_run_logger(), pytest.raises(ValueError, match="has no classifier of sub-titles; run"):
         find_patterns.fn(str(workspace.home), QUICK, True)
     assert main(["patterns", "--home", str(tmp_path / "nowhere")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
