@@ -90,7 +90,7 @@ class Airings:
             ORDER BY source, category, title_id
         """).to_arrow_reader(BATCH_ROWS)
         for batch in reader:
-            source, category = (batch.column(place).dictionary_encode() for place in (0, 1))
+            source, category = (batch.column(index).dictionary_encode() for index in (0, 1))
             titles = batch.column(2).to_numpy()
             codes = source.indices.to_numpy() * np.int64(len(category.dictionary))
             codes += category.indices.to_numpy()

@@ -138,7 +138,7 @@ def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
     values = [int(value) if value else None for value in fields.groups()]
     values = [None if value is None or value > _MAX_NUMBER else value for value in values]
     return EpisodeNumber(
-        *(value if place % 2 or value is None else value + 1 for place, value in enumerate(values))
+        *(value if index % 2 or value is None else value + 1 for index, value in enumerate(values))
     )
 
 
@@ -226,7 +226,7 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
 def _pairs(text: str, place: int, end: int) -> Iterator[tuple[str, int, int | None, tuple[int, int]]]:
     """Yields the known words of a text, case-folded, each with its number, the total, and their span."""
     rules, ascii_only = grammar(), text.isascii()
-    while pair := rules.words.search(text, place, end):
+    while pair := rules.words.search(text, begin, end):
         side = "before" if pair["before"] else "behind"
         word = pair[side].casefold()
         if word not in rules.kinds:
@@ -238,7 +238,7 @@ def _pairs(text: str, place: int, end: int) -> Iterator[tuple[str, int, int | No
         if accepted:
             total = pair["total"]
             yield word, int(pair["number"] or pair["first"]), int(total) if total else None, pair.span()
-        place = pair.end() if accepted else pair.start("number" if side == "before" else side)
+        begin = pair.end() if accepted else pair.start("number" if side == "before" else side)
     if not ascii_only:
         for pair in rules.signs.finditer(text):
             yield pair["before"] or pair["behind"], int(pair["number"] or pair["first"]), None, pair.span()

@@ -152,17 +152,17 @@ class Enrichment:
 
 def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
     """Yields the stream ``pieces`` with additions (ascending offset, bytes) inserted."""
-    place, text = next(additions, (-1, b""))
+    offset, text = next(additions, (-1, b""))
     begin = 0
     for piece in pieces:
         end, parts, cut = begin + len(piece), [], 0
-        while begin < place <= end:
-            parts += (piece[cut : place - begin], text)
-            cut = place - begin
-            place, text = next(additions, (-1, b""))
+        while begin < offset <= end:
+            parts += (piece[cut : offset - begin], text)
+            cut = offset - begin
+            offset, text = next(additions, (-1, b""))
         yield b"".join([*parts, piece[cut:]])
         begin = end
-    assert place < 0, f"addition at offset {place}, but the guide has {begin} bytes"
+    assert offset < 0, f"addition at offset {offset}, but the guide has {begin} bytes"
 
 
 def plan(
@@ -203,22 +203,22 @@ def plan(
     queries = model.embed(guide, title_ids)
     neighbours = model.neighbours(queries)
     titles = [guide.title[title] for title in unanswered]
-    for place, labels in model.corrected_editions(titles, queries, neighbours).items():
-        answers[unanswered[place]] = Answer(_of_labels(vocabulary, labels), EDITION)
+    for position, labels in model.corrected_editions(titles, queries, neighbours).items():
+        answers[unanswered[position]] = Answer(_of_labels(vocabulary, labels), EDITION)
     languages = np.array([guide.language[title] for title in title_ids], dtype=str)
     for level in range(vocabulary.levels):
         voted = model.vote(neighbours, languages, vocabulary, level, options.minimum_precision)
         written = np.zeros_like(voted.chosen)
-        for place in np.flatnonzero(voted.chosen):
-            broader, name = answers.get(unanswered[place]), voted.names[place]
+        for position in np.flatnonzero(voted.chosen):
+            broader, name = answers.get(unanswered[position]), voted.names[position]
             if broader and broader.by == EDITION:
                 continue
             if level and not (broader and vocabulary.fits(broader.names[-1], name)):
                 continue
             names = (*(broader.names if broader else ()), name)
-            confidence = min(broader.confidence if broader else 1.0, float(voted.confidence[place]))
-            answers[unanswered[place]] = Answer(names, VOTE, confidence)
-            written[place] = True
+            confidence = min(broader.confidence if broader else 1.0, float(voted.confidence[position]))
+            answers[unanswered[position]] = Answer(names, VOTE, confidence)
+            written[position] = True
         report.levels.append(replace(voted, chosen=written))
     chosen = [title for title in unanswered if title in answers and answers[title].by == VOTE]
     step = max(1, len(chosen) // EXAMPLES)

@@ -65,9 +65,9 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
     votes, _, confidence = ballot.count(neighbours, np.where(rows >= 0, model.languages[rows], ""))
     editions = model.corrected_editions(titles, queries, neighbours)
     decisions: list[Decision | SearchError] = []
-    for place, (title, row, top) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
-        correction = model.corrections.get(shows[place])
-        if not (queries[place].any() or correction):
+    for position, (title, row, top) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
+        correction = model.corrections.get(shows[position])
+        if not (queries[position].any() or correction):
             decisions.append(SearchError(no_match_message(title)))
             continue
         guide = model.labels[row] if row >= 0 else []
@@ -76,13 +76,13 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
             guide = guide if {*guide} != {*categories} else []
         elif guide:
             by, categories = "guide", guide
-        elif place in editions:
-            by, categories = "edition", [*editions[place]]
+        elif position in editions:
+            by, categories = "edition", [*editions[position]]
         else:
             by, categories = ("vote", [top]) if top else (None, [])
         voters = [
             Voter(title=model.titles[near], cosine=round(cosine, 4), categories=model.labels[near])
-            for near, cosine in zip(*(array[place].tolist() for array in neighbours), strict=True)
+            for near, cosine in zip(*(array[position].tolist() for array in neighbours), strict=True)
             if near >= 0
         ]
         counts = Counter(category for voter in voters for category in voter.categories)
@@ -92,7 +92,7 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
             by=by,
             guide=guide,
             voted=top,
-            confidence=round(float(confidence[place]), 4) if top and not ballot.unsure else None,
+            confidence=round(float(confidence[position]), 4) if top and not ballot.unsure else None,
             unsure=ballot.unsure,
             votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top, -pair[1]))),
             voters=voters,

@@ -191,10 +191,10 @@ class CategoryModel:
         ids, cosines = top_neighbours(queries, self.vectors(slots), 1)
         near = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _TOLERANCE)
         labels_of: dict[int, Sequence[str]] = {}
-        for place in np.flatnonzero(near):
-            slot = self.corrections[self.shows[slots[ids[place, 0]]]]
-            if show_name(slot.title)[0] == show_name(titles[int(place)])[0]:
-                labels_of[int(place)] = slot.categories
+        for position in np.flatnonzero(near):
+            slot = self.corrections[self.shows[slots[ids[position, 0]]]]
+            if show_name(slot.title)[0] == show_name(titles[int(position)])[0]:
+                labels_of[int(position)] = slot.categories
         return labels_of
 
     def ballot(self, vocabulary: Vocabulary, level: int) -> "Ballot":
@@ -244,7 +244,7 @@ class CategoryModel:
             label: vocabulary.of_label(label)[level] for title_labels in self.labels for label in title_labels
         }
         names = list(dict.fromkeys(filter(None, of_label.values())))
-        number = {name: place for place, name in enumerate(names)}
+        number = {name: index for index, name in enumerate(names)}
         numbers = {label: number[name] for label, name in of_label.items() if name}
         rows = [
             sorted({numbers[label] for label in title_labels if label in numbers})

@@ -36,7 +36,7 @@ class Source:
         head = FeedStream(self.feed, self.size_cap_bytes).head()
         if json_lines.matches(head):
             raise EnrichError(
-                f"{self.feed.source}: JSON lines; expected XMLTV, which has a place for categories"
+                f"{self.feed.source}: JSON lines; expected XMLTV, into which categories can be inserted"
             )
         self.codec = UTF_16.get(head[:2], "")
 

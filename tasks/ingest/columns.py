@@ -85,10 +85,10 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     changed: list[tuple[int, str, str]] = []  # row, element, and text before cleaning
 
     def recorder(element: str, offsets: pa.Array | None = None) -> _Recorder:
-        def add(places: np.ndarray, texts: list[str]) -> None:
+        def add(rows: np.ndarray, texts: list[str]) -> None:
             if offsets is not None:
-                places = np.searchsorted(np.asarray(offsets), places, side="right") - 1
-            changed.extend((int(row), element, show_invalid(text)) for row, text in zip(places, texts))
+                rows = np.searchsorted(np.asarray(offsets), rows, side="right") - 1
+            changed.extend((int(row), element, show_invalid(text)) for row, text in zip(rows, texts))
 
         return add
 

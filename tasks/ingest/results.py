@@ -69,7 +69,7 @@ def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_
     is_network = all(isinstance(failure.error, FeedUnreachable) for failure in decisive)
     why = "; ".join(str(failure.error) for failure in decisive)
     if required:
-        why = f"{why}. ingest.required names it"
+        why = f"{why}; the feed is listed in ingest.required"
     elif len(decisive) > 1:
         why = f"none of the {len(decisive)} feeds can be read: {why}"
     raise (FeedUnreachable if is_network else FeedError)(why)

@@ -120,7 +120,7 @@ def generic_categories() -> frozenset[str]:
 
 
 def fold(text: str) -> str:
-    """Repairs, normalises and case-folds a category, and strips surrounding punctuation."""
+    """Repairs, normalizes and case-folds a category, and strips surrounding punctuation."""
     return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(_EDGES)
 
 

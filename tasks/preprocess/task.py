@@ -107,8 +107,8 @@ def preprocess(
         tables.write_frequencies(draft.folder, guide_folder, folder)
         if encoder is not None:
             with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
-                places = guide_folder, folder, split == PLACEHOLDER, draft.folder, Path(work)
-                for event in write_sentences(workspace.home, sentences, *places):
+                inputs = guide_folder, folder, split == PLACEHOLDER, draft.folder, Path(work)
+                for event in write_sentences(workspace.home, sentences, *inputs):
                     message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
                     get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)
         counts = {"titles": len(split), "tokens": tokens, "entries": entries, "labels": len(labels.names)}

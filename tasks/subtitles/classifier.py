@@ -42,7 +42,7 @@ from tasks.recurrent.encoder import CharacterEncoder
 from tasks.recurrent.training import Batch, RecurrentTraining
 from tasks.subtitles.cues import Cues
 from tasks.subtitles.forms import has_form
-from tasks.subtitles.ngrams import TwoReaders, ngrams
+from tasks.subtitles.ngrams import VectorAndNgramHead, ngrams
 from tasks.subtitles.rules import PATTERNS, PLAIN, clean, match_rule
 from tasks.subtitles.settings import PatternSettings
 
@@ -114,7 +114,11 @@ class PatternClassifier:
     """A trained classifier; ``classes`` are the names of its patterns."""
 
     def __init__(
-        self, encoder: CharacterEncoder, head: TwoReaders, classes: Sequence[str], metadata: Mapping[str, Any]
+        self,
+        encoder: CharacterEncoder,
+        head: VectorAndNgramHead,
+        classes: Sequence[str],
+        metadata: Mapping[str, Any],
     ) -> None:
         """``metadata`` has the temperature and, as "least", the minimum probability of each pattern."""
         self.encoder, self.head, self.classes, self.metadata = encoder, head, tuple(classes), dict(metadata)
@@ -153,7 +157,7 @@ class PatternClassifier:
         """Opens a folder written by ``save``."""
         metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
         encoder, arrays = CharacterEncoder.open(folder), load_file(folder / HEAD_WEIGHTS)
-        head = TwoReaders(*arrays["vector.weight"].shape[::-1])
+        head = VectorAndNgramHead(*arrays["vector.weight"].shape[::-1])
         with torch.no_grad():
             for name, parameter in head.named_parameters():
                 parameter.copy_(torch.from_numpy(arrays[name]))
@@ -194,7 +198,7 @@ class PatternTraining:
         texts = [_mask_digits(text) for text in examples.texts]
         self.labels = torch.from_numpy(examples.labels)
         encoder = CharacterEncoder(settings.encoder, Alphabet.of(texts), seed=seed).to(torch.device(device))
-        self.head = TwoReaders(settings.encoder.hidden, len(self.classes), encoder.device)
+        self.head = VectorAndNgramHead(settings.encoder.hidden, len(self.classes), encoder.device)
         self.ngrams = ngrams(texts)
         self.training = RecurrentTraining(
             encoder, encoder.alphabet.ids(texts), self._batches, self._loss, settings.training, head=self.head

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from tasks.subtitles.cues import EPISODES, PARTS
-from tasks.subtitles.rules import is_capitalised, is_person
+from tasks.subtitles.rules import is_capitalized, is_person
 
 _ANY = re.IGNORECASE
 
@@ -79,7 +79,7 @@ def _is_contest(text: str) -> bool:
 
 def _is_side(text: str) -> bool:
     short = len(text.split()) <= 6 and not re.search(r"[!?]|--", text)
-    return short and is_capitalised(text) and not _ARTICLE.match(text) and not _HIGHLIGHTS.search(text)
+    return short and is_capitalized(text) and not _ARTICLE.match(text) and not _HIGHLIGHTS.search(text)
 
 
 def _is_list(text: str) -> bool:

@@ -45,7 +45,7 @@ def _shape(text: str) -> str:
     return re.sub(r"[^\W\d_]+", lambda run: "a" if run[0][0].islower() else "A", re.sub("['’]", "", text))
 
 
-class TwoReaders(nn.Module):
+class VectorAndNgramHead(nn.Module):
     """Two linear classifiers: one reads the vector of a text, the other its n-grams."""
 
     def __init__(self, hidden: int, classes: int, device: torch.device | None = None) -> None:

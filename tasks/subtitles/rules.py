@@ -1,4 +1,4 @@
-"""Patterns of sub-titles, and weak rules that recognise clear cases of each.
+"""Patterns of sub-titles, and weak rules that recognize clear cases of each.
 
 Rules aim at high precision and abstain in doubt: cue words are English, German and French only, and the lists
 of first names and places contain only frequent ones. The classifier is trained on the labels of the
@@ -54,19 +54,19 @@ def places() -> frozenset[str]:
 def _is_match(text: str) -> bool:
     """Whether ``v`` or ``vs`` separates two short names; text before a colon is ignored."""
     sides = re.split(r"\s+(?:v|vs)\.?\s+", text.rpartition(": ")[2], flags=_ANY)
-    return len(sides) == 2 and all(len(side.split()) <= 5 and is_capitalised(side) for side in sides)
+    return len(sides) == 2 and all(len(side.split()) <= 5 and is_capitalized(side) for side in sides)
 
 
-def is_capitalised(text: str) -> bool:
+def is_capitalized(text: str) -> bool:
     """Whether the text has words and none of them begins with a lower-case letter."""
     words = re.findall(r"[^\W_][\w'’.\-]*", text)
     return bool(words) and all(not word[0].islower() for word in words)
 
 
 def is_person(text: str, *, listed: bool) -> bool:
-    """Whether the text is two or three capitalised words; if ``listed``, with a first name of the list."""
+    """Whether the text is two or three capitalized words; if ``listed``, with a first name of the list."""
     words = text.split()
-    if not 2 <= len(words) <= 3 or not is_capitalised(text) or re.search(r"\d|[:!?/]", text):
+    if not 2 <= len(words) <= 3 or not is_capitalized(text) or re.search(r"\d|[:!?/]", text):
         return False
     return not listed or words[0] in first_names()
 
@@ -81,13 +81,13 @@ def _is_guest_list(text: str) -> bool:
 
 
 def _is_place(text: str) -> bool:
-    """Whether the text is a listed place, or a list of capitalised names, half of them listed places."""
+    """Whether the text is a listed place, or a list of capitalized names, half of them listed places."""
     if text in places():
         return True
     parts = re.split(r",\s+| (?:to|nach) ", text)
     listed = sum(part in places() for part in parts)
-    capitalised = all(is_capitalised(part) and len(part.split()) <= 3 for part in parts)
-    return len(parts) > 1 and 2 * listed >= len(parts) and capitalised and not re.search(r"[\d:]", text)
+    capitalized = all(is_capitalized(part) and len(part.split()) <= 3 for part in parts)
+    return len(parts) > 1 and 2 * listed >= len(parts) and capitalized and not re.search(r"[\d:]", text)
 
 
 def _is_segments(text: str) -> bool:

@@ -110,12 +110,12 @@ def _without_markup(text: str) -> str:
         return text
     stack: list[str] = []
     for token in _TOKEN.split(text):
-        while (place := _opening(stack, token)) is not None:
-            within = "".join(stack[place + 1 :]).translate(_NOT_SEEN)
+        while (opening := _opening(stack, token)) is not None:
+            within = "".join(stack[opening + 1 :]).translate(_NOT_SEEN)
             read = _character(within) if token == ";" else " " if _is_tag(within) else None
             if read is None:
                 break
-            del stack[place:]
+            del stack[opening:]
             token = read
         if token:
             stack.append(token)
@@ -124,11 +124,11 @@ def _without_markup(text: str) -> str:
 
 def _opening(stack: list[str], token: str) -> int | None:
     left = _MAX_LENGTHS.get(token, -1)
-    for place in range(len(stack) - 1, -1, -1) if left >= 0 else ():
-        if stack[place] == _OPENS[token]:
-            return place
-        left -= len(stack[place])
-        if left < 0 or stack[place] in ("<", ">", token):
+    for index in range(len(stack) - 1, -1, -1) if left >= 0 else ():
+        if stack[index] == _OPENS[token]:
+            return index
+        left -= len(stack[index])
+        if left < 0 or stack[index] in ("<", ">", token):
             return None
     return None
 

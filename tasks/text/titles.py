@@ -4,7 +4,7 @@ Guides put episode numbers, seasons, parts, repeats, premieres, age ratings and 
 removing these marks reduces one Australian guide from 5,812 to 2,957 titles. Each mark becomes a typed token
 (``<episode>``, ``<year:1998>``). Numbers that are names are kept: 20/20, 1408, 24, Babylon 5, Studio 54.
 
-Marks are recognised by their form (``S3 Ep. 137``, ``(4/6)``, ``Folge 12``, ``(Wdh.)``), never by position
+Marks are recognized by their form (``S3 Ep. 137``, ``(4/6)``, ``Folge 12``, ``(Wdh.)``), never by position
 alone: a number at the end belongs to the name unless a word for episode or season precedes it.
 """
 

@@ -33,7 +33,7 @@ def restore(description: Mapping[str, Any]) -> Fitted:
     if not isinstance(tokenizer, Subwords):
         return tokenizer
     if model is None:
-        raise ValueError("the description of subwords holds no model; it was written before they were learnt")
+        raise ValueError("no model in the description of the subword tokenizer; an older version wrote it")
     return TrainedSubwords(settings=tokenizer, model=json.dumps(model, ensure_ascii=False))
 
 

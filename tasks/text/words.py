@@ -131,7 +131,7 @@ def _runs(text: str, shortest: int, longest: int) -> list[Token]:
 
 
 def _shape(text: str) -> str:
-    """Returns X (capitalised), A (upper case), x (lower case), 9 (digits), or the punctuation itself."""
+    """Returns X (capitalized), A (upper case), x (lower case), 9 (digits), or the punctuation itself."""
     if text.isdigit():
         return "9"
     if text.isupper() and len(text) > 1:

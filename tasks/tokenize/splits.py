@@ -80,7 +80,7 @@ def _period_cut(
     first_airings: np.ndarray, last_start: int, allowed: float, shortest_days: float
 ) -> tuple[int | None, str]:
     if len(first_airings) == 0:
-        return None, "the guide holds no titles"
+        return None, "the guide has no titles"
     start = int(first_airings.min())
     span = last_start - start
     if span < shortest_days * DAY:

@@ -110,7 +110,7 @@ def test_a_required_feed_that_fails(ingest, dead: str) -> None:
     assert (
         code == exits.UNAVAILABLE
         and "good.xml: 1 programmes seen, 1 stored" in out
-        and "ingest.required names it" in err
+        and "the feed is listed in ingest.required" in err
     )
     assert ingest("good.xml", "picture.xml", required="*/picture.xml")[0] == exits.REFUSED
     assert (

@@ -123,7 +123,7 @@ def test_subwords_without_titles_are_letters_in_one_piece():
 
 
 def test_a_description_that_is_none():
-    with pytest.raises(ValueError, match="holds no model"):
+    with pytest.raises(ValueError, match="no model in the description"):
         restore({"name": "subwords", "minimum_ngram_titles": 1, "pieces": 300})
     with pytest.raises(KeyError):
         restore({"name": "letters"})

@@ -118,7 +118,7 @@ def test_next_period_takes_whole_instants():
 @pytest.mark.parametrize(
     ("first", "last", "reason"),
     [
-        (np.zeros(0, dtype=np.int64), 0, "the guide holds no titles"),
+        (np.zeros(0, dtype=np.int64), 0, "the guide has no titles"),
         (np.zeros(50, dtype=np.int64), DAY, r"the guide spans 1\.0 days; next_period needs 2 or more"),
         (
             np.zeros(50, dtype=np.int64),

@@ -112,7 +112,7 @@ def test_an_empty_guide_is_an_empty_vocabulary(tmp_path: Path, without_run):
 
     made = without_run(tokenize, str(tmp_path), publish_guide(tmp_path, []), TokenizeSettings())
     assert made.counts["titles"] == 0 and made.counts["tokens"] == 0
-    assert Workspace(tmp_path).details(made)["next_period_reason"] == "the guide holds no titles"
+    assert Workspace(tmp_path).details(made)["next_period_reason"] == "the guide has no titles"
 
 
 def test_settings_are_another_vocabulary(tmp_path: Path, without_run):
