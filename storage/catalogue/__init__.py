@@ -1,1 +1,1 @@
-"""The DuckDB catalogue, and the only code that imports DuckDB."""
+"""The DuckDB catalogue. No other package imports DuckDB."""

@@ -1,4 +1,4 @@
-"""Corrections of categories in the catalogue, one row per show.
+"""Stores users' corrections of categories in the catalogue, one row per show.
 
 Each change is published as ``corrections.json`` (storage/home/corrections.py), because DuckDB locks readers
 out of the catalogue while a guide is read.

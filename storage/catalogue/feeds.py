@@ -61,6 +61,8 @@ def find_unchanged(
     """Returns the counts of an earlier reading of the same content, or None if the feed has to be read.
 
     Args:
+        catalogue: Open catalogue.
+        source: Name of the feed.
         digest: SHA-256 of the feed.
         grabbed_at: Date of a dated guide, which is compared with earlier readings of this date. None for the
             current content of a source, which is compared with its newest reading only.
@@ -169,6 +171,7 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
     their time.
 
     Args:
+        catalogue: Open catalogue.
         names: Maps the old name to the new one. New names must not be in the catalogue yet.
     """
     connection = catalogue.connection

@@ -39,7 +39,7 @@ class LedgerError(ExpectedError):
 
 @dataclass
 class FeedWriter:
-    """Writes one feed within the transaction that ``reading`` opened."""
+    """Writes one feed within the transaction that ``feed_writer`` opened."""
 
     connection: duckdb.DuckDBPyConnection
     grab: Grab

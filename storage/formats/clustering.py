@@ -52,6 +52,7 @@ def write_clustering(
     """Writes all files.
 
     Args:
+        folder: Destination.
         titles: Columns "title" and "show_key", one row per title.
         labels: Cluster of each title.
         clusters: Entries of clusters.json.

@@ -30,11 +30,11 @@ class OpenCorpus:
     tokens: Ragged  # ids of in-vocabulary tokens
     labels: Ragged  # label ids
     split: np.ndarray  # int8, index into storage.formats.vocabulary.SPLITS
-    show: np.ndarray  # int32, equal for titles of one show
-    family: np.ndarray  # int32, equal for titles of one franchise
+    show: np.ndarray  # int32, id of the show: titles of a show have the same id
+    family: np.ndarray  # int32, id of the franchise (first content word of the show key)
     oov: np.ndarray  # bool, contains a word that no training title contains
     kinds: np.ndarray  # int8, one per token
-    weights: np.ndarray  # float32, one per token: inverse-frequency weight of updates of its row
+    weights: np.ndarray  # float32, one per token: inverse-frequency weight of updates of its embedding
     label_names: list[str]  # one per label
     sentences: np.ndarray  # float16 (titles, features): sentence vector of the title, unit norm or zero
     descriptions: np.ndarray  # float16 (titles, features): mean vector of its descriptions, unit norm or zero

@@ -36,7 +36,7 @@ class Reader(Protocol):
         ...
 
     def read(self, stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-        """Yields at least one batch of about ``batch_rows`` programmes; the last one may be empty.
+        """Yields at least one batch of about ``batch_rows`` programmes; the last batch may be empty.
 
         Args:
             stream: Uncompressed bytes of the feed.

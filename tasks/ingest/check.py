@@ -13,7 +13,7 @@ from tasks.ingest.sources.resolve import locate
 
 
 def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
-    """Raises FeedError if all feeds, or a required one, are missing, unreadable, empty or not a guide.
+    """Raises FeedError if all feeds, or a required feed, are missing, unreadable, empty or not a guide.
 
     Only local files are read: URLs are not requested, and Secret blocks of Prefect are not opened.
     """

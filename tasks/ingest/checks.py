@@ -102,6 +102,8 @@ def reading_anomalies(
     """Returns the anomalies of a reading, one text each, without the source.
 
     Args:
+        catalogue: Open catalogue.
+        source: Name of the feed.
         counts: Counts of the reading.
         draft: Writer of the reading before it is committed; None for an unchanged feed.
         today: Date in UTC; None for a backfilled guide, which may end at any time.

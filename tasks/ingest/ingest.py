@@ -50,12 +50,14 @@ def ingest_feeds(
     """Reads feeds in order; yields progress about once a second and a result or failure per feed.
 
     Args:
+        catalogue: Open catalogue.
         references: Paths, patterns, directories, URLs, ``env:NAME``; or DatedFeeds, already resolved.
+        settings: Settings of the stage.
         clock: Returns seconds for measuring intervals.
         now: Returns the time with a time zone.
 
     Raises:
-        FeedError: No feed can be read, or a required one cannot. Feeds that were read are stored.
+        FeedError: No feed can be read, or a required feed cannot. Feeds that were read are stored.
     """
     dated = [feed for feed in references if isinstance(feed, DatedFeed)]
     locations, errors = (dated, []) if dated else locate(references, settings.private_addresses)
@@ -249,7 +251,7 @@ class _FeedReader:
             )
 
     def progress(self, share: float = 0.0) -> Progress:
-        """Returns the progress in thousandths of a location; ``share`` is that of the current one."""
+        """Returns the progress in thousandths of a location; ``share`` is the current location's."""
         feed = f"feed {min(self.done + 1, self.locations)} of {self.locations}"
         return Progress(
             step=round(1000 * (self.done + share)),

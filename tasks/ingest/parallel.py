@@ -56,7 +56,9 @@ class Parsing:
 
 def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str, folder: Path) -> list[int]:
     """Parses a feed into a new folder; returns the number of invalid bytes of each batch."""
-    shutil.rmtree(folder, ignore_errors=True)  # left by a dead worker: Dask and Ray retry on another one
+    shutil.rmtree(
+        folder, ignore_errors=True
+    )  # left by a dead worker, whose task Dask and Ray repeat on another worker
     folder.mkdir(parents=True)
     with ExitStack() as stack:
         streams = {kind: pa.ipc.new_stream(str(folder / kind), schema) for kind, schema in KINDS.items()}

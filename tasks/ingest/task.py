@@ -66,6 +66,8 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
     """Returns the anomalies of readings and Guide, and creates a table artifact with anomalous days first.
 
     Args:
+        home: Folder of the home.
+        guide: Published Guide.
         run: MLflow run to which metrics are logged; empty logs none.
     """
     workspace = Workspace(home)

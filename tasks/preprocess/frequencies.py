@@ -26,6 +26,7 @@ def write_slices(
     """Writes frequencies.parquet and returns its number of rows. Words without a token id are not counted.
 
     Args:
+        connection: Temporary database.
         guide: Folder with programmes.parquet.
         vocabulary: Folder with titles.parquet, variants.parquet and tokens.parquet.
         entries: Parquet file of title_id and token_id, with one row per occurrence of a word in a title.

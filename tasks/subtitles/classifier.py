@@ -120,7 +120,7 @@ class PatternClassifier:
         classes: Sequence[str],
         metadata: Mapping[str, Any],
     ) -> None:
-        """``metadata`` has the temperature and, as "least", the minimum probability of each pattern."""
+        """Combines encoder and head; ``metadata`` has "temperature" and "least" (probability by pattern)."""
         self.encoder, self.head, self.classes, self.metadata = encoder, head, tuple(classes), dict(metadata)
 
     def probabilities(self, sub_titles: Sequence[str]) -> Float32[np.ndarray, "strings labels"]:

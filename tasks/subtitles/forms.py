@@ -62,7 +62,7 @@ _SIGN = re.compile(r"\s*(?:;|\||•|//?|\+| -{3,} )\s*")
 
 
 def _is_match(text: str) -> bool:
-    """Whether the text has two sides; if only a dash separates them, neither may have a contest word."""
+    """Returns whether the text has two sides; with a dash between them, neither has a contest word."""
     text = _BEHIND_TEAMS.sub("", text).rpartition(": ")[2]
     if len(sides := _BETWEEN.split(text)) == 2:
         return all(_is_side(side) for side in (_DASH.split(sides[0])[-1], sides[1]))
@@ -71,7 +71,7 @@ def _is_match(text: str) -> bool:
 
 
 def _is_contest(text: str) -> bool:
-    """Whether the text contains a contest word and is not a match of two sides."""
+    """Returns whether the text contains a contest word and is not a match of two sides."""
     if not _CONTEST.search(text) or _BETWEEN.search(text) or _is_match(text):
         return False
     return not any(_is_match(f"{first} - {second}") for first, second in pairwise(_DASH.split(text)))
@@ -83,7 +83,7 @@ def _is_side(text: str) -> bool:
 
 
 def _is_list(text: str) -> bool:
-    """Whether separators divide the text into short parts, none of which is the name of a person."""
+    """Returns whether separators divide the text into short parts, none of which is the name of a person."""
     parts = _SIGN.split(text)
     if len(parts) == 1 or " " not in text or "/-" in text:
         return False
@@ -105,5 +105,5 @@ _FORMS: dict[str, Callable[[str], object]] = {
 
 
 def has_form(text: str, pattern: str) -> bool:
-    """Whether a cleaned sub-title fulfils the form of a pattern; True for patterns without a form."""
+    """Returns whether a cleaned sub-title fulfils the form of a pattern; True for patterns without a form."""
     return pattern not in _FORMS or bool(_FORMS[pattern](text))

@@ -52,19 +52,19 @@ def places() -> frozenset[str]:
 
 
 def _is_match(text: str) -> bool:
-    """Whether ``v`` or ``vs`` separates two short names; text before a colon is ignored."""
+    """Returns whether ``v`` or ``vs`` separates two short names; text before a colon is ignored."""
     sides = re.split(r"\s+(?:v|vs)\.?\s+", text.rpartition(": ")[2], flags=_ANY)
     return len(sides) == 2 and all(len(side.split()) <= 5 and is_capitalized(side) for side in sides)
 
 
 def is_capitalized(text: str) -> bool:
-    """Whether the text has words and none of them begins with a lower-case letter."""
+    """Returns whether the text has words and none of them begins with a lower-case letter."""
     words = re.findall(r"[^\W_][\w'’.\-]*", text)
     return bool(words) and all(not word[0].islower() for word in words)
 
 
 def is_person(text: str, *, listed: bool) -> bool:
-    """Whether the text is two or three capitalized words; if ``listed``, with a first name of the list."""
+    """Returns whether the text is two or three capitalized words (``listed``: with a known first name)."""
     words = text.split()
     if not 2 <= len(words) <= 3 or not is_capitalized(text) or re.search(r"\d|[:!?/]", text):
         return False
@@ -72,7 +72,7 @@ def is_person(text: str, *, listed: bool) -> bool:
 
 
 def _is_guest_list(text: str) -> bool:
-    """Whether the text lists persons (``John Doe and Lil Jon``), half of them with a listed first name."""
+    """Returns whether the text lists persons, half of whom have a known first name ("Al Doe, Lil Jon")."""
     if cued := re.match(r"(?:guests?|with|mit|gäste|invités?|avec|featuring|feat\.)\s*:?\s+(.+)", text, _ANY):
         text = cued[1]
     people = re.split(_JOINED, text)
@@ -81,7 +81,7 @@ def _is_guest_list(text: str) -> bool:
 
 
 def _is_place(text: str) -> bool:
-    """Whether the text is a listed place, or a list of capitalized names, half of them listed places."""
+    """Returns whether the text is a known place, or a list of capitalized names with half of them known."""
     if text in places():
         return True
     parts = re.split(r",\s+| (?:to|nach) ", text)
@@ -91,13 +91,13 @@ def _is_place(text: str) -> bool:
 
 
 def _is_segments(text: str) -> bool:
-    """Whether slashes separate two or more titles."""
+    """Returns whether slashes separate two or more titles."""
     parts = re.split(r"\s*//\s*|\s+/\s+|(?<=\w\w)/(?=[A-ZÀ-ÖØ-Þ]\w)", text)
     return len(parts) > 1 and all(re.search(r"[^\W\d_]{3}", part) for part in parts) and " " in text.strip()
 
 
 def _is_sentence(text: str) -> bool:
-    """Whether the text contains function words, as phrases do, and no separators."""
+    """Returns whether the text contains function words, as phrases do, and no separators."""
     if re.search(r"[\d,;:/|+–#()\[\]\"@]| - |-.*-", text):
         return False
     return bool(_PHRASE.search(text))

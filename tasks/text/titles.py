@@ -65,7 +65,7 @@ def _read_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def is_placeholder(show_key: str) -> bool:
-    """Whether a show key is a placeholder ("no information").
+    """Returns whether a show key is a placeholder ("no information").
 
     It is a placeholder if placeholders.txt, which users may edit, contains it or a prefix of it (lines with a
     star), or if it has no letter or digit.

@@ -1,16 +1,16 @@
--- Who said what when: grabs of one source replace each other, nothing is forgotten. Everything XMLTV says of a programme.
--- Documented, with example queries, in docs/catalogue.md.
+-- History: grabs of a source replace each other, and replaced programmes are kept. Details: further XMLTV elements of a
+-- programme. docs/catalogue.md has a description with example queries.
 
--- The same bytes may come again after others (A, B, A): the third grab is one of its own.
+-- The same content may occur again after other content (A, B, A); the third grab is then a separate row.
 CREATE TABLE feeds_2 (
-    feed_id INTEGER PRIMARY KEY,       -- rising in the order of reading
+    feed_id INTEGER PRIMARY KEY,       -- increases in the order of reading
     source VARCHAR NOT NULL,           -- absolute path, or URL without credentials
-    content_digest VARCHAR NOT NULL,   -- SHA-256 of the bytes as stored
-    bytes BIGINT NOT NULL,             -- their number
-    read_at TIMESTAMP NOT NULL,        -- UTC; when we read it
-    grabbed_at TIMESTAMP NOT NULL,     -- UTC; when it was said: the same, or the date of a guide read later (backfill)
+    content_digest VARCHAR NOT NULL,   -- SHA-256 of the file as stored
+    bytes BIGINT NOT NULL,             -- size of the file
+    read_at TIMESTAMP NOT NULL,        -- UTC; time of the reading
+    grabbed_at TIMESTAMP NOT NULL,     -- UTC; equals read_at, or is the date of an older guide (backfill)
     seen BIGINT NOT NULL,              -- programmes seen = stored + duplicates + rejected,
-    stored BIGINT NOT NULL,            -- counted at this reading and never revised
+    stored BIGINT NOT NULL,            -- counted at this reading and never changed
     duplicates BIGINT NOT NULL,
     rejected BIGINT NOT NULL,
     CHECK (seen = stored + duplicates + rejected)
@@ -19,20 +19,20 @@ INSERT INTO feeds_2 SELECT feed_id, source, content_digest, bytes, read_at, read
 DROP TABLE feeds;
 ALTER TABLE feeds_2 RENAME TO feeds;
 
--- What a URL answered last, so that an unchanged one costs a single request.
+-- Validators of the last response of a URL, so that an unchanged feed takes a single request.
 CREATE TABLE validators (
     source VARCHAR PRIMARY KEY,
     etag VARCHAR,
     last_modified VARCHAR
 );
 
--- A row whenever a grab says something else of a channel than the grab before it.
+-- A row for each grab that describes a channel differently from the grab before it.
 CREATE TABLE channel_history (
     feed_id INTEGER NOT NULL,
     source VARCHAR NOT NULL,
     channel VARCHAR NOT NULL,          -- XMLTV id
-    name VARCHAR NOT NULL,             -- first display-name; the id where there is none
-    names VARCHAR[] NOT NULL,          -- every display-name
+    name VARCHAR NOT NULL,             -- first display-name, or the id if there is none
+    names VARCHAR[] NOT NULL,          -- all display-names
     icon VARCHAR,
     lcn VARCHAR,                       -- logical channel number
     urls VARCHAR[] NOT NULL
@@ -43,7 +43,7 @@ FROM channels
 WHERE source IN (SELECT source FROM feeds);
 DROP TABLE channels;
 
--- Which part of a channel's time a grab speaks of: from its first start to the end of its last programme.
+-- Time that a grab covers on a channel: from its first start to the end of its last programme.
 CREATE TABLE windows (
     feed_id INTEGER NOT NULL,
     channel VARCHAR NOT NULL,
@@ -51,23 +51,23 @@ CREATE TABLE windows (
     ends TIMESTAMP NOT NULL            -- exclusive
 );
 
--- One row a (source, channel, start, title) and wording. The ledger's transaction keeps that, not an index: an index over
--- every programme costs more than the insert itself.
+-- One row per (source, channel, start, title) and version of the other columns. The ledger's transaction ensures this
+-- without an index, because an index of all programmes takes more time than the insertion itself.
 CREATE TABLE programmes_2 (
-    programme_id BIGINT NOT NULL,      -- rising
-    feed_id INTEGER NOT NULL,          -- the grab that said it first
-    replaced_by INTEGER,               -- the grab (feed_id) that says something else about that time; NULL: nobody does
+    programme_id BIGINT NOT NULL,      -- increases
+    feed_id INTEGER NOT NULL,          -- the first grab that contains it
+    replaced_by INTEGER,               -- feed_id of the grab that replaced the programme; NULL if it is current
     source VARCHAR NOT NULL,
     channel VARCHAR NOT NULL,
     start TIMESTAMP NOT NULL,          -- UTC
-    stop TIMESTAMP,                    -- UTC; where stop_note is missing or unreadable: the next start on the channel, if within a day
-    stop_note VARCHAR,                 -- of the stop as given: missing, unreadable, not_after_start, over_a_day; NULL where all is well
+    stop TIMESTAMP,                    -- UTC; if stop_note is missing or unreadable, the next start on the channel within a day
+    stop_note VARCHAR,                 -- about the stop in the feed: missing, unreadable, not_after_start, over_a_day; NULL if it is plausible
     title VARCHAR NOT NULL,            -- the first title
     title_language VARCHAR,
     sub_title VARCHAR,
     categories VARCHAR[] NOT NULL,
     episode_numbers VARCHAR[] NOT NULL,
-    episode_systems VARCHAR[],         -- one an episode number: xmltv_ns, onscreen, dd_progid, … or NULL
+    episode_systems VARCHAR[],         -- one per episode number: xmltv_ns, onscreen, dd_progid, … or NULL
     date VARCHAR
 );
 INSERT INTO programmes_2
@@ -81,7 +81,7 @@ SELECT feed_id, channel, min(start), greatest(max(start) + INTERVAL 1 MICROSECON
 FROM programmes
 GROUP BY feed_id, channel;
 
--- What programmes say beyond the table above; no row where they say nothing more.
+-- Other elements of programmes; no row if a programme has none.
 CREATE TABLE details (
     programme_id BIGINT NOT NULL,
     description VARCHAR,
@@ -103,7 +103,7 @@ CREATE TABLE details (
     urls VARCHAR[]
 );
 
--- Text as the feed had it, where cleaning changed more than the white space around it.
+-- Texts before cleaning, if cleaning changed more than surrounding white space.
 CREATE TABLE originals (
     programme_id BIGINT NOT NULL,
     element VARCHAR NOT NULL,          -- title, sub_title, category, description

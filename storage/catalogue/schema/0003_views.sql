@@ -1,1 +1,1 @@
--- Created views, which are in views.sql now.
+-- This migration created views, which are now in views.sql.

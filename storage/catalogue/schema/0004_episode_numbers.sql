@@ -1,1 +1,1 @@
--- Changed a macro that parsed episode numbers; storage/episodes parses them now.
+-- This migration changed a macro that parsed episode numbers, which storage/episodes now does.

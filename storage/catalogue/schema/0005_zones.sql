@@ -1,2 +1,2 @@
--- The zone in which times without one were read: the same bytes with another setting (ingest.zones) are read again.
+-- Zone in which times without a zone were read. If the setting ingest.zones changes, the same content is read again.
 ALTER TABLE feeds ADD COLUMN zone VARCHAR DEFAULT '';

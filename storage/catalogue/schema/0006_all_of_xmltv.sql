@@ -1,7 +1,7 @@
--- What XMLTV says and no column holds (tasks/ingest/extra.py, docs/catalogue.md): all of xmltv.dtd.
+-- XMLTV content that has no column (tasks/ingest/extra.py, docs/catalogue.md).
 ALTER TABLE programmes ADD COLUMN extra JSON;
 ALTER TABLE channel_history ADD COLUMN extra JSON;
--- Attributes of a grab's root: who made it, from what.
+-- Attributes of the root element of a grab, such as its generator.
 CREATE TABLE feed_attributes (
     feed_id INTEGER NOT NULL,
     attribute VARCHAR NOT NULL,        -- source-info-name, generator-info-url, date, …

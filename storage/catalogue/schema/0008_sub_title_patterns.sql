@@ -1,6 +1,6 @@
--- What a sub-title is, by `guidespace patterns` (tasks/subtitles): episode_number, part, date, guests, teams and others.
+-- Patterns of sub-titles, assigned by `guidespace patterns` (tasks/subtitles): episode_number, part, date, guests, …
 CREATE TABLE sub_title_patterns (
-    sub_title VARCHAR PRIMARY KEY,     -- as programmes have it
+    sub_title VARCHAR PRIMARY KEY,     -- as in programmes
     pattern VARCHAR NOT NULL,
-    probability FLOAT                  -- of the classifier, calibrated; NULL where a rule decided
+    probability FLOAT                  -- calibrated probability of the classifier; NULL if a rule decided
 );

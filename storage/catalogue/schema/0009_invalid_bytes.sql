@@ -1,2 +1,3 @@
--- Bytes of a feed that are invalid in its encoding (tasks/ingest/encoding.py): dropped from texts, kept in originals.
+-- Number of bytes that are invalid in the encoding of the feed (tasks/ingest/encoding.py). They are removed from texts
+-- and kept in originals.
 ALTER TABLE feeds ADD COLUMN invalid_bytes BIGINT DEFAULT 0;

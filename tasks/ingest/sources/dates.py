@@ -1,4 +1,4 @@
-"""Guides with a date in their name, which form one source with a history."""
+"""Lists guides with a date in their name; they become one source with a history."""
 
 import datetime
 import re

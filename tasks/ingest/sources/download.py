@@ -81,6 +81,8 @@ def fetch(
 
     Args:
         location: Absolute path or URL.
+        home: Folder of the home.
+        settings: Settings of the stage.
         source: Name of the feed in messages; empty means the location without secrets.
         validators: Validators of the last download.
 
@@ -118,6 +120,10 @@ def download(
 
     Args:
         url: http, https, or a scheme of fsspec; its user and password are used but not shown.
+        file: Destination.
+        settings: Settings of the stage.
+        validators: Validators of the last download.
+        headers: Additional headers.
         pause: Sleeps for a number of seconds; tests replace it.
     """
     deadline = time.monotonic() + settings.download_seconds
@@ -255,7 +261,7 @@ def _retry_after(headers: httpx.Headers) -> float:
         return float(text[:9])
     try:
         wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
-    except (ValueError, TypeError):  # not a date, or only one has a zone
+    except (ValueError, TypeError):  # not a date, or only one of both dates has a zone
         return 0.0
     return max(0.0, wait.total_seconds())
 

@@ -20,7 +20,7 @@ _concealed: dict[str, str] = {}  # maps a URL without secrets to the full URL
 
 
 class FeedError(ExpectedError):
-    """A feed cannot be used. The message is one line with the source, the problem and what was expected."""
+    """A feed cannot be used. The message has one line: source, problem and what is expected."""
 
 
 class FeedUnreachable(FeedError):

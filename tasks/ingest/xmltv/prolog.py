@@ -102,6 +102,7 @@ def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
     Position -1 means that the file is not XML.
 
     Args:
+        head: First bytes of the file.
         is_complete: Whether no more bytes will be read.
     """
     position = 0

@@ -37,7 +37,7 @@ _GAP = re.compile(rb"\s+([A-Za-z][\w.-]*)=")
 _OTHER_TAG = re.compile(rb"<(?!(?:/|(?:programme|%s)[\s>/]))[^\s>/]+[\s>/]" % "|".join(ELEMENTS).encode())
 _REFERENCE = re.compile(r"&(#?\w+);")
 _PREDEFINED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_PROBE_BYTES = 4096  # a guide with other tags nearly always has one in this many bytes
+_PROBE_BYTES = 4096  # if a guide has other tags, the first 4096 bytes nearly always contain one
 _LESS, _GREATER, _QUOTE, _SPACE, _SLASH, _P = b'<>" /p'
 # Roles of tags: begin and end of a programme; open, close and empty tag of an element in it.
 _BEGIN, _END, _OPEN, _CLOSE, _EMPTY = range(5)
