@@ -48,8 +48,7 @@ _DISPLACES = """
     later.channel = running.channel AND later.start > running.start AND later.start < running.stop
     AND (later.title = running.title OR later.start < running.stop - (running.stop - running.start) / 4)
 """
-# Whether the stop is plausible, or inferred from the next start.
-_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"
+_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"  # plausible or inferred stop
 _NEWER = """
     CREATE OR REPLACE TEMP TABLE newer AS
     SELECT windows.feed_id, channel, begins, ends, grabbed_at
@@ -268,10 +267,7 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copies programmes that a grab read late replaces and the next newer grab repeats.
-
-    The copies are current from the newer grab on.
-    """
+    """Copies programmes that a late grab replaces and the next newer grab repeats, as of the newer grab."""
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,

@@ -50,9 +50,7 @@ def ingest_feeds(
     """Reads feeds in order; yields progress about once a second and a result or failure per feed.
 
     Args:
-        catalogue: Open catalogue.
         references: Paths, patterns, directories, URLs, ``env:NAME``; or DatedFeeds, already resolved.
-        settings: Settings of the stage.
         clock: Returns seconds for measuring intervals.
         now: Returns the time with a time zone.
 

@@ -30,9 +30,7 @@ def read_and_publish(
     """Reads feeds and publishes a snapshot of the catalogue, unless an equal one is already published.
 
     Args:
-        workspace: The home.
         feeds: Paths, patterns, directories, URLs, ``env:NAME``; or DatedFeeds. May be empty with as_of.
-        settings: Settings of the stage.
         as_of: Instant of the snapshot; None means now.
         report: Receives progress, results and failures.
 
