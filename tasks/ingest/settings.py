@@ -68,7 +68,7 @@ class IngestSettings:
     priority: tuple[str, ...] = setting((), _PRIORITY_HELP)
     workers: int = setting(1, "Processes that parse feeds in parallel; one process writes.", ge=1, le=256)
     pool: Literal["processes", "dask", "ray"] = setting(
-        "processes", "Where the workers run (dask and ray are extras)."
+        "processes", "Where the workers run; dask and ray need the optional dependencies of that name."
     )
     pool_address: str = setting("", _ADDRESS_HELP)
 
