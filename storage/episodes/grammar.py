@@ -15,7 +15,7 @@ KINDS = "season", "episode", "part"
 # Scripts that need no space between a word and its number.
 _UNSPACED = re.compile("[\u0900-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ORDINAL = r"(?P<ordinal>\.|[ªºa°]|(?:-?[йя]|-?ша|e|è?me|st|nd|rd|th|ος)(?= )|)"
-# Season and episode written together: S01E02, S7 Ep. 16, T24E25, S18 – E3/20; (1.2); 1x05; Κ6 ε4.
+# Season and episode together: S01E02, S7 Ep. 16, T24E25, S18 – E3/20; (1.2); 1x05; Κ6 ε4.
 _TOGETHER = (
     r"(?<![\w/.])(?:s|st\.?|t) ?(\d{1,8})[ .,:–-]{0,3}e(?:[ep]|ps)?\.? ?(\d{1,6})(?=\W|_|$|[exp]\d)",
     r"[(\[] *([1-9]\d?)\.([1-9]\d{0,2}) *[)\]]",
@@ -26,14 +26,14 @@ _CROSS = r"(?<![\w/.,])(\d{1,3})x(\d{1,6})(?![\w.,])"  # 1x05, in a text that ho
 
 
 class Grammar(NamedTuple):
-    """Compiled regular expressions, and the words in them."""
+    """Compiled patterns."""
 
     together: tuple[re.Pattern[str], ...]  # season and episode in one expression
     cross: re.Pattern[str]  # 1x5
     words: re.Pattern[str]  # any word and its number
     signs: re.Pattern[str]  # any word of a script without spaces, and its number
     fraction: re.Pattern[str]  # "4/6", "3 of 8"
-    kinds: dict[str, str]  # maps a case-folded word to season, episode or part
+    kinds: dict[str, str]  # case-folded word to season, episode or part
     weak: frozenset[str]  # words that count only in an episode-num element or before a total
 
 

@@ -34,8 +34,8 @@ _DIGIT = re.compile(r"\d")
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 _DIGITS = re.compile(r"\d(?:.*\d)?", re.DOTALL)
 _LETTERS = re.compile(r"[\W_]+")
-_LONGEST = 24  # characters; a word and the text between it and its number are no longer
-_LARGEST = 2**31 - 2  # 1 is added to it, and the sum must fit into an INTEGER
+_MAX_WORD_LENGTH = 24  # characters; a word and the text between it and its number are no longer
+_MAX_NUMBER = 2**31 - 2  # 1 is added to it, and the sum must fit into an INTEGER
 
 
 class EpisodeNumber(NamedTuple):
@@ -223,7 +223,7 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
     return values, spans
 
 
-def _pairs(text: str, place: int, end: int) -> Iterator[tuple[str, int, int | None, tuple[int, int]]]:
+def _pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int | None, tuple[int, int]]]:
     """Yields the known words of a text, case-folded, each with its number, the total, and their span."""
     rules, ascii_only = grammar(), text.isascii()
     while pair := rules.words.search(text, begin, end):
