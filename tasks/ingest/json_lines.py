@@ -36,7 +36,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
     if b'"channel"' not in (head := stream.head()):
         start = head.strip()[:40].decode("utf-8", "replace")
         raise FeedError(
-            f"{stream.feed.source}: neither XML nor JSON lines with a channel; it starts with {start!r}, "
+            f"{stream.feed.source}: not XML and not JSON lines with a channel; it starts with {start!r}, "
             "expected XMLTV (<tv> … </tv>) or one JSON object per programme"
         )
 

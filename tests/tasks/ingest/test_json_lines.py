@@ -99,6 +99,6 @@ def test_damaged_compression_is_noted(tmp_path: Path) -> None:
 def test_json_that_is_not_a_guide_gives_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "g.json").write_bytes(content)
     with pytest.raises(
-        FeedError, match=r"g\.json: neither XML nor JSON lines with a channel; it starts with"
+        FeedError, match=r"g\.json: not XML and not JSON lines with a channel; it starts with"
     ):
         read(tmp_path, tmp_path / "g.json")
