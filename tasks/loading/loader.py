@@ -1,4 +1,4 @@
-"""Training batches by vectorised gathers, in this process or in DataLoader workers.
+"""Loads training batches by vectorised gathers, in this process or in worker processes.
 
 Random numbers depend on (seed, epoch, batch number) only. Hence batches do not depend on the number of
 workers, and a run resumed at (epoch, batch) gets the batches of an uninterrupted run.
@@ -22,32 +22,32 @@ from tasks.pool import AUTOMATIC, cores
 from tasks.text.words import CONTEXT
 
 DEFAULT_ORDER, DEFAULT_ENCODER = ByGroup(), Bag()
-MAX_MEMORY_SHARE = 0.5  # of free memory; rows, optimizer state and other programs need the rest
-MAX_WORKERS = 4  # the consumer cannot fetch the batches of more workers
+MAX_MEMORY_SHARE = 0.5  # share of free memory for the corpus; rows and optimizer state need the rest
+MAX_WORKERS = 4  # training cannot consume the batches of more workers
 
 
 class Batch(NamedTuple):
-    """Titles of one step and the objective's data about them."""
+    """Titles of one step, and the data that the loss of the objective needs."""
 
     bags: Bags
-    groups: Any
+    targets: Any  # result of Sampler.collate
 
 
 class Sampler(Protocol):
-    """Part of an objective that forms batches."""
+    """The part of an objective that forms batches."""
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
-        """Plans the batches of one epoch; titles are gathered later."""
+        """Plans the batches of an epoch from the corpus ``rows`` of its titles. A plan has ``rows``."""
         ...
 
     def collate(self, plan: Any, labels: Ragged, aired: np.ndarray) -> Any:
-        """Returns a batch's data for the loss; ``aired``, bool (titles,), marks titles with context."""
+        """Returns the data for the loss; ``aired``, bool (titles,), marks titles with context tokens."""
         ...
 
 
 @dataclass
 class _Batches:
-    """Makes batches of plans. The pickled form contains the path of the corpus instead of its arrays."""
+    """Makes batches from plans. If pickled, it contains the path of the corpus instead of its arrays."""
 
     folder: Path
     sampler: Sampler
@@ -81,16 +81,19 @@ class _Batches:
 
 
 class BatchLoader:
-    """Loads the batches of an epoch, starting at any of them.
+    """Loads the batches of an epoch from any batch on.
 
     Args:
         folder: Folder of a Corpus.
-        sampler: The objective.
-        rows: int64 ids of the titles to train on; None: all labelled training titles.
-        dropout: Fraction of a title's entries, except context, dropped at random from its bag.
-        context_dropout: Fraction of titles whose complete context is dropped.
-        encoder: Weighs descriptions in the dense input.
-        workers: Persistent worker processes; 0 uses this process, AUTOMATIC chooses by memory.
+        sampler: Forms the batches.
+        rows: Corpus rows of the titles to train on, int64; None: all labelled training titles.
+        order: Which titles an epoch shows, and in what order.
+        dropout: Fraction of the tokens of a title, except context tokens, that are dropped at random.
+        context_dropout: Fraction of titles of which all context tokens are dropped.
+        encoder: Computes the sentence features.
+        seed: Seed of all random numbers.
+        workers: Number of worker processes; 0: this process loads; AUTOMATIC: by free memory.
+        pin: Whether batches are in page-locked memory.
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class BatchLoader:
     def epoch(
         self, epoch: int, first: int = 0, stop: int | None = None, every: int = 1
     ) -> tuple[int, Iterator[Batch]]:
-        """Returns the number of batches of an epoch, and every n-th batch from ``first`` to ``stop``."""
+        """Returns the number of batches of an epoch, and its batches ``first:stop:every``."""
         rng = np.random.default_rng([self._dataset.seed, epoch])
         plans = []
         for rows in self._order.batches(self._rows, self._corpus, rng):
@@ -137,7 +140,7 @@ def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) ->
 
 
 def free_memory() -> int:
-    """Returns bytes available without swapping, including the page cache; all memory if unknown."""
+    """Returns the bytes available without swapping, including the page cache; total memory if unknown."""
     try:
         with open("/proc/meminfo", encoding="utf-8") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

@@ -1,4 +1,4 @@
-"""Selection and order of the titles of an epoch. The objective forms batches within each returned part."""
+"""Selection and order of the titles of an epoch, as parts; the objective forms batches within each part."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ import numpy as np
 from storage.formats.corpus import OpenCorpus
 from tasks.form import configurable, setting
 
-_BATCH_SIZE: int = setting(1024, "Titles that stay together; the objective forms batches within them", ge=2)
+_BATCH_SIZE: int = setting(1024, "Titles of a part, within which the objective forms batches", ge=2)
 _FRACTION: float = setting(0.5, "Fraction of the titles that an epoch uses", gt=0, le=1)
 
 
@@ -54,7 +54,7 @@ class Subset:
     fraction: float = _FRACTION
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """Draws sorted rows without replacement."""
+        """Draws rows without replacement and sorts them."""
         return [np.sort(rng.choice(rows, _count(rows, self.fraction), replace=False))]
 
 
@@ -71,10 +71,10 @@ class ByRarity:
 
     name: Literal["by_rarity"] = "by_rarity"
     fraction: float = _FRACTION
-    exponent: float = setting(0.5, "0 is uniform; 1 shows labels about equally often", ge=0, le=2)
+    exponent: float = setting(0.5, "0: all titles equally often; 1: all labels, roughly", ge=0, le=2)
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """Draws sorted rows by weight."""
+        """Draws rows with probability proportional to their weight, and sorts them."""
         labels = corpus.labels.take(rows)
         sizes = np.bincount(labels.values)
         rarest = np.full(len(rows), len(rows), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Trains on a Corpus folder without the rest of the project; needs torch, numpy, pyarrow and safetensors.
+"""Trains on a Corpus folder; needs only torch, numpy, pyarrow and safetensors, but no Prefect or pydantic.
 
-Writes checkpoint.safetensors to OUT. Running it again resumes an interrupted run, or trains a finished one
-for further epochs.
+Writes checkpoint.safetensors to OUT. If the command is repeated, it resumes an interrupted run. A finished
+run is continued if the settings have more epochs.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tasks.train.settings import TrainSettings
 
 
 def build(kind: Any, value: Any) -> Any:
-    """Builds settings from JSON; the key ``name`` selects the member of a union.
+    """Builds settings of type ``kind`` from the JSON ``value``; its ``name`` selects the member of a union.
 
     Types and bounds are not checked, because pydantic may not be installed.
 
@@ -33,11 +33,11 @@ def build(kind: Any, value: Any) -> Any:
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         members = {member.name: member for member in typing.get_args(kind)}
         if value.get("name") not in members:
-            raise ValueError(f"name is {value.get('name')!r}, known are {', '.join(members)}")
+            raise ValueError(f"name is {value.get('name')!r}, expected one of {', '.join(members)}")
         kind = members[value["name"]]
     hints, names = typing.get_type_hints(kind), [field.name for field in dataclasses.fields(kind)]
     if unknown := sorted(set(value) - set(names)):
-        raise ValueError(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(names)}")
+        raise ValueError(f"{kind.__name__} has no field {', '.join(unknown)}; it has {', '.join(names)}")
     return kind(**{name: build(hints[name], item) for name, item in value.items()})
 
 

@@ -20,7 +20,17 @@ def open_batches(
     workers: int,
     pin: bool = False,
 ) -> BatchLoader:
-    """Opens a loader of batches of ``rows``, int64 (titles,); ``buffers`` are those of the objective."""
+    """Opens a loader of batches of titles.
+
+    Args:
+        folder: Folder of the Corpus.
+        corpus: The opened Corpus.
+        settings: Settings of the run.
+        rows: Corpus rows of the titles to load, int64 (titles,).
+        buffers: Buffers of the objective, by name.
+        workers: Loader processes; 0: none, -1: by size.
+        pin: Whether batches are in page-locked memory, from which copies to a GPU are faster.
+    """
     return BatchLoader(
         folder,
         settings.objective.sampler(corpus, buffers),
@@ -36,6 +46,6 @@ def open_batches(
 
 
 def first_batch_ids(corpus: OpenCorpus, settings: TrainSettings, buffers: dict[str, Tensor]) -> Tensor:
-    """Returns the table ids of the first batch in ascending order."""
+    """Returns the distinct token ids of the first batch, int64, in ascending order."""
     loader = open_batches(corpus.folder, corpus, settings, corpus.training, buffers, workers=0)
     return next(loader.epoch(0)[1]).bags.ids

@@ -1,4 +1,4 @@
-"""Checkpoints: rows, optimizer state and parameters with the position of the next batch.
+"""Checkpoints: files with rows, optimizer state, parameters and the position of the next batch.
 
 A file is written under a temporary name and renamed, so an interrupted write leaves the previous file intact.
 The best checkpoint is a hard link to the last one of its epoch, which avoids a copy on disk or in memory.
@@ -19,7 +19,7 @@ from storage.tables import write_safetensors
 from tasks.train.step import Trainer
 
 # Settings that may change when a run is resumed: its duration, and where and how fast it computes.
-# resume_with checks the backend.
+# Trainer.resume_with checks the backend.
 _DURATION = ("epochs", "patience", "save_seconds")
 MAY_CHANGE_ON_RESUME = (*_DURATION, "table", "device", "threads", "workers", "precision", "runner", "backend")
 
@@ -30,7 +30,7 @@ class Position:
 
     epoch: int = 0  # finished epochs
     batch: int = 0  # finished batches of the current epoch
-    loss: float = 0.0  # sum of the losses of these batches
+    loss: float = 0.0  # sum of the losses of the finished batches of the current epoch
     history: list[dict[str, float]] = field(default_factory=list)  # metrics of each finished epoch
     best: int = 0  # best epoch so far, from 1; 0 before the first epoch ends
 
@@ -43,7 +43,7 @@ def write_checkpoint(file: Path, trainer: Trainer, position: Position) -> None:
 
 
 def read_checkpoint(file: Path, trainer: Trainer) -> Position:
-    """Restores the trainer and returns the position.
+    """Restores the trainer from a file and returns the position that the file contains.
 
     Raises:
         ValueError: The checkpoint has other settings, another corpus, or a backend that is not available.
@@ -55,7 +55,7 @@ def read_checkpoint(file: Path, trainer: Trainer) -> Position:
         saved, current = metadata["settings"], json.loads(json.dumps(asdict(trainer.settings)))
         fixed = (name for name in current if name not in MAY_CHANGE_ON_RESUME)
         changed = [name for name in fixed if saved.get(name) != current[name]]
-        if bool(saved.get("patience")) != bool(current["patience"]):  # validation titles are not trained on
+        if bool(saved.get("patience")) != bool(current["patience"]):  # patience needs validation titles
             changed.append("patience")
         if shapes != expected or changed:
             lines = ", ".join(f"train.{name} was {saved.get(name)}, is {current[name]}" for name in changed)
@@ -63,7 +63,7 @@ def read_checkpoint(file: Path, trainer: Trainer) -> Position:
             problem = f"contains {shapes}, this run needs {expected}" if shapes != expected else problem
             raise ValueError(f"{file} {problem}. Choose another folder, or delete the file")
         try:
-            trainer.resume_with(metadata.get("backend", trainer.backend))  # older files have none
+            trainer.resume_with(metadata.get("backend", trainer.backend))  # absent in older files
         except ValueError as error:
             raise ValueError(f"{file}: {error}. Choose another folder, or delete the file") from error
         trainer.restore(checkpoint.get_slice)
@@ -82,7 +82,7 @@ class MemoryCheckpointer:
         """Does nothing: there is no file."""
 
     def mark_best(self, trainer: Trainer) -> None:
-        """Copies the state; reuses the memory of the previous copy, which is much faster."""
+        """Copies the state into the memory of the previous copy, which is much faster than new memory."""
         for name, part in trainer.parts().items():
             copy = self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype))
             torch.cat([piece.cpu() for piece in part.pieces()], out=copy)

@@ -2,9 +2,9 @@
 
 It supports the most common settings, which are the label objective and a resident table on a CPU. Its result
 equals that of backend "torch" up to rounding (1e-5 of a step); tests/tasks/train/numpy_step.py is the
-reference of both. It is faster because rows, state and gradients are neither gathered nor scattered: the
-gradient of a row is summed over the titles that contain its token and applied at once, and the softmax runs
-in place. torch's BLAS computes the matrix products. The loops release the GIL and update the table in place.
+reference of both. It is faster because rows, state and gradients are not copied to and from arrays of the
+batch: the gradient of a row is summed over the titles that contain its token and immediately applied, and the
+softmax works in place. torch's BLAS computes the matrix products. The loops release the GIL.
 
 A step with a non-finite gradient changes nothing; backend "torch" then repeats it and raises the error.
 """
@@ -36,6 +36,8 @@ MIN_TEMPERATURE = 0.03  # lowest τ for which exp(−2 / τ) is a normal float32
 MIN_TITLES_SHOWN = 80_000  # loading the machine code takes 0.5 s, and each title saves about 6 µs
 RULES = {SGD: step_loops.SGD, RowwiseAdagrad: step_loops.ROWWISE_ADAGRAD, Adam: step_loops.ADAM}
 
+# An entry is a token of a title of the batch; entries are grouped by token. The arrays: distinct token ids,
+# offsets of the entries of each id, title of each entry, weight of each entry.
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -54,7 +56,7 @@ def unsupported_reason(
         f"the tuner is {settings.tuner.name}": not isinstance(settings.tuner, NoTuner),
         f"clipping is {settings.clipping.name}": not isinstance(settings.clipping, NoClipping),
         f"precision is {settings.precision}": settings.precision == "bfloat16",
-        "rows count their own steps": settings.per_row_steps,
+        "train.per_row_steps is set": settings.per_row_steps,
         f"a temperature is below {MIN_TEMPERATURE}": type(objective) is Label
         and min(objective.temperature, objective.context_temperature) < MIN_TEMPERATURE,
     }
@@ -82,12 +84,15 @@ class _Parameter:
         absent = torch.zeros(0, 1)
         tensors = (rows, *(absent if moment is None else moment for moment in (first, second)))
         self._arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
-        # The entries of a dense parameter: each row has exactly one gradient.
+        # A dense parameter has one entry per row: row i has the i-th gradient with weight 1.
         ends, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)
         self._entries = ends[:-1].astype(np.int64), ends, ends[:-1], ones
 
     def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
-        """Updates the rows of ``entries``, or all rows, by one step."""
+        """Updates the rows of ``entries`` (None: all rows) from gradients of titles in step number ``step``.
+
+        ``factor`` multiplies the learning rate.
+        """
         ids, starts, titles, values = entries or self._entries
         constants = tuple(map(np.float32, self._constants(factor, step)))
         arguments = self._weights, starts, titles, values, grads, self._rule, constants
@@ -104,22 +109,22 @@ class _Parameter:
 
 
 class _SentenceVectors(NamedTuple):
-    """Title vectors with the sentence part: unit vectors (titles, dim) and gradient factors (titles,)."""
+    """Title vectors that contain the projected sentence features, for the forward and backward pass."""
 
-    vectors: np.ndarray
-    factors: np.ndarray
-    part: np.ndarray  # normalise(W x)
-    part_factors: np.ndarray
+    vectors: np.ndarray  # (titles, dim): normalise(bag + β · |x| · normalise(W x))
+    factors: np.ndarray  # (titles,): 1 / norm before the normalisation
+    part: np.ndarray  # (titles, dim): normalise(W x)
+    part_factors: np.ndarray  # (titles,): β · |x| / |W x|
 
 
 class Gradients(NamedTuple):
     """Gradients of a batch. The next batch overwrites the arrays."""
 
     loss: float
-    entries: Entries  # row ids, offsets of their entries; titles and values of the entries
-    titles: np.ndarray  # float32 (titles, dim)
-    labels: np.ndarray  # float32 (labels, dim)
-    layer: np.ndarray | None  # float32 (dim, features)
+    entries: Entries  # tokens of the batch
+    titles: np.ndarray  # float32 (titles, dim): gradients of the sums of rows
+    labels: np.ndarray  # float32 (labels, dim): gradients of the label vectors
+    layer: np.ndarray | None  # float32 (dim, features): gradient of the sentence layer; None without features
 
 
 class CompiledStep:
@@ -128,7 +133,8 @@ class CompiledStep:
     Args:
         settings: Settings for which ``unsupported_reason`` returns "".
         groups: Optimizers by parameter.
-        tensors: Rows, labels, sentence layer, their state, and ``touched``, by their names in a checkpoint.
+        tensors: Token rows, label vectors, sentence layer, the optimizer state of each, and ``touched`` (bool
+            (tokens,): rows that occurred in a step), by their names in a checkpoint.
         weights: Factor on the step of each row, float32 (tokens, 1).
         max_tokens: Maximum number of tokens of a title.
     """
@@ -162,7 +168,7 @@ class CompiledStep:
         """Performs step number ``step`` (from 1) with the learning rates multiplied by ``factor``.
 
         Returns:
-            The loss, a float64 scalar, or None if a gradient is not finite; nothing is changed then.
+            The loss, a float64 scalar. If a gradient is not finite, changes nothing and returns None.
         """
         gradients = self.gradients(batch)
         if gradients is None:
@@ -171,7 +177,7 @@ class CompiledStep:
         return torch.tensor(gradients.loss, dtype=torch.float64)
 
     def apply(self, gradients: Gradients, factor: float, step: int) -> None:
-        """Updates the parameters."""
+        """Updates the parameters; ``factor`` and ``step`` are as in ``step``."""
         parameters, (_, entries, titles, labels, layer) = self._parameters, gradients
         self._touched[entries[0]] = True
         parameters["rows"].update_(titles, factor, step, entries)
@@ -181,7 +187,7 @@ class CompiledStep:
 
     def gradients(self, batch: Batch) -> Gradients | None:
         """Computes the gradients of a batch without changing parameters; None if one is not finite."""
-        bags, targets, scratch = batch.bags, batch.groups, self._scratch_array
+        bags, targets, scratch = batch.bags, batch.targets, self._scratch_array
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
         starts = scratch("starts", len(ids) + 1, dtype=torch.int32)
@@ -215,7 +221,11 @@ class CompiledStep:
         return result if np.isfinite(squared_norm) else None
 
     def _with_sentences(self, bag: np.ndarray, bags: Bags) -> _SentenceVectors:
-        """Adds β · |x| · normalise(W x) to the unit vectors ``bag`` (titles, dim) and normalises the sum."""
+        """Adds the sentence part β · |x| · normalise(W x) to ``bag`` and normalises the sum.
+
+        ``bag`` are unit vectors (titles, dim); x are the sentence features, W is the sentence layer and β the
+        sentence weight of the encoder.
+        """
         titles, dim = bag.shape
         vectors, factors = self._scratch_array("vectors", titles, dim), self._scratch_array("factors", titles)
         part_factors = self._scratch_array("part_factors", titles)
@@ -228,13 +238,13 @@ class CompiledStep:
         return _SentenceVectors(vectors, factors, part, part_factors)
 
     def _product(self, left: np.ndarray, right: np.ndarray, name: str) -> np.ndarray:
-        """Computes the matrix product in the scratch array ``name``."""
+        """Computes ``left @ right`` in the scratch array ``name``."""
         product = self._scratch_array(name, left.shape[0], right.shape[1])
         torch.mm(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(product))
         return product
 
     def _scratch_array(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
-        """Returns an uninitialised array of this shape; reuses the memory of ``name`` if it fits."""
+        """Returns an uninitialised array; reuses the memory of the last one of this name if possible."""
         size = math.prod(shape)
         if name not in self._scratch or len(self._scratch[name]) < size:
             self._scratch[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
@@ -249,7 +259,7 @@ def max_title_tokens(corpus: OpenCorpus) -> int:
 def choose_backend(
     settings: TrainSettings, groups: ParameterGroups, table: Table, titles: int, resumed: str = ""
 ) -> tuple[str, str]:
-    """Chooses the backend of a run. "auto" is the compiled step where it is supported and saves time.
+    """Chooses the backend of a run; "auto" selects the compiled step if it is supported and saves time.
 
     Args:
         settings: Settings of the run.
@@ -267,8 +277,8 @@ def choose_backend(
     required, origin = settings.backend, f"train.backend is {settings.backend}"
     if resumed:
         if required not in ("auto", resumed):
-            raise ValueError(f"its backend was {resumed}, but {origin}")
-        required, origin = resumed, f"its backend was {resumed}"
+            raise ValueError(f"the checkpoint has backend {resumed}, but {origin}")
+        required, origin = resumed, f"the checkpoint has backend {resumed}"
     learners = settings.runner.learners if isinstance(settings.runner, Hogwild) else 0
     resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
     reason = unsupported_reason(settings, groups, table.device, resident)
@@ -283,7 +293,7 @@ def choose_backend(
     if required == "torch":
         reason = origin
     elif required == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
-        reason = f"only {titles_shown:,} titles are shown; compiling pays off from {MIN_TITLES_SHOWN:,}"
+        reason = f"{titles_shown:,} titles are shown; compiling saves time from {MIN_TITLES_SHOWN:,}"
     if reason:
         return "torch", f"training with backend torch: {reason}"
     return "compiled", "training with backend compiled"

@@ -1,9 +1,9 @@
 """Tuning score, used by early stopping and `guidespace tune`, and the check for collapsed vectors.
 
 The validation titles are selected among the training titles by a salted hash of their first content word, so
-every run has the same ones. The held-out sets of the evaluation are never read here. The tuning score is the
-mean of k-NN accuracy and precision@10 (k = 10, cosine, title tokens only) of the validation titles among at
-most 5,000 training titles.
+every run selects the same titles. The held-out sets of the evaluation are never read here. For the tuning
+score, each validation title is compared with at most 5,000 training titles. The score is the mean of k-NN
+accuracy and precision@10 (k = 10, cosine, without context tokens).
 """
 
 from pathlib import Path
@@ -20,13 +20,17 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.text.words import CONTEXT
 from tasks.train.step import Trainer
 
-BASE, SAMPLE, NEIGHBOURS = 5_000, 512, 10
-COLLAPSED = 0.95  # mean cosine above which vectors are collapsed; real guides have 0.0 to 0.3
+BASE, SAMPLE = 5_000, 512  # limit of the titles to search; approximate number for the collapse check
+NEIGHBOURS = 10
+COLLAPSED = 0.95  # a higher mean cosine of all pairs means collapse; on real guides it is 0.0 to 0.3
 _BLOCK = 1024  # titles per block of neighbour labels; a single block of a million would take gigabytes
 
 
 class TuningSet:
-    """Splits training titles into rows ``training`` and ``validation`` (``share`` of the first words)."""
+    """Splits the training titles of a Corpus into ``training`` and ``validation``, arrays of corpus rows.
+
+    ``validation`` contains the titles of a ``share`` of the first words.
+    """
 
     def __init__(self, folder: Path, corpus: OpenCorpus, share: float) -> None:
         rows = corpus.training
@@ -78,8 +82,8 @@ def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
 def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
     """Returns exp(entropy) of the normalised singular values, from 1 to dim; 0 if all vectors are zero.
 
-    It is reported but no criterion of collapse, because two categories may lie on one line
-    (Roy, Vetterli. EUSIPCO 2007, definition 1).
+    It is reported, but does not decide whether vectors have collapsed, because the vectors of two categories
+    may lie on one line (Roy, Vetterli. EUSIPCO 2007, definition 1).
     """
     values = torch.linalg.eigvalsh((vectors.T @ vectors).double()).clamp(min=0).sqrt()  # singular values
     shares = values / values.sum().clamp(min=1e-30)

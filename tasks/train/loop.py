@@ -28,14 +28,14 @@ from tasks.train.runners.swarm import Swarm
 from tasks.train.settings import TrainSettings
 from tasks.train.step import Trainer
 
-DIVERGENCE_RATIO = 1.5  # training has diverged if the loss exceeds this multiple of the first epoch's
+DIVERGENCE_RATIO = 1.5  # training has diverged if the loss exceeds this multiple of the first epoch's loss
 _FORMATS = {"loss": "loss {:.4f}", "tuning_score": "tuning score {:.4f}"}
 _FORMATS |= {"titles_per_second": "{:.0f} titles/s", "staleness": "staleness {:.2f}"}
 _FORMATS |= {"learners_replaced": "{:.0f} learners replaced"}
 
 
 def choose_device(name: str) -> torch.device:
-    """Returns the device of the setting train.device, if torch finds it; "auto" prefers a GPU."""
+    """Returns the device of train.device, "auto" being a GPU if there is one; ValueError if it is absent."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
@@ -46,7 +46,7 @@ def choose_device(name: str) -> torch.device:
 
 
 class Diverged(ArithmeticError):
-    """Training failed (non-finite gradient, divergence or collapse) before any epoch could be kept."""
+    """Training failed: a gradient was not finite, the loss diverged, or the vectors collapsed."""
 
 
 class Training:
@@ -66,7 +66,7 @@ class Training:
         self._corpus, self.swarm, runner = corpus, None, settings.runner
         if not isinstance(runner, OneProcess):
             self.swarm = Swarm(runner, self.trainer, corpus_folder, corpus, training, self.loader)
-        self._learner_metrics: dict[str, float] = {}  # of the last epoch; empty with one process
+        self._learner_metrics: dict[str, float] = {}  # metrics of the last epoch; empty with one process
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -81,7 +81,7 @@ class Training:
         """Trains the remaining epochs and yields a Progress after each; restores the best epoch at the end.
 
         Raises:
-            Diverged: Training failed in the first epoch.
+            Diverged: Training failed in the first epoch. A later failure ends training with the best epoch.
         """
         try:
             yield from self._epochs(checkpointer or MemoryCheckpointer())
@@ -156,14 +156,14 @@ class Training:
         raise RuntimeError(f"step {self.trainer.steps} was skipped, but its gradient is finite when repeated")
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
-        """Yields (number of batches of the epoch, batch) from batch number ``first`` on.
+        """Yields pairs (number of batches in the epoch, batch), starting with batch number ``first``.
 
         The objective's buffers are refreshed every ``refresh_steps`` batches, so the step of a batch must be
         finished before the next batch is requested.
         """
         every, number = self.settings.objective.refresh_steps or sys.maxsize, first
-        while True:  # one iteration per refresh; the loader prefetches only up to the next refresh
-            if number % every == 0:  # a run resumed in between has the buffers of its checkpoint
+        while True:  # one iteration per refresh, because the loader must not prefetch past it
+            if number % every == 0:  # a run resumed between refreshes has the buffers of its checkpoint
                 rows, labels = self.tuning_set.training, self._corpus.labels
                 self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._vectors)
             count, loaded = self.loader.epoch(epoch, number, number + every - number % every)
@@ -191,12 +191,13 @@ class Training:
         return int(self._learner_metrics.pop("shown"))
 
     def _vectors(self) -> torch.Tensor:
-        """Returns vectors of the training titles with context; untrained rows have their initial values."""
+        """Returns vectors of the training titles with context tokens, from trained and untrained rows."""
         rows, corpus = self.tuning_set.training, self._corpus
         dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
         return self.trainer.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
 
     def _explain(self, error: NonFiniteGradient) -> str:
+        """Formats the error with the names of up to three tokens or rows."""
         rows, file = error.rows[:3], self.corpus_folder / "token_names.parquet"
         names = [f"{'token' if error.name == 'rows' else error.name} {row}" for row in rows]
         if error.name == "rows" and file.exists():  # for example "the ngram '<har' (token 17)"
@@ -205,12 +206,12 @@ class Training:
         names += [f"{len(error.rows) - 3} others"] if len(error.rows) > 3 else []
         return (
             f"non-finite gradient for {', '.join(names)} in step {self.trainer.steps} (epoch "
-            f"{self.position.epoch + 1}); the step was rejected and changed no row. Lower train."
+            f"{self.position.epoch + 1}); the step changed nothing. Lower train."
             f"optimizer.learning_rate (now {self.settings.optimizer.learning_rate:g}) or set train.clipping"
         )
 
     def _finish_epoch(self) -> None:
-        """Scores the epoch and appends its metrics to the history; excludes speed, which varies by run."""
+        """Scores the epoch and appends its metrics, except the speed, which varies by run, to the history."""
         position, settings = self.position, self.settings
         loss, rate = position.loss / position.batch, settings.optimizer.learning_rate
         advice = f"in epoch {position.epoch + 1}; lower train.optimizer.learning_rate (now {rate:g})"
@@ -237,7 +238,7 @@ class Training:
 
 
 def describe(progress: Progress) -> str:
-    """Formats an epoch: "epoch 2 of 6: loss 0.1234, 51234 titles/s; reason for stopping"."""
+    """Formats the progress after an epoch: "epoch 2 of 6: loss 0.1234, 51234 titles/s; note"."""
     metrics = progress.metrics
     numbers = ", ".join(text.format(metrics[name]) for name, text in _FORMATS.items() if name in metrics)
     return f"epoch {progress.step} of {progress.total}: {'; '.join(filter(None, (numbers, progress.note)))}"

@@ -25,8 +25,8 @@ class TrainSettings(UpdateSettings):
         (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),),
         "Parameters with a separate optimizer, by name",
     )
-    objective: Objective = setting(Label(), "What a batch is, and its loss")
-    encoder: Encoder = setting(Bag(), "Tokens to a title's vector")
+    objective: Objective = setting(Label(), "How batches are formed, and their loss")
+    encoder: Encoder = setting(Bag(), "How the vector of a title is computed from its tokens")
     table: TableSettings = setting(ResidentTable(), "Where rows and their state are stored")
     runner: Runner = setting(
         OneProcess(), "What performs the steps: this process, or several processes at once"
@@ -35,23 +35,23 @@ class TrainSettings(UpdateSettings):
         "auto", "What computes a step: torch, or machine code (label objective, CPU); auto: the faster one"
     )
     dim: int = setting(128, "Dimensions of a vector", title="Dimensions", ge=2, le=4096)
-    epochs: int = setting(5, "How often every labelled training title is shown", ge=1, le=10000)
+    epochs: int = setting(5, "Epochs; each shows every labelled training title once", ge=1, le=10000)
     initial_std: float = setting(0.1, "Standard deviation of the rows at the start", gt=0)
-    dropout: float = setting(0.4, "Share of title tokens that are dropped, drawn anew each time", ge=0, lt=1)
+    dropout: float = setting(0.4, "Share of title tokens dropped at random in each epoch", ge=0, lt=1)
     context_dropout: float = setting(0.5, "Share of titles shown without context tokens", ge=0, le=1)
     patience: int = setting(
-        0, "Epochs without a better tuning score after which training ends; 0: never", ge=0
+        0, "Epochs without a better tuning score after which training ends; 0: no early stopping", ge=0
     )
     tuning_share: float = setting(
-        0.05, "Share of the first words whose titles are used for that score only", gt=0, lt=0.5
+        0.05, "Share of the first words whose titles serve the tuning score only", gt=0, lt=0.5
     )
-    save_seconds: float = setting(60.0, "Seconds between checkpoints within an epoch, besides its end", ge=0)
+    save_seconds: float = setting(60.0, "Seconds between two checkpoints within an epoch", ge=0)
     precision: Literal["float32", "bfloat16", "auto"] = setting(
         "float32", "Type of matrix products; auto is bfloat16 on a GPU that supports it"
     )
     seed: int = setting(1, "Seed of all random numbers", ge=0)
     device: str = setting("auto", "auto, cpu, cuda or cuda:N")
-    threads: int = setting(1, "CPU threads; more gain little; 0 leaves torch's choice", ge=0)
+    threads: int = setting(1, "CPU threads; more than one gain little; 0: torch's default", ge=0)
     order: Order = setting(ByGroup(), "Which titles an epoch shows, and in what order")
     workers: int = setting(AUTOMATIC, "Processes that load batches; 0: none; -1: by size", ge=AUTOMATIC)
 

@@ -1,4 +1,4 @@
-"""Training step: gather rows, dense forward and backward pass, update, write back.
+"""Training step: gathers rows, computes gradients in a forward and backward pass, and updates the rows.
 
 ``Trainer.step`` is the step of backend "torch"; tasks/train/compiled_step.py computes the same with backend
 "compiled". tests/tasks/train/numpy_step.py explains a step in NumPy and is the reference of both.
@@ -67,7 +67,7 @@ class Trainer:
         deferrable = device.type == "cuda" and isinstance(settings.tuner, NoTuner) and not self.buffers
         self._deferred = DeferredCheck(self.groups) if deferrable else None
         self.defers = False
-        self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that occurred in a step
+        self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # whether the row occurred in a step
         self.steps = 0
         self._choose_backend()
 
@@ -89,17 +89,20 @@ class Trainer:
     def step(self, batch: Batch, factor: float) -> Tensor:
         """Performs one step with the learning rates multiplied by ``factor`` and returns the loss, a scalar.
 
-        With ``defers``, a GPU does not raise: a non-finite gradient turns this and all later steps into
-        no-ops, which ``skipped`` counts.
+        If ``defers`` is set on a GPU, a non-finite gradient raises no error: this step and all later ones do
+        nothing, and ``skipped`` counts them.
 
         Raises:
-            NonFiniteGradient: Nothing was updated. For "rows", its rows are token ids.
+            NonFiniteGradient: A gradient is not finite; nothing was updated. If the ``name`` of the error is
+                "rows", its ``rows`` are token ids.
         """
         if self.compiled and (loss := self.compiled.step(batch, factor, self.steps + 1)) is not None:
             self.steps += 1
             return loss
         bags, ids = batch.bags.to(self.device), batch.bags.ids
-        targets = type(batch.groups)(*(tensor.to(self.device, non_blocking=True) for tensor in batch.groups))
+        targets = type(batch.targets)(
+            *(tensor.to(self.device, non_blocking=True) for tensor in batch.targets)
+        )
         self.steps += 1
         self.touched.index_fill_(0, ids, True)
         with update_rows(self.table, bags.ids) as (rows, state):
@@ -121,7 +124,10 @@ class Trainer:
         return loss.detach()
 
     def skipped(self) -> int:
-        """Returns the number of steps skipped since the last call and subtracts them; synchronizes."""
+        """Subtracts the steps skipped since the last call from ``steps`` and returns their number.
+
+        The call waits for the GPU.
+        """
         skipped = self._deferred.skipped() if self._deferred else 0
         self.steps -= skipped
         return skipped
@@ -129,10 +135,16 @@ class Trainer:
     def vectors(
         self, tokens: Ragged, bagger: Bagger, dense: np.ndarray, *, untrained: bool = False
     ) -> Tensor:
-        """Encodes titles from their touched rows (all rows if ``untrained``) and sentence features.
+        """Encodes titles.
 
-        ``dense`` are the features x, (titles, features). Returns unit vectors, float32 (titles, dim), on the
-        CPU; they are zero for titles without tokens and features.
+        Args:
+            tokens: Token ids of each title.
+            bagger: Forms bags of the token ids.
+            dense: Sentence features, (titles, features).
+            untrained: Whether to use rows that occurred in no step, too.
+
+        Returns:
+            Unit vectors, float32 (titles, dim), on the CPU; zero for titles without tokens and features.
         """
         encoded, layer = [torch.zeros(0, self.settings.dim)], self.dense.parameters[LAYER]
         with torch.inference_mode():
@@ -151,7 +163,7 @@ class Trainer:
         return self.table.sections() | {name: as_section(tensor) for name, tensor in self._tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """Restores all tensors from a checkpoint; ``read(name)[start:stop]`` returns rows of a tensor."""
+        """Restores all tensors from a checkpoint; ``read(name)[start:stop]`` reads rows of a tensor."""
         self.table.restore(read)
         for name, tensor in self._tensors().items():
             tensor.copy_(read(name)[:])

@@ -9,7 +9,7 @@ from typing import no_type_check
 import numpy as np
 
 SGD, ROWWISE_ADAGRAD, ADAM = range(3)  # update rules of ``update_``
-MIN_NORM = np.float32(1e-12)  # shorter vectors become zero and get no gradient, as in encoder/bags.py
+MIN_NORM = np.float32(1e-12)  # vectors shorter than this become zero and get no gradient (encoder/bags.py)
 LOG2E, ZERO, ONE = np.float32(np.log2(np.e)), np.float32(0), np.float32(1)
 # 2^f = Σ C_i f^i for f in [0, 1), relative error 1e-7 (Chebyshev interpolation of degree six)
 C0, C1, C2, C3 = (np.float32(value) for value in (1.0000000026, 0.6931469287, 0.2402305020, 0.0554804263))
@@ -18,10 +18,17 @@ C4, C5, C6 = (np.float32(value) for value in (0.0096845805, 0.0012387821, 0.0002
 
 @no_type_check
 def by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
-    """Regroups the entries of a batch from titles to rows.
+    """Groups the entries (tokens of titles) of a batch by row instead of by title.
 
-    Writes ``starts``, int32 (unique + 1,), the offsets of each row's entries; and for each entry its title to
-    ``titles``, int32, and its weight α_kind · powers[n_kind] to ``values``.
+    Args:
+        tokens: Position of the row of each entry in the distinct rows of the batch.
+        kinds: Token kind of each entry.
+        offsets: Offsets of the entries of each title, (titles + 1,).
+        alpha: Weight α of each kind.
+        powers: Factor by the number n of tokens of a kind in a title.
+        starts: Output, int32 (distinct rows + 1,): offsets of the entries of each row.
+        titles: Output, int32 (entries,): title of each entry.
+        values: Output, float32 (entries,): weight α_kind · powers[n_kind] of each entry.
     """
     counts, weights = np.zeros(len(alpha), np.int64), np.empty(len(alpha), np.float32)
     starts[:] = 0
@@ -47,7 +54,10 @@ def by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
 
 @no_type_check
 def sum_rows(rows, ids, starts, titles, values, sums):
-    """Computes weighted row sums per title; reads rows in table order, twice as fast as title by title."""
+    """Writes the weighted sum of the rows of each title to ``sums``, (titles, dim).
+
+    Rows are read in table order, which is twice as fast as title by title. For the arguments, see by_row.
+    """
     sums[:] = ZERO
     for number in range(len(ids)):
         row = rows[ids[number]]
@@ -73,7 +83,10 @@ def make_unit(vectors, factors):
 
 @no_type_check
 def through_unit(grads, units, factors, result):
-    """Backpropagates through ``make_unit``: factor · (g − (g·u) u). Returns the sum of squares."""
+    """Backpropagates through ``make_unit``: writes factor · (g − (g·u) u) for gradients g and units u.
+
+    Returns the sum of squares of the result.
+    """
     total = np.float64(0)
     for number in range(len(grads)):
         grad, unit, out, factor = grads[number], units[number], result[number], factors[number]
@@ -102,9 +115,15 @@ def sum_of_squares(grads):
 
 @no_type_check
 def softmax(cosines, temperature, aired_temperature, aired, titles, labels, shares):
-    """Replaces cosines (titles, labels) by (p − t) / n and returns the mean loss; p is the softmax over τ.
+    """Computes the label loss (objectives/label.py) and its gradients.
 
-    exp((cosine − 1) / τ) cannot overflow, so no maximum is subtracted; it requires 2 / τ < 87.
+    Replaces ``cosines`` (titles, labels) by (p − t) / n with p = softmax(cosines / τ), the shares t of the
+    titles' labels, and n titles. τ is ``aired_temperature`` for titles with context tokens.
+    ``titles``, ``labels`` and ``shares`` are the entries of LabelTargets.
+
+    exp((cosine − 1) / τ) cannot overflow, so no maximum is subtracted; it is a normal float if 2 / τ < 87.
+
+    Returns the mean loss.
     """
     count, width, entry, loss = len(cosines), cosines.shape[1], 0, np.float64(0)
     bits = np.empty(width, np.int32)
@@ -139,10 +158,11 @@ def softmax(cosines, temperature, aired_temperature, aired, titles, labels, shar
 
 @no_type_check
 def update_(rows, first, second, ids, row_weights, starts, titles, values, grads, rule, constants):
-    """Updates the rows of ``ids`` and their optimizer state.
+    """Updates the rows of ``ids`` and their optimizer state by the update rule ``rule``.
 
     The gradient of a row is Σ value · grads[title] over its entries. ``first`` is the accumulator of row-wise
-    Adagrad (tokens, 1) or the first moment of Adam, ``second`` the second moment of Adam.
+    Adagrad (tokens, 1) or the first moment of Adam, ``second`` the second moment of Adam. ``constants`` are
+    those of compiled_step._Parameter.
     """
     rate, epsilon, to_first, keep_second, to_second, root = constants
     grad = np.empty(rows.shape[1], np.float32)

@@ -1,4 +1,4 @@
-"""Storage of rows and optimizer state: the settings of train.table. Results are bitwise identical."""
+"""Settings of train.table: where rows and optimizer state are stored. Results are bitwise identical."""
 
 import tempfile
 from collections.abc import Callable
@@ -43,12 +43,12 @@ class MappedTable:
     """Rows in a memory-mapped file, frequent rows in memory; for tables larger than memory."""
 
     name: Literal["mapped"] = "mapped"
-    folder: str = setting("", "For scratch files, on a local disk; empty: the system's temporary folder")
-    cached: float = setting(0.1, "Share of the rows kept in memory, the frequent ones", gt=0, le=1)
+    folder: str = setting("", "Folder of scratch files, on a local disk; empty: the temporary folder")
+    cached: float = setting(0.1, "Share of the rows that is kept in memory: the most frequent", gt=0, le=1)
     lookahead: int = _LOOKAHEAD
 
     def allocate(self, tokens: int, dim: int) -> Tensor:
-        """See ResidentTable; the memory is a scratch file that is deleted once the table is built."""
+        """See ResidentTable; the memory is a scratch file, which is deleted after ``build``."""
         folder = Path(self.folder or tempfile.gettempdir())
         return Host(tokens, dim * torch.float32.itemsize, folder).data.view(torch.float32)
 
@@ -63,16 +63,19 @@ class MappedTable:
 
 @configurable
 class OffloadedTable:
-    """Rows and state in host memory, current and frequent ones on the device; resident if all fit."""
+    """Rows and state in host memory; those of the current batch and frequent rows are on the device.
+
+    If all rows fit on the device, ``build`` returns a resident table.
+    """
 
     name: Literal["offloaded"] = "offloaded"
-    cache_bytes: int = setting(0, "Device memory for rows and state; 0: four fifths of what is free", ge=0)
-    cache_rows: int = setting(0, "The same as a number of rows; 0: as many as cache_bytes hold", ge=0)
+    cache_bytes: int = setting(0, "Device memory for rows and state; 0: four fifths of the free memory", ge=0)
+    cache_rows: int = setting(0, "Rows cached on the device; 0: as many as fit into cache_bytes", ge=0)
     lookahead: int = _LOOKAHEAD
-    row_dtype: Type = setting("float32", "Stored type of rows; narrower ones are rounded stochastically")
-    state_dtype: Type = setting("float32", "Likewise the state, where it has the shape of the rows")
+    row_dtype: Type = setting("float32", "Stored type of rows; rounding to narrower types is stochastic")
+    state_dtype: Type = setting("float32", "Stored type of state that has the shape of the rows")
     mover: TransferKind = setting(
-        "auto", "uva: the GPU gathers from host memory (needs CuPy); staged: the CPU does"
+        "auto", "uva: the GPU gathers rows from host memory (needs CuPy); staged: the CPU gathers them"
     )
 
     def allocate(self, tokens: int, dim: int) -> Tensor:

@@ -19,7 +19,7 @@ STAGE = Stage(Checkpoint, __file__)
 
 @task(**STAGE.options)
 def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None) -> Checkpoint:
-    """Trains a row per token; resumes an interrupted run. Logs metrics to the MLflow run ``run``."""
+    """Trains the embedding rows; resumes an interrupted run. Logs metrics to MLflow run ``run``, if any."""
     logger, workspace, bar = get_run_logger(), Workspace(home), None
     folder = workspace.folder(corpus)
     training = Training(folder, settings)

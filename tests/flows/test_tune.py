@@ -148,7 +148,7 @@ def test_searches_side_by_side_with_their_tables_and_a_range_test(tmp_path: Path
         *("--set", *short, f"tuning.searches={population}"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "| size | optimizer | own rate | suggested by the range test |" in done.stdout
+    assert "| size | optimizer | default rate | suggested rate |" in done.stdout
     rows = [line.split("|")[2].strip() for line in done.stdout.splitlines() if line.startswith("| 8 |")]
     assert sorted(rows) == ["adam", "esgd", "random", "sgd"]
 

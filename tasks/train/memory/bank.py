@@ -1,10 +1,11 @@
 """The memory: slots, each with a unit key, a value (a label) and an age.
 
-The queries of a batch are written sequentially, and each query sees the writes of those before it. One matrix
-product of all queries and the initial keys, stored in bfloat16 (and computed in it if the processor supports
-it), selects a few candidates. These and the slots that the batch has changed are compared by float32 dot
-products, so the result does not depend on the block size. A thread computes the product of the next block
-while the current one is written.
+A query is the vector of a title, to be stored with a label. The queries of a batch are written sequentially,
+and each query sees the writes of those before it. A few candidates are selected by scores: bfloat16 products
+of queries and the keys before the batch (computed in float32 if the processor has no bfloat16 instructions).
+Candidates and the slots that the batch has changed are then compared by float32 dot products, so the result
+does not depend on the block size. A thread computes the scores of the next block of queries while the current
+one is written.
 """
 
 import functools
@@ -25,17 +26,17 @@ from tasks.train.memory.rules import HitOrMiss, Rule
 
 EMPTY = -1  # value of an empty slot
 CHUNK = 128  # queries per block of scores: 2 MB at 8,192 slots
-# Error of a product of unit vectors in bfloat16: 2⁻⁸ of its factors, 2⁻⁹ of the result, and their product.
+# Error of a product of unit vectors in bfloat16: 2⁻⁸ from rounding its factors, 2⁻⁹ from rounding the result.
 BFLOAT16_ERROR = 6.5e-3
-ROUNDING_ERROR = 2**-9  # of rounding a float32 product to bfloat16
-POLICIES = ("oldest", "circular", "averaging")  # index: number of the policy in rules.py
+ROUNDING_ERROR = 2**-9  # error of rounding a float32 product to bfloat16
+POLICIES = ("oldest", "circular", "averaging")  # the index of a policy is its number in rules.py
 
 
 class Written(NamedTuple):
     """Result of a write, one entry per query; -1 if there is no such slot."""
 
-    same: Int64[Tensor, " queries"]  # nearest slot of the query's label before the batch
-    other: Int64[Tensor, " queries"]  # nearest slot before the batch of a label that the query does not have
+    same: Int64[Tensor, " queries"]  # nearest slot before the batch with the label of the query
+    other: Int64[Tensor, " queries"]  # the same with a label that the title does not have
     slots: Int64[Tensor, " queries"]  # slot that was written
     start: Float32[Tensor, "slots dim"]  # keys before the batch
 
@@ -71,9 +72,9 @@ class Memory(NamedTuple):
             queries: Title vectors; they get no gradient.
             labels: Label to store with each query; queries with label EMPTY are skipped.
             rule: Selects the slot to write.
-            others: Offsets, int64 (queries + 1,), and ids, int64, of further labels of the queries; their
-                slots are no negatives.
-            label_count: Number of labels; AlwaysUpdate divides the slots among them.
+            others: Offsets, int64 (queries + 1,), and ids, int64, of the further labels of each title; slots
+                with these labels do not count as slots of another label.
+            label_count: Number of labels, among which AlwaysUpdate divides the slots; None: those that occur.
         """
         device, count = self.keys.device, len(self.values)
         vectors, query_labels = queries.detach().float().contiguous(), labels.cpu().numpy()
@@ -88,7 +89,7 @@ class Memory(NamedTuple):
         query_arrays = vectors.cpu().numpy(), query_labels[has_label], other_labels.values
         host_queries = Queries(*query_arrays, other_labels.offsets, *results)
         num_labels = max([int(query_labels.max(initial=0)) + 1, int(self.values.max()) + 1, label_count or 0])
-        # On the CPU, these are views of the tensors.
+        # If the memory is on the CPU, these arrays share memory with its tensors.
         keys, values, ages, hits, clock = (part.cpu().numpy() for part in self)
         noise = np.zeros(count, dtype=np.int64)
         if isinstance(rule, HitOrMiss) and rule.age_noise:

@@ -1,7 +1,7 @@
-"""Sequential writes to the memory, as loops to be compiled that use approximate scores.
+"""The loop that writes queries to the memory, to be compiled by numba.
 
-They update ``Slots`` in place and find, for each query, the nearest slot of its label and the nearest slot of
-a label that its title does not have, both before the batch. Ties go to the lowest slot.
+It updates ``Slots`` in place. For each query, it finds the nearest slot with the label of the query and the
+nearest slot with a label that the title does not have, both before the batch. In a tie, the lowest slot wins.
 """
 
 from typing import NamedTuple, no_type_check
@@ -11,8 +11,8 @@ import numpy as np
 from storage.shapes import Float32, Int64
 from tasks.train.memory.rules import AVERAGING, CIRCULAR
 
-SCALE = 1 << 20  # fixed-point factor of priorities, which are ages in queries with noise
-LANES = 64  # slots are scanned in this many lanes; only lanes whose best score is high are scanned again
+SCALE = 1 << 20  # priorities are (age in queries + noise) · SCALE, rounded to integers
+LANES = 64  # slot s is in lane s % LANES; only lanes whose best score is high are scanned a second time
 NO_SCORE, MIN_SCORE = np.float32(-4), np.float32(-2)  # below every product of unit vectors
 BFLOAT16_SHIFT = np.uint32(16)  # a bfloat16 is the upper half of a float32
 MIN_NORM = 1e-6  # if q + K is shorter, its direction is undefined and the slot does not change
@@ -27,8 +27,8 @@ class Slots(NamedTuple):
     priorities: Int64[np.ndarray, " slots"]  # (age at the start − now + noise) · SCALE
     noise: Int64[np.ndarray, " slots"]  # noise part of the priority
     written: Int64[np.ndarray, " slots"]  # last query of this batch that wrote the slot, or -1
-    held: Int64[np.ndarray, " labels"]  # number of slots of each label
-    state: Int64[np.ndarray, " 2"]  # slots replaced since the first batch; empty slots
+    held: Int64[np.ndarray, " labels"]  # number of slots with each label
+    state: Int64[np.ndarray, " 2"]  # number of slots replaced since the first batch; number of empty slots
 
 
 class Queries(NamedTuple):
@@ -38,7 +38,7 @@ class Queries(NamedTuple):
     labels: Int64[np.ndarray, " queries"]  # label to store with each query
     others: Int64[np.ndarray, " entries"]  # other labels of the queries
     offsets: Int64[np.ndarray, " queries+1"]  # offsets of the other labels
-    near: Int64[np.ndarray, "queries 2"]  # nearest slot with the label, with none of the labels; -1: none
+    near: Int64[np.ndarray, "queries 2"]  # nearest slot with the label; with no label of the title; -1: none
     products: Float32[np.ndarray, "queries 2"]  # dot products of these slots and the query
     slots: Int64[np.ndarray, " queries"]  # slot written, or -1
 
@@ -59,7 +59,7 @@ def visit(
     tolerance: np.float32,
     find_only: bool,
 ) -> None:
-    """Writes a block of queries by means of approximate ``scores``; takes two calls per block.
+    """Writes a block of queries, with approximate ``scores``, in two calls per block.
 
     The first call, with ``find_only``, finds the nearest slots before the batch and changes only ``queries``.
     The second call writes. Candidates are the slots whose score is within ``tolerance`` of the best, and the
@@ -69,12 +69,13 @@ def visit(
         slots: Slots to update.
         queries: All queries of the batch.
         policy: OLDEST, CIRCULAR or AVERAGING.
-        quota: Number of slots per label, or 0.
+        quota: Maximum number of slots per label for the rule AlwaysUpdate; 0 for HitOrMiss.
         start: float32 (slots, dim), keys before the batch.
         values: int32 (a multiple of LANES,), values before the batch, padded with -1.
         current: int32, like ``values``, with -1 for changed slots.
-        changed: int64 (slots + 1,), changed slots; the last entry is their number.
-        order: int64 (slots + 1,), slots by descending priority; the last entry counts those already passed.
+        changed: int64 (slots + 1,), slots changed in this batch; the last entry is their number.
+        order: int64 (slots + 1,), slots by descending priority before the batch; the last entry is the
+            position of the first that may be unchanged.
         first: Number of the first query of the block.
         scores: uint16 (block, a multiple of LANES), bits of the bfloat16 products of queries and ``start``.
         tolerance: Twice the maximum error of a score.

@@ -9,8 +9,10 @@ OLDEST, CIRCULAR, AVERAGING = range(3)
 
 @configurable
 class HitOrMiss:
-    """The rule of the paper: if the nearest slot has the label of the query (a hit), it moves towards the
-    query. Otherwise (a miss), the query replaces a slot.
+    """The rule of the paper.
+
+    If the nearest slot has the label of the query (a hit), it moves towards the query. Otherwise (a miss),
+    the query replaces a slot. For a query q and a slot with key K and value V:
 
         hit:   K ← (q + K) / ‖q + K‖        miss:  K ← q, V ← label
 
@@ -20,17 +22,17 @@ class HitOrMiss:
     name: Literal["hit_or_miss"] = "hit_or_miss"
     policy: Literal["oldest", "circular", "averaging"] = setting(
         "oldest",
-        "Slot of a miss: the oldest, the next in turn, or the nearest of its label once no slot is empty",
+        "Slot written in a miss: the oldest, the next, or (if none is empty) the nearest of the label",
     )
-    age_noise: float = setting(8.0, "Maximum noise that is added to ages before comparison, in queries", ge=0)
+    age_noise: float = setting(8.0, "Maximum noise added to ages, in queries, when they are compared", ge=0)
 
 
 @configurable
 class AlwaysUpdate:
     """The nearest slot with the label of the query always moves towards it; no slot is replaced.
 
-    Each label gets the same number of slots, which its first titles fill. We differ: the customer's document
-    fills all slots before training, when title vectors are still random.
+    Each label gets the same number of slots, which the first titles with this label fill. We differ: the
+    specification fills all slots before training, when title vectors are still random.
     """
 
     name: Literal["always_update"] = "always_update"

@@ -15,24 +15,25 @@ from tasks.loading.loader import Sampler
 
 @configurable
 class BaseObjective:
-    """Base of the objectives: how batches are formed (sampler and collate) and their loss.
+    """Base class of the objectives, which define how batches are formed (sampler and collate) and their loss.
 
-    ``loss(vectors, targets, parameters)`` receives unit vectors (titles, dim), the result of ``collate`` on
-    the same device, and tensors of ``parameters`` and ``buffers`` by name. It may change buffers in place.
+    Subclasses implement ``loss(vectors, targets, parameters)``. It receives unit vectors (titles, dim), the
+    result of ``collate`` on the same device, and the tensors of ``parameters`` and ``buffers`` by name. It
+    returns a scalar and may change buffers in place.
     """
 
     name: str
 
     def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
-        """Returns the shapes of the trained parameters besides the token rows."""
+        """Returns the shapes of the trained parameters other than the token rows, by name."""
         return {}
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
-        """Returns the initial state that is not trained by gradients; checkpoints contain it."""
+        """Returns initial tensors, by name, that are not trained by gradients; checkpoints contain them."""
         return {}
 
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Sampler:
-        """Returns the sampler of batches; the objective itself if the sampler needs only labels."""
+        """Returns the sampler of batches: by default the objective, which has the methods of Sampler."""
         return self  # pyright: ignore[reportReturnType]
 
     @property
@@ -43,7 +44,8 @@ class BaseObjective:
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers before the batches of an epoch, or its remaining ones, are planned.
+        """Updates the buffers at the start of an epoch and every ``refresh_steps`` steps, before batches are
+        planned.
 
         Args:
             buffers: Buffers to update in place.

@@ -1,4 +1,4 @@
-"""Label objective: titles against the trained vectors of their categories."""
+"""Label objective: titles should be close to the trained vectors of their categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -22,7 +22,7 @@ class LabelPlan(NamedTuple):
 
 
 class LabelTargets(NamedTuple):
-    """Categories of the titles of a batch, one entry per pair."""
+    """Categories of the titles of a batch, with one entry per pair of title and category."""
 
     titles: Tensor  # int64 (entries,), position of the title in the batch, ascending
     labels: Tensor  # int64 (entries,): label id
@@ -32,20 +32,21 @@ class LabelTargets(NamedTuple):
 
 @configurable
 class LabelMode(BaseObjective):
-    """Cross-entropy of a title and the trained vectors L_c; its categories are positives, others negatives.
+    """Cross-entropy of the vector v of a title and the trained vectors L_c of the categories c.
 
-        loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ ),   t_c = 1 / (number of the title's categories)
+        loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ )
 
-    Titles with context tokens have a lower τ, because these tokens are more informative.
+    t_c is 1 / (number of categories of the title) for its categories, and 0 for others. The temperature τ is
+    lower for titles with context tokens, because these tokens are more informative.
     After Wu et al. StarSpace. AAAI 2018. https://arxiv.org/abs/1709.03856
     We differ: a softmax over all categories instead of a margin over sampled ones (docs/log).
     """
 
     batch_size: int = setting(512, "Titles per step; fewer if an epoch would have too few steps", ge=1)
     temperature: float = setting(
-        0.4, "Divides the cosines of a title without context; lower values pull harder", gt=0
+        0.4, "Temperature of titles without context; lower values give stronger gradients", gt=0
     )
-    context_temperature: float = setting(0.2, "Divides the cosines of a title with context", gt=0)
+    context_temperature: float = setting(0.2, "Temperature of titles with context", gt=0)
 
     def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
         """Returns the shape of the label vectors."""
@@ -65,7 +66,7 @@ class LabelMode(BaseObjective):
         return LabelTargets(*(torch.from_numpy(array) for array in arrays))
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Mean loss of unit vectors (titles, dim); ``parameters["labels"]``, (labels, dim), has any norm."""
+        """Mean loss of unit vectors (titles, dim); ``parameters["labels"]``, (labels, dim), of any norm."""
         temperatures = vectors.new_full((len(vectors),), self.temperature)
         temperatures.masked_fill_(targets.aired, self.context_temperature)
         return _CrossEntropy.apply(vectors, parameters["labels"], targets, temperatures)
@@ -73,14 +74,15 @@ class LabelMode(BaseObjective):
 
 @configurable
 class Label(LabelMode):
-    """The label objective without additions."""
+    """The label objective without a memory."""
 
     name: Literal["label"] = "label"
 
 
 class _CrossEntropy(torch.autograd.Function):
-    # The forward pass computes the gradients, because it has p = softmax(v·Lᵀ/τ): dloss/dv = (p − t)·L / n
-    # for unit L; dloss/dL = (p − t)ᵀ·v / n without the component along L, divided by the length of L.
+    # The forward pass also computes the gradients, because it has p = softmax(v·Lᵀ/τ). For n titles and unit
+    # vectors L, dloss/dv = (p − t)·L / n, and dloss/dL is (p − t)ᵀ·v / n without its component along L,
+    # divided by the length of L.
     @staticmethod
     def forward(ctx, vectors: Tensor, labels: Tensor, targets: LabelTargets, temperatures: Tensor) -> Tensor:
         lengths = torch.linalg.vector_norm(labels, dim=1, keepdim=True).clamp_(min=1e-12)

@@ -1,4 +1,4 @@
-"""Leave-one-out objectives: titles against the other titles of their categories."""
+"""Leave-one-out objectives: titles should be close to the other titles of their categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -22,22 +22,23 @@ class GroupPlan(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Groups of a batch: its titles by drawn label."""
+    """Groups of a batch: titles with the same drawn label form a group."""
 
     group_ids: Tensor  # int64 (titles,): group of each title
-    forbidden: Tensor  # bool (titles, groups): another group whose label the title has as well
+    forbidden: Tensor  # bool (titles, groups): True for another group whose label the title has as well
 
 
 @configurable
 class _LeaveOneOut(BaseObjective):
-    """Base: a title should be close to the other titles of its category and far from other categories.
+    """Base class: a title should be close to the other titles of its category and far from other categories.
 
     An epoch shows every labelled training title once, under one of its labels drawn at random. The titles of
-    a label are split into packs, and a batch consists of ``packs`` packs. Its titles of a label are a group.
-    With the sum S of the n unit vectors of a group, score(i, own group) = (v_i·S − v_i·v_i) / (n − 1) and
-    score(i, h) = v_i·S_h / n_h, unless i also has the label of h. The softmax normalises the means, so that
-    one temperature fits small and large groups. The hinge does not normalise: its margin (the customer's
-    design) refers to the raw mean.
+    a label are split into packs, and a batch consists of ``packs`` packs. The titles of a batch with the same
+    drawn label are a group. S_h is the sum of the n_h unit vectors of group h. The score of title i is
+    (v_i·S_g − v_i·v_i) / (n_g − 1) for its group g and v_i·S_h / n_h for another group h; groups whose label
+    the title also has are excluded. These scores are cosines to a mean vector times its length. The softmax
+    divides by the length, so that one temperature fits small and large groups. The hinge does not, because
+    its margin is specified for the mean.
     """
 
     pack: int = setting(8, "Titles of one label drawn together", ge=2)
@@ -98,10 +99,10 @@ class LeaveOneOutSoftmax(_LeaveOneOut):
     """Cross-entropy of the group of a title against all groups of the batch."""
 
     name: Literal["leave_one_out_softmax"] = "leave_one_out_softmax"
-    temperature: float = setting(0.2, "Divides the cosines; lower values pull harder", gt=0)
+    temperature: float = setting(0.2, "Temperature; lower values give stronger gradients", gt=0)
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Mean loss of the titles that are not alone in their group; zero without gradient if all are."""
+        """Mean loss of the titles that are not alone in their group; zero if all are alone."""
         scores, counted = self.scores(vectors, groups, unit_means=True)
         logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
         return _mean(F.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, counted)
@@ -117,7 +118,7 @@ class LeaveOneOutHinge(_LeaveOneOut):
     )
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Averages over the groups that violate the margin, then over the titles not alone in their group."""
+        """Averages over groups that violate the margin, then over titles not alone in their group."""
         scores, counted = self.scores(vectors, groups, unit_means=False)
         columns = groups.group_ids.unsqueeze(1)
         excluded = groups.forbidden.scatter(1, columns, True)

@@ -1,4 +1,4 @@
-"""Neighbourhood objective: titles against titles of the same topic and titles of other classes."""
+"""Neighbourhood objective: titles should be closer to similar titles of their class than to other classes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,15 +35,17 @@ class Neighbourhood(BaseObjective):
 
         loss = mean_a mean_n [m − cos(a, p) + cos(a, n)]₊
 
-    The negatives n are the titles of the batch that share no category with a and violate the margin. Other
-    titles of the class of a are neither attracted nor repelled, so one class may form several clusters. An
-    epoch shows every labelled training title once as anchor, together with its positive.
+    a is an anchor, p its positive and m the margin. The negatives n are the titles of the batch that share no
+    category with a and violate the margin. Further titles of the class of a are neither attracted nor
+    repelled, so one class may form several clusters. An epoch shows every labelled training title once as
+    anchor, together with its positive.
 
     References:
         Schroff et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3.
         Hermans et al. In Defense of the Triplet Loss. 2017. https://arxiv.org/abs/1703.07737, section 2.
 
-    We differ: cosines; losses are averaged per anchor first, the mean over all pairs was worse (docs/log).
+    We differ: cosines instead of distances; losses are averaged per anchor first, because the mean over all
+    pairs was worse (docs/log).
     """
 
     name: Literal["neighbourhood"] = "neighbourhood"
@@ -51,7 +53,7 @@ class Neighbourhood(BaseObjective):
     margin: float = setting(
         0.2, "Margin by which the positive must be closer than titles of other classes", gt=0, le=2
     )
-    positives: Positives = setting(Nearest(), "Where the positive of an anchor comes from")
+    positives: Positives = setting(Nearest(), "How the positive of an anchor is drawn")
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
         """Returns the buffers of the strategy for positives."""

@@ -23,15 +23,15 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.text.titles import FUNCTION_WORDS
 from tasks.text.words import WORD
 
-Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-# Topics ignore words in more titles than this share and this number, as they carry no topic: the, of, with.
+Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]  # draws the positives of anchors
+# Topics ignore words that occur in more titles than both limits, because they name no topic: the, of, with.
 MAX_WORD_SHARE, MAX_WORD_TITLES = 0.02, 20
 SHOWN_WORDS, SHOWN_TITLES = 10, 5  # per topic in the details of a checkpoint
 
 
 @configurable
 class BasePositives:
-    """Base of the strategies; subclasses implement ``draw``."""
+    """Base class of the strategies; subclasses implement ``draw``."""
 
     name: str
 
@@ -41,11 +41,11 @@ class BasePositives:
         return 0
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Returns the initial state, which checkpoints contain."""
+        """Returns initial tensors by name; checkpoints contain them."""
         return {}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """Returns a function of anchors, int64 (anchors,), and a generator that draws their positives."""
+        """Returns a function that draws positives, int64 (anchors,), from anchors and a random generator."""
         raise NotImplementedError
 
     def refresh_(
@@ -54,7 +54,7 @@ class BasePositives:
         """See BaseObjective."""
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns a JSON summary of the state; ``folder`` is the Corpus folder."""
+        """Returns a JSON summary of the buffers; ``folder`` is the Corpus folder."""
         return {}
 
 
@@ -77,9 +77,9 @@ class Topics(BasePositives):
     """The positive is a title of the same class and topic.
 
     Topics come from a non-negative factorisation X ≈ W H of the TF-IDF matrix X of words of training titles.
-    The topic of a title is the argmax of its row of W (none if the row is zero); the words of a topic are the
-    largest entries of its row of H. Words of a single title, of too many titles, and function words are left
-    out. scikit-learn computes the factorisation when training begins; tags and nearest do not need it.
+    The topic of a title is the argmax of its row of W; a title whose row is zero has no topic. The words of a
+    topic are the largest entries of its row of H. X omits function words and words that occur in one title or
+    in too many. scikit-learn, which only this strategy needs, computes the factorisation at the start.
 
     References:
         Lee, Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
@@ -114,8 +114,8 @@ class Topics(BasePositives):
         counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
         count = max(1, min(self.topics, *counts.shape))
         model = NMF(count, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
-        with warnings.catch_warnings(), threadpool_limits(1):  # several threads are slower, not reproducible
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the argmax needs no full convergence
+        with warnings.catch_warnings(), threadpool_limits(1):  # more threads are slower and not reproducible
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the argmax does not need full convergence
             shares = model.fit_transform(TfidfTransformer().fit_transform(counts))  # (rows, topics)
         topics = np.full(len(corpus), -1, dtype=np.int32)
         topics[rows] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
@@ -125,10 +125,12 @@ class Topics(BasePositives):
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """See BasePositives; for a title of several classes, each call draws one of them."""
-        topics, owners = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.row_ids
-        topic_ids = topics.take(owners)
+        topics, entry_titles = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.row_ids
+        topic_ids = topics.take(entry_titles)
         class_topics = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + topic_ids
-        groups = Ragged(np.asarray(corpus.labels.offsets), np.where(topic_ids < 0, -1 - owners, class_topics))
+        groups = Ragged(
+            np.asarray(corpus.labels.offsets), np.where(topic_ids < 0, -1 - entry_titles, class_topics)
+        )
         return lambda anchors, rng: draw_companion(groups, anchors, rng)
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
@@ -153,13 +155,12 @@ class Topics(BasePositives):
 class Nearest(BasePositives):
     """The positive is one of the nearest neighbours of the anchor within one of its classes.
 
-    Neighbours are searched with the current vectors of titles with context, at the start of each epoch and
-    every ``refresh`` steps. The first search uses the random initial rows, with which titles that share words
-    are close.
+    Neighbours are searched at the start of each epoch and every ``refresh`` steps, by the current vectors
+    with context tokens. The first search uses random rows, but titles that share words are close even then.
     """
 
     name: Literal["nearest"] = "nearest"
-    neighbours: int = setting(50, "Nearest titles that a positive is drawn from", ge=1, le=1000)
+    neighbours: int = setting(50, "Number of nearest titles from which a positive is drawn", ge=1, le=1000)
     refresh: int = setting(0, "Steps between neighbour searches in an epoch; 0: only at its start", ge=0)
 
     @property
@@ -196,9 +197,10 @@ Positives = Tags | Topics | Nearest
 
 
 def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -> Int64[np.ndarray, " any"]:
-    """Draws for each of ``rows`` one of its groups and another of ``rows`` in it, both uniformly.
+    """Draws, for each title, one of its groups and another of the titles in this group, both uniformly.
 
-    A row has one or more ``groups``. If there is no other row in the group, the row itself is returned.
+    ``groups`` contains the group ids (one or more) of every title of the corpus, and ``rows`` the titles to
+    draw for and from. A title that is alone in its group gets itself.
     """
     memberships = groups.take(rows)
     order = memberships.values.argsort(kind="stable")  # entries, group by group
@@ -216,7 +218,7 @@ def nearest_of_class(
 ) -> Int64[np.ndarray, "titles neighbours"]:
     """Returns the k nearest titles that share a class with each title, best first, padded with -1.
 
-    A title that shares two classes may occur twice.
+    A title that shares two classes may occur twice among the neighbours.
     """
     near, cosines = np.full((len(vectors), k), -1), np.full((len(vectors), k), -np.inf)
     by_label = labels.row_ids[labels.values.argsort(kind="stable")]

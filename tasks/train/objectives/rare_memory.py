@@ -15,7 +15,7 @@ from tasks.form import configurable, setting
 from tasks.train.memory import EMPTY, HitOrMiss, Memory, Rule
 from tasks.train.objectives.label import LabelMode, LabelTargets
 
-PREFIX = "memory_"  # of buffer names: memory_keys, memory_values, …
+PREFIX = "memory_"  # prefix of the names of buffers: memory_keys, memory_values, …
 TITLES = f"{PREFIX}titles"  # int64 (labels,): number of training titles of each label
 
 
@@ -25,26 +25,27 @@ class RareMemory(LabelMode):
 
         loss = label loss + memory_weight · mean [ q·K[n_b] − q·K[n_p] + margin ]₊
 
-    n_p is the nearest slot with the value of the title, n_b the nearest slot with none of its categories,
-    both before the batch is written. Slots get no gradient. Titles without n_p or n_b contribute no loss. The
-    value of a title is always the rarest of its categories, because the memory is meant for rare ones, and
-    with varying values a title would miss the slot it has written.
+    A slot has a key K and a value, which is a category. The query q is the vector of a title. Its value is
+    always the rarest category of the title: the memory is meant for rare categories, and with varying values
+    a title would not find the slot that it has written. n_p is the nearest slot with the value of the query,
+    n_b the nearest slot with none of the categories of the title, both before the batch is written. Slots get
+    no gradient. Titles without n_p or n_b contribute no loss.
 
     References:
         Kaiser, Nachum, Roy, Bengio. Learning to Remember Rare Events. ICLR 2017, equation 2.
         https://arxiv.org/abs/1703.03129
 
-    We differ: the label loss is added; title vectors are the queries, without a trained projection; the
-    margin is 0.2, not 0.1 (docs/log).
+    We differ: the label loss is added; the queries have no trained projection; the margin is 0.2, not 0.1
+    (docs/log).
     """
 
     name: Literal["rare_memory"] = "rare_memory"
     slots: int = setting(2048, "Slots of the memory", ge=1, le=1_048_576)
     memory_weight: float = setting(0.5, "Weight of the memory loss relative to the label loss", ge=0)
     margin: float = setting(
-        0.2, "Margin by which the slot of the title's category must be closer", gt=0, le=2
+        0.2, "Margin by which a slot of the title's category must be closer than others", gt=0, le=2
     )
-    rule: Rule = setting(HitOrMiss(), "How a title is written into the memory")
+    rule: Rule = setting(HitOrMiss(), "Which slot of the memory a title is written to")
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
         """Returns an empty memory and the number of training titles of each label."""
@@ -57,7 +58,7 @@ class RareMemory(LabelMode):
         return {TITLES: titles} | {f"{PREFIX}{name}": tensor for name, tensor in memory._asdict().items()}
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Returns label loss plus memory loss of unit vectors (titles, dim); writes them to the memory."""
+        """Returns label loss plus memory loss of unit vectors (titles, dim) and writes them to the memory."""
         loss = super().loss(vectors, targets, parameters)
         memory = Memory(*(parameters[f"{PREFIX}{name}"] for name in Memory._fields))
         queries, (values, others) = vectors.float(), rarest(targets, parameters[TITLES], len(vectors))
@@ -77,7 +78,7 @@ class RareMemory(LabelMode):
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
         """Returns {"memory": [...]}, one dictionary per label with slots, most slots first.
 
-        ``ages`` are the minimum, quartiles and maximum of the number of titles written since.
+        ``ages`` are minimum, quartiles and maximum of the ages of its slots, in titles written since.
         """
         names = json.loads((folder / "label_names.json").read_text(encoding="utf-8"))
         keys = (f"{PREFIX}{name}" for name in ("values", "ages", "hits"))
@@ -92,9 +93,16 @@ class RareMemory(LabelMode):
 
 
 def rarest(targets: LabelTargets, titles: Tensor, count: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Returns the rarest label of ``count`` titles (the lowest in a tie), int64 (titles,), and their others.
+    """Returns the rarest label of each title of a batch, and its other labels.
 
-    The others are offsets, int64 (titles + 1,), and ids. ``titles`` are training titles per label.
+    Args:
+        targets: Labels of the titles.
+        titles: Number of training titles of each label, int64 (labels,).
+        count: Number of titles in the batch.
+
+    Returns:
+        Rarest labels (in a tie, the lowest id), int64 (titles,); other labels: offsets, int64 (titles + 1,),
+            and ids.
     """
     rank = titles.index_select(0, targets.labels) * len(titles) + targets.labels
     lowest = torch.full((count,), torch.iinfo(torch.int64).max, device=rank.device)

@@ -1,10 +1,10 @@
 """ESGD: alternates stochastic gradient descent and evolution.
 
-A generation has two steps. Gradient descent: each of the μ members draws a rule and a learning rate from the
-pool and trains for K_s epochs; if its fitness (the tuning score) falls, its previous state is restored
+A generation has two steps. Gradient descent: each of the μ members draws an optimizer (a rule) and a learning
+rate and trains for K_s epochs; if its fitness (the tuning score) falls, its previous state is restored
 (back-off). Evolution: λ offspring are created, each the mean of ρ random members plus N(0, σ_k²) noise, with
-σ_k = σ / k in generation k; the m best of the μ + λ survive (m-elitist) and μ − m random others. The best
-fitness never falls, since back-off preserves that of each member and m ≥ 1.
+σ_k = σ / k in generation k. Of the μ + λ, the m best and μ − m others, drawn at random, survive (m-elitist).
+The best fitness never falls, because m ≥ 1 and back-off preserves the fitness of each member.
 
 Cui et al. Evolutionary Stochastic Gradient Descent for Optimization of Deep Neural Networks. NeurIPS 2018,
 algorithm 1. https://arxiv.org/abs/1810.06773 We differ: members start from the same rows, since averaging
@@ -50,7 +50,7 @@ class ESGD:
                 )
 
     def generations(self, space: Space) -> int:
-        """Returns how many the budget allows; a generation costs population × epochs."""
+        """Returns the number of generations in the budget; one costs population × epochs epochs."""
         return max(1, space.trainings * space.epochs // (self.population * self.epochs))
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
@@ -142,7 +142,7 @@ def _map(
     submit: Submit,
     *leading: object,
 ) -> list[R]:
-    """Calls ``function(corpus, folder, *leading, piece)`` per piece of ``items``; results are in order."""
+    """Calls ``function(corpus, folder, *leading, piece)`` for pieces of ``items``; results are in order."""
     bounds = np.linspace(0, len(items), min(space.pieces, len(items)) + 1).astype(int).tolist()
     pieces = [items[begin:end] for begin, end in pairwise(bounds)]
     futures = [submit(function, space.corpus, folder, *leading, piece) for piece in pieces]

@@ -23,13 +23,13 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Member:
-    """A state: the initial one (no file), that of a file, or the mean of several files plus noise."""
+    """A state: the initial one (no files), that of one file, or the mean of several files plus noise."""
 
     files: tuple[str, ...] = ()
-    rule: str = "start"  # that trained it last; or "start" or "recombination"
-    score: float = 0.0
+    rule: str = "start"  # rule that trained the member last; "start" or "recombination" if none did
+    score: float = 0.0  # tuning score
     sigma: float = 0.0  # standard deviation of the noise
-    seed: int = 0  # of the noise
+    seed: int = 0  # seed of the noise
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Job:
 
     member: Member
     settings: TrainSettings  # the rule, the epochs of all generations, and the seed of the batches
-    first: int  # epochs before this generation, the position in the schedule
+    first: int  # epochs before this generation; determines the position in the schedule
     epochs: int
     file: str  # output file name
 
@@ -49,10 +49,10 @@ def train_members(corpus: Path, folder: Path, jobs: Sequence[Job]) -> list[tuple
     Args:
         corpus: Folder of a Corpus.
         folder: Folder of the state files.
-        jobs: One per member.
+        jobs: Trainings, one per member.
 
     Returns:
-        Score and steps of each training; the score is 0 if it diverged.
+        Tuning score and number of steps of each training; the score is 0 if it diverged.
     """
     results = []
     for job in jobs:

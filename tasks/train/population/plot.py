@@ -1,4 +1,4 @@
-"""Plots a search: the best and mean score of each round, and its winners by rule."""
+"""Plots a search: the best and mean score of each round, and the number of winners of each rule."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tasks.train.tuning.space import Round
 
 
 def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
-    """Draws lines of the scores above bars of the winners by rule, one bar per round."""
+    """Draws a line plot of the scores, and below it a stacked bar of the winners by rule for each round."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.5, 0.5])
     layout = make_figure(title, height=640).layout.to_plotly_json()
     figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
@@ -21,7 +21,7 @@ def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
     best = [search_round.winners[0][1] for search_round in rounds]
     scores = [[trial.score for trial in search_round.trials] for search_round in rounds]
     means = [sum(each) / len(each) for each in scores]
-    for name, values, colour in (("best", best, BLUE), ("mean of those trained", means, GREY)):
+    for name, values, colour in (("best", best, BLUE), ("mean of trained members", means, GREY)):
         line = {"color": colour, "width": 2}
         figure.add_scatter(x=numbers, y=values, name=name, mode="lines+markers", line=line, row=1, col=1)
     rules = sorted({rule for search_round in rounds for rule, _ in search_round.winners})

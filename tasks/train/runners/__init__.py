@@ -18,10 +18,13 @@ class Hogwild:
 
     Reads may see half-updated rows; concurrent updates may be lost.
 
-    Recht, Ré, Wright, Niu. Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent. NIPS
-    2011. https://arxiv.org/abs/1106.5730 Zhang, Wang, Zhou. GaDei: On Scale-up Training As A Service For Deep
-    Learning. ICDM 2017. https://arxiv.org/abs/1611.06213 We differ: the rows themselves are shared,
-    so ``interval`` applies to the dense parameters only.
+    References:
+        Recht et al. Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent. NIPS 2011.
+        https://arxiv.org/abs/1106.5730
+        Zhang, Wang, Zhou. GaDei: On Scale-up Training As A Service For Deep Learning. ICDM 2017.
+        https://arxiv.org/abs/1611.06213
+
+    We differ: the rows themselves are shared, so ``interval`` applies to the dense parameters only.
     """
 
     name: Literal["hogwild"] = "hogwild"

@@ -1,9 +1,9 @@
 """A learner process, which computes every n-th step of an epoch on rows that it shares with other learners.
 
 There are no messages and no locks: each learner derives the plan of the epoch from the seed and takes its
-share of it, and each word of shared memory has one writer. The parent writes ``control``. A learner writes
-its row of ``marks``, from which its replacement resumes if it is killed. A word becomes visible after all
-earlier writes: x86-64 guarantees this order; on other processors, the locks of the interpreter do.
+share of it, and each 8-byte word of shared memory has one writer. The parent writes ``control``. A learner
+writes its row of ``marks``; if it is killed, its replacement resumes from this row. Other processes see the
+writes of a process in order: x86-64 guarantees this; on other processors, the locks of the interpreter do.
 """
 
 import time
@@ -25,14 +25,14 @@ from tasks.train.runners import Hogwild
 from tasks.train.settings import TrainSettings
 
 PARAMETERS = ["rows", "labels", LAYER]
-# words of control: run number (0: being written), epoch, first batch, number of batches, steps before the
-# first batch, rounds that may be run, whether to stop
+# Words of control: run number (0 while the parent writes), epoch, first batch, number of batches, steps
+# before the first batch, rounds that learners may start, whether to stop. A round is a batch of each learner.
 RUN, EPOCH, FIRST, BATCHES, STEPS, MAX_ROUNDS, STOP = range(7)
-# words of marks: finished rounds; batch with a non-finite gradient, from 1; sum and maximum of the steps of
-# other learners between reading and writing; titles shown; batches cut off by a kill
+# Words of marks: finished rounds; batch with a non-finite gradient, from 1; sum and maximum of the staleness
+# (steps of other learners between reading and writing); titles shown; batches that a kill interrupted.
 DONE, FAILED, STALE, MAX_STALE, SHOWN, CUT_OFF = range(6)
 WORDS = 16  # of 8 bytes per row: no two learners write to the same cache line
-SPINS, POLL_SECONDS = 2000, 0.0005  # polls before a learner sleeps between polls, and for how long
+SPINS, POLL_SECONDS = 2000, 0.0005  # a learner polls this often without sleep, then sleeps between polls
 
 
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:

@@ -39,9 +39,9 @@ from tasks.train.runners.learner import (
 from tasks.train.step import Trainer
 from tasks.train.tables import MappedTable
 
-MAX_LEAD = 1024  # rounds permitted beyond the fastest learner; a checkpoint within an epoch waits for them
-POLL_SECONDS = 0.002  # between two polls of the learners
-MAX_KILLS = 20  # of one learner without a finished round between them, after which training fails
+MAX_LEAD = 1024  # rounds permitted beyond the fastest learner; a checkpoint waits until they are finished
+POLL_SECONDS = 0.002  # time between two polls of the learners
+MAX_KILLS = 20  # training fails after so many kills of a learner without a finished round
 
 
 class Swarm:
@@ -49,7 +49,7 @@ class Swarm:
 
     Args:
         runner: Number of learners, and how they share rows.
-        trainer: Holder of the parameters to train.
+        trainer: Trainer whose parameters are trained.
         folder: Folder of the Corpus.
         corpus: The opened Corpus.
         titles: Training titles, int64.
@@ -69,7 +69,7 @@ class Swarm:
         self._folder, self._corpus, self._titles = folder, corpus, titles
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
-        self._kills = [(0, 0)] * self.count  # rounds at the last kill, and kills since without a new round
+        self._kills = [(0, 0)] * self.count  # rounds at the last kill; kills without a new round
 
     @property
     def pids(self) -> list[int | None]:
@@ -154,10 +154,10 @@ class Swarm:
         arguments = self.shared, place, self._folder, self._trainer.settings
         for _ in range(MAX_KILLS):
             process = context.Process(target=learn, args=arguments, name=f"learner {place}")
-            with contextlib.suppress(BrokenPipeError, EOFError):  # killed before it has read its arguments
+            with contextlib.suppress(BrokenPipeError, EOFError):  # killed before it read its arguments
                 process.start()
                 return process
-        raise RuntimeError(f"learner {place} was killed {MAX_KILLS} times while it started; is memory short?")
+        raise RuntimeError(f"learner {place} was killed {MAX_KILLS} times at its start; did memory run out?")
 
     def _replace(self, marks: np.ndarray) -> None:
         """Replaces killed learners.
@@ -173,17 +173,17 @@ class Swarm:
             done, (previous, kills) = int(marks[place, DONE]), self._kills[place]
             self._kills[place] = done, kills + 1 if done == previous else 0
             if kills >= MAX_KILLS:
-                text = f"learner {place} was killed {kills} times without a step between; is memory short?"
-                raise RuntimeError(f"{text} Take fewer train.runner.learners")
+                text = f"learner {place} was killed {kills} times without a finished step"
+                raise RuntimeError(f"{text}; did memory run out? Reduce train.runner.learners")
             self.replaced += 1
             self._processes[place] = self._start(place)
 
     def _raise_non_finite(self, shared: Shared, epoch: int, number: int) -> None:
-        """Repeats a step with a non-finite gradient by autograd, which raises NonFiniteGradient."""
+        """Repeats a step with a non-finite gradient in the parent, whose trainer raises NonFiniteGradient."""
         self._trainer.restore(shared.__getitem__)
         self._trainer.step(next(self._loader.epoch(epoch, number)[1]), 1.0)
         raise ArithmeticError(
-            f"a gradient of batch {number} was not finite, but its repetition is; lower the learning rate"
+            f"a gradient of batch {number} was not finite, but is when repeated; lower the learning rate"
         )
 
     def _metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:

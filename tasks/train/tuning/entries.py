@@ -1,4 +1,4 @@
-"""The candidates of a comparison or a search: every optimizer with the settings of its training."""
+"""The candidates of a comparison or a search: each is an optimizer with the settings of its training."""
 
 import typing
 from collections.abc import Collection
@@ -16,7 +16,7 @@ class UnknownOptimizer(ExpectedError, ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """A candidate: an optimizer with the settings of its training at its default learning rate."""
+    """A candidate: an optimizer at its default learning rate, with the settings of its training."""
 
     name: str
     settings: TrainSettings
@@ -56,7 +56,7 @@ def entries(settings: TrainSettings, names: Collection[str] = ()) -> list[Entry]
         Entry(optimizer.name, replace(settings, optimizer=optimizer, tuner=NoTuner()))
         for optimizer in optimizers
     ]
-    yellowfin = YellowFin(rate_factor=30.0)  # 1 is far too small: docs/log, first comparison
+    yellowfin = YellowFin(rate_factor=30.0)  # a factor of 1 is far too small (docs/log, first comparison)
     candidates.append(Entry("yellowfin", replace(settings, optimizer=Momentum(), tuner=yellowfin)))
     all_names = [entry.name for entry in candidates]
     if unknown := ", ".join(sorted(set(names).difference(all_names))):

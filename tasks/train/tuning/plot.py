@@ -1,4 +1,4 @@
-"""Plots the loss and score of each optimizer's best run over steps and seconds, and range tests."""
+"""Plots the best run of each optimizer (loss and score over steps and seconds), and range tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +13,11 @@ from tasks.train.tuning.ranking import Ranking
 _COLOURS = "476fdb f88e03 3dbaa9 d6453d 8e5bd0 7a5c3e e377a8 5b6472 a3b300 00a6d6 1f3d7a b35c00 1d7a6c 8a1f1a"
 PALETTE = [f"#{colour}" for colour in f"{_COLOURS} b79be6 14181f".split()]
 PANELS = (("loss", "step"), ("loss", "seconds"), ("score", "step"), ("score", "seconds"))
-TITLES = {"step": "steps", "seconds": "seconds of training", "loss": "mean loss", "score": "tuning score"}
+AXIS_TITLES = {"step": "steps", "seconds": "training seconds", "loss": "mean loss", "score": "tuning score"}
 
 
 def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
-    """Draws four panels; a menu selects the size, and the legend selects the optimizers."""
+    """Draws the four PANELS; a menu selects the vector size, and the legend selects the optimizers."""
     runs = [ranking.run for ranking in table]
     sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
     figure = make_subplots(rows=2, cols=2, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.1)
@@ -27,8 +27,8 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
     for number, (measure, along) in enumerate(PANELS):
         panel: dict[str, Any] = {"row": number // 2 + 1, "col": number % 2 + 1}
-        figure.update_xaxes(title_text=TITLES[along], **panel)
-        figure.update_yaxes(title_text=None if number % 2 else TITLES[measure], **panel)
+        figure.update_xaxes(title_text=AXIS_TITLES[along], **panel)
+        figure.update_yaxes(title_text=None if number % 2 else AXIS_TITLES[measure], **panel)
         for run in runs:
             x, y = ([getattr(mark, key) for mark in run.marks] for key in (along, measure))
             line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
@@ -45,7 +45,7 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
 
 
 def plot_range_tests(tests: Sequence[RangeTest]) -> go.Figure:
-    """Draws the smoothed loss over the learning rate per optimizer and size, with a dot at the suggestion."""
+    """Draws the smoothed loss over the learning rate per test, with a dot at the suggested rate."""
     axis = {"type": "log", "title": {"text": "learning rate"}}
     loss = {"title": {"text": "smoothed loss"}}
     figure = make_figure("Learning-rate range tests", height=620, xaxis=axis, yaxis=loss, legend={})

@@ -1,4 +1,4 @@
-"""Random search, the baseline of the other searches."""
+"""Random search, the baseline for the other searches."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -21,5 +21,5 @@ class RandomSearch(Trials):
     name: Literal["random"] = "random"
 
     def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
-        """Draws training ``number``; depends on the seed and the number only, not on finished trials."""
+        """Draws rule and factor of training ``number`` from the seed and the number only."""
         return space.draw(np.random.default_rng([space.seed, number]))

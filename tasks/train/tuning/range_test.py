@@ -19,23 +19,23 @@ from tasks.train.loop import Training
 from tasks.train.tuning.entries import Entry
 
 EPOCHS, DECADES, SMOOTHING = 2, 2.0, 0.7
-MAX_LOSS_RATIO = 2.0  # smoothed loss divided by its minimum at which the test ends
+MAX_LOSS_RATIO = 2.0  # the test ends when the smoothed loss exceeds its minimum times this ratio
 
 
 @dataclass(frozen=True)
 class RangeTest:
     """The result of a range test of one optimizer at one size."""
 
-    name: str  # of the entry
+    name: str  # name of the entry
     size: int  # dimensions
-    rate: float  # of the entry
-    rates: tuple[float, ...]  # one per step
-    losses: tuple[float, ...]  # smoothed
-    suggested: float
+    rate: float  # learning rate of the entry
+    rates: tuple[float, ...]  # learning rate of each step
+    losses: tuple[float, ...]  # smoothed loss of each step
+    suggested: float  # suggested learning rate
 
 
 def range_test(corpus: Path, entry: Entry) -> RangeTest:
-    """Tests an entry (``Entry.for_scoring``) on a Corpus folder until the loss exceeds MAX_LOSS_RATIO."""
+    """Tests an entry (from ``Entry.for_scoring``) on a Corpus folder for EPOCHS, or until MAX_LOSS_RATIO."""
     training = Training(corpus, entry.settings)
     rates, losses, average, lowest = [], [], 0.0, math.inf
     for epoch in range(EPOCHS):
@@ -58,11 +58,11 @@ def range_test(corpus: Path, entry: Entry) -> RangeTest:
 
 def _result(entry: Entry, rates: list[float], losses: list[float]) -> RangeTest:
     size = entry.settings.dim
-    return RangeTest(entry.name, size, entry.rate, tuple(rates), tuple(losses), suggest(rates, losses))
+    return RangeTest(entry.name, size, entry.rate, tuple(rates), tuple(losses), suggest_rate(rates, losses))
 
 
-def suggest(rates: list[float], losses: list[float]) -> float:
-    """Returns the rate of the steepest descent before the lowest loss, or the first if below three steps."""
+def suggest_rate(rates: list[float], losses: list[float]) -> float:
+    """Returns the rate of the steepest descent up to the lowest loss; the first rate for up to 2 steps."""
     end = int(np.argmin(losses)) + 1
     if end < 3:
         return rates[0]
@@ -71,6 +71,6 @@ def suggest(rates: list[float], losses: list[float]) -> float:
 
 def table_markdown(tests: list[RangeTest]) -> str:
     """Renders a Markdown table with a row per test."""
-    lines = ["| size | optimizer | own rate | suggested by the range test |", "| ---: | --- | ---: | ---: |"]
+    lines = ["| size | optimizer | default rate | suggested rate |", "| ---: | --- | ---: | ---: |"]
     lines += [f"| {test.size} | {test.name} | {test.rate:.3g} | {test.suggested:.3g} |" for test in tests]
     return "\n".join(lines) + "\n"

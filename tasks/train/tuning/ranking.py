@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tasks.train.tuning.runs import TuningRun
 
-NEAR_BEST = 0.98  # fraction of the best score at the same size that counts as near the best
-_HEADINGS = "size | optimizer | best rate | loss | score | steps to near the best | seconds to there"
-_HEADINGS += " | seconds in all | state a number"
+NEAR_BEST = 0.98  # a score is near the best from this fraction of the best score at the same size
+_HEADINGS = "size | optimizer | best rate | loss | score | steps to near the best | seconds to near the best"
+_HEADINGS += " | total seconds | state per number"
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class Ranking:
     """The best run of an optimizer at one size."""
 
     run: TuningRun
-    steps: int | None  # until its score was near the best score; None if never
-    seconds: float | None  # of training until then; None if never
-    at_the_edge: bool  # its rate is the smallest or largest of the grid; a wider one may be better
+    steps: int | None  # steps until the score was near the best score; None if it never was
+    seconds: float | None  # seconds of training until then; None if it never was
+    at_the_edge: bool  # whether the rate is the smallest or largest of the grid; a wider grid may be better
 
 
 def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
@@ -38,9 +38,9 @@ def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
 
 
 def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
-    """Describes the presets' optimizer and the best one: mean score over the sizes, time and state."""
+    """Compares the optimizer of the presets with the best one: mean score over the sizes, time and state."""
     runs: dict[str, list[TuningRun]] = {}
-    for ranking in table:  # by size
+    for ranking in table:  # sorted by size
         runs.setdefault(ranking.run.name, []).append(ranking.run)
     if preset not in runs:
         return f"The presets use {preset}, which is not in the comparison."
@@ -49,14 +49,14 @@ def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
     state = {name: group[-1].state for name, group in runs.items()}
     best = max(score, key=lambda name: (score[name], name == preset))
     text = f"The presets use {preset}: score {score[preset]:.3f}, the mean over {len(runs[preset])} sizes, "
-    text += f"with {state[preset]:.2f} numbers of state a number of a row."
+    text += f"with {state[preset]:.2f} numbers of state per number of a row."
     if best == preset:
         rival = max(score.keys() - {preset}, key=lambda name: score[name], default="")
         runner_up = f"; next is {rival} with {score[rival]:.3f} and {state[rival]:.2f}" if rival else ""
         return f"{text} It has the best score{runner_up}."
     titles = table[0].run.titles
     errors = 1 / math.sqrt(max(titles, 1))  # two standard errors of a fraction of one half
-    size, advice = "within", "; the presets keep the optimizer with less to store and to move."
+    size, advice = "within", "; keep the optimizer of the presets unless the best has less state."
     if score[best] - score[preset] >= errors:
         size, advice = "more than", f": consider train.optimizer={best}."
     slower = seconds[best] / max(seconds[preset], 1e-9)
@@ -68,7 +68,7 @@ def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
 
 
 def table_markdown(table: Sequence[Ranking], sentence: str) -> str:
-    """Renders the ranking as a Markdown table below a sentence."""
+    """Renders ``sentence`` (the comparison with the presets) and the ranking as a Markdown table."""
     lines = [sentence, "", f"| {_HEADINGS} |", "| ---: | --- |" + " ---: |" * 7]
     for ranking in table:
         run, last = ranking.run, ranking.run.marks[-1] if ranking.run.marks else None
@@ -77,6 +77,6 @@ def table_markdown(table: Sequence[Ranking], sentence: str) -> str:
         cells += ["never", ""] if ranking.seconds is None else [f"{ranking.steps}", f"{ranking.seconds:.2f}"]
         cells += [f"{last.seconds if last else 0:.2f}", f"{run.state:.2f}"]
         lines.append(f"| {' | '.join(cells)} |")
-    near = f"Near the best is {NEAR_BEST:.0%} of the best score at that size."
-    edge = '"(edge)": the best rate is the first or the last one tried, a wider grid might do better.'
+    near = f'"Near the best" means {NEAR_BEST:.0%} of the best score at that size.'
+    edge = '"(edge)": the best rate is the lowest or highest one tried; a wider grid might be better.'
     return "\n".join([*lines, "", f"{near} {edge}\n"])

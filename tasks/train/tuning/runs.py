@@ -28,14 +28,14 @@ class Mark:
 class TuningRun:
     """One training, from its first epoch to its last."""
 
-    name: str  # of the entry
+    name: str  # name of the entry
     size: int  # dimensions
-    factor: float  # on the learning rate of the entry
-    rate: float  # learning rate; for YellowFin, the factor on the one that it computes
-    titles: int  # in the tuning set
+    factor: float  # factor on the learning rate of the entry
+    rate: float  # learning rate; for YellowFin, the factor on the rate that it computes
+    titles: int  # titles in the tuning set
     state: float  # numbers of optimizer state per number of a row
     marks: tuple[Mark, ...]  # one per epoch
-    trouble: str  # why it ended early; "" if it did not
+    trouble: str  # why the run ended early; "" if it did not
 
     @property
     def score(self) -> float:
@@ -44,7 +44,7 @@ class TuningRun:
 
 
 def run_training(corpus: Path, entry: Entry, factor: float) -> TuningRun:
-    """Trains an entry (``Entry.for_scoring``) with its learning rate times ``factor`` on a Corpus folder."""
+    """Trains an entry (from ``Entry.for_scoring``) with its rate times ``factor`` on a Corpus folder."""
     settings = entry.scale_rate(factor)
     training, marks, trouble = _TimedTraining(corpus, settings), [], ""
     try:

@@ -16,33 +16,33 @@ class Outcome:
     search: str
     size: int  # dimensions
     score: float  # best tuning score
-    rule: str  # that reached it
-    trainings: int  # in all rounds
-    steps: int  # in all trainings
+    rule: str  # rule that reached the best score
+    trainings: int  # number of trainings in all rounds
+    steps: int  # number of steps in all trainings
     seconds: float  # wall-clock time
 
     @classmethod
     def of(cls, search: str, size: int, rounds: Sequence[Round]) -> "Outcome":
-        """Summarizes the rounds."""
+        """Summarizes the rounds of a search."""
         (rule, score), trials = rounds[-1].winners[0], [trial for each in rounds for trial in each.trials]
         steps, seconds = sum(trial.steps for trial in trials), sum(each.seconds for each in rounds)
         return cls(search, size, score, rule, len(trials), steps, seconds)
 
 
 def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
-    """Renders a table of searches by size and descending score."""
+    """Renders a table of searches by size and descending score; ``workers`` describes the workers."""
     heading = "| size | search | best score | by | trainings | steps | seconds |"
     lines = [heading, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.size, -outcome.score)):
         numbers = f"{outcome.trainings} | {outcome.steps} | {outcome.seconds:.1f}"
         cells = f"{outcome.size} | {outcome.search} | {outcome.score:.4f} | {outcome.rule}"
         lines.append(f"| {cells} | {numbers} |")
-    note = f"All searches have the same budget of epochs; seconds are wall-clock time, {workers}."
-    return "\n".join([*lines, "", f"{note} A training of esgd is one generation of a member.\n"])
+    note = f"All searches have the same budget of epochs; seconds are wall-clock time ({workers})."
+    return "\n".join([*lines, "", f"{note} For esgd, a training is one generation of a member.\n"])
 
 
 def rounds_csv(rounds: Sequence[Round]) -> str:
-    """Renders a row per round: best and mean score, winners, rules drawn, and members set back."""
+    """Renders a row per round: best and mean score, winners, drawn rules, and number of restored members."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["round", "best", "by", "mean", "winners", "drawn", "set back", "seconds"])

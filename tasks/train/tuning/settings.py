@@ -21,25 +21,25 @@ Search = ESGD | RandomSearch | TPE
 class TuningSettings:
     """Optimizers, sizes and learning rates of a comparison, and the searches over them."""
 
-    optimizers: tuple[str, ...] = setting((), "Names of optimizers, and yellowfin; empty: all of them")
+    optimizers: tuple[str, ...] = setting((), "Names of optimizers, or yellowfin; empty: all of them")
     sizes: tuple[int, ...] = setting((32, 128, 256), "Dimensions of the vectors; one comparison per size")
     rates: tuple[float, ...] = setting(
         (0.3, 1.0, 3.0), "Factors on each optimizer's learning rate; a search covers the range between them"
     )
     share: float = setting(0.1, "Share of the first words whose titles form the tuning set", gt=0, lt=0.5)
-    range_test: bool = setting(False, "Show each optimizer's learning-rate range test and what it suggests")
-    searches: tuple[Search, ...] = setting((), "Searches to run instead of each optimizer at each rate")
+    range_test: bool = setting(False, "Run a range test of each optimizer, which suggests a learning rate")
+    searches: tuple[Search, ...] = setting((), "Searches to run instead of a comparison at all rates")
     budget: int = setting(
-        0, "Budget of a search in trainings, or as many epochs; 0: optimizers × rates", ge=0
+        0, "Budget of a search in complete trainings; 0: number of optimizers × rates", ge=0
     )
     pool: Literal["threads", "processes", "dask", "ray"] = setting(
-        "threads", "Task runner of the searches (dask and ray: extras of those names)"
+        "threads", "Task runner of the searches; dask and ray need the extra of that name"
     )
     workers: int = setting(
         AUTOMATIC, "Workers of the pool; each trains one member; -1: one per core", ge=AUTOMATIC
     )
     pool_address: str = setting(
-        "", "Address of a Dask scheduler or Ray cluster; empty starts one on this machine"
+        "", "Address of a Dask scheduler or Ray cluster; empty: one is started on this machine"
     )
 
     def __post_init__(self) -> None:

@@ -21,13 +21,13 @@ from tasks.train.tuning.entries import Entry
 
 @dataclass(frozen=True)
 class Space:
-    """Rules, learning rates, and the budget in complete trainings or the same number of epochs."""
+    """Rules, learning rates, and the budget of a search."""
 
     corpus: Path  # folder of a Corpus
     entries: tuple[Entry, ...]  # see Entry.for_scoring
     rates: tuple[float, float]  # smallest and largest factor on the learning rate of an entry
-    trainings: int
-    pieces: int = 1  # into which a round is split, one per worker; does not change results
+    trainings: int  # budget: complete trainings, or the same number of epochs
+    pieces: int = 1  # pieces of a round, one per worker; does not change results
 
     @property
     def epochs(self) -> int:
@@ -50,17 +50,17 @@ class Space:
 class Trial:
     """One training of a search: a complete one, or that of a member in one generation."""
 
-    name: str  # of the rule
-    factor: float  # on the learning rate of the rule
-    rate: float
+    name: str  # name of the rule
+    factor: float  # factor on the learning rate of the rule
+    rate: float  # learning rate
     score: float  # tuning score after training; 0 if it diverged
-    kept: bool = True  # False: the member was set back to its previous state, which was better
-    steps: int = 0
+    kept: bool = True  # False: the previous state of the member was better and was restored
+    steps: int = 0  # training steps
 
 
 @dataclass(frozen=True)
 class Round:
-    """A generation, or the trainings between two proposals."""
+    """One round of a search: a generation, or trainings that are proposed at the same time."""
 
     trials: tuple[Trial, ...]
     winners: tuple[tuple[str, float], ...]  # rule and score of the leaders after the round, best first
@@ -86,7 +86,7 @@ class Journal:
             if journal["about"] != self._identity:
                 changed = [name for name in identity if journal["about"].get(name) != self._identity[name]]
                 text = f"{self._file} belongs to a search with other {', '.join(changed)}"
-                raise ValueError(f"{text}. Choose another folder, or delete it")
+                raise ValueError(f"{text}. Choose another folder, or delete the file")
             self.rounds = [_to_round(each) for each in journal["rounds"]]
 
     def add(self, finished: Round) -> Progress:

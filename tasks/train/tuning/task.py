@@ -1,5 +1,7 @@
-"""Prefect tasks that compare optimizers (a task per optimizer and size, and one that logs the ranking) and
-run searches, whose trainings are tasks of the flow's task runner.
+"""Prefect tasks that compare optimizers and run searches.
+
+A comparison has a task per optimizer and size, and one that logs the ranking. The trainings of a search are
+tasks in the flow's task runner.
 """
 
 import json
@@ -86,7 +88,7 @@ def log_ranking(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run
 
 @task(task_run_name="member", cache_policy=NO_CACHE)
 def run_piece(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Runs a piece of a search in the flow's task runner."""
+    """Runs ``function``, a piece of a round of a search, in the flow's task runner."""
     return function(*arguments)
 
 

@@ -1,4 +1,4 @@
-"""Optuna's tree-structured Parzen estimator (extra optuna), a reference for our searches."""
+"""Optuna's tree-structured Parzen estimator (extra optuna), with which our searches are compared."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -21,7 +21,7 @@ class TPE(Trials):
     name: Literal["tpe"] = "tpe"
 
     def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
-        """Returns the proposal of the study."""
+        """Returns Optuna's proposal for training ``number``."""
         import optuna  # pyright: ignore[reportMissingImports]  (extra optuna)
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -1,4 +1,4 @@
-"""Searches by complete trainings: a strategy proposes rules and rates and gets the final scores."""
+"""Searches by complete trainings: a strategy proposes rules and rates from the scores of finished trials."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,11 +17,11 @@ from tasks.train.tuning.space import Journal, Round, Space, Trial
 class Trials:
     """Base class of searches by complete trainings."""
 
-    ROUND_SIZE: ClassVar[int] = 8  # proposals per round, made before their scores are computed
+    ROUND_SIZE: ClassVar[int] = 8  # proposals per round; none sees the scores of its round
     name: str
 
     def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
-        """Proposes rule and factor of training ``number`` from the finished trials."""
+        """Proposes the rule and the factor on its rate for training ``number`` from the finished trials."""
         raise NotImplementedError
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:

@@ -68,7 +68,7 @@ def test_an_objective_is_told_which_titles_are_shown_with_how_they_air(toy_corpu
     ).epoch(0)[1]:
         in_context = torch.zeros(len(batch.bags.has_input), dtype=torch.bool)
         in_context[batch.bags.titles[batch.bags.kinds >= CONTEXT]] = True
-        assert torch.equal(batch.groups.aired, in_context)
+        assert torch.equal(batch.targets.aired, in_context)
         told += in_context.tolist()
     assert 0.3 < sum(told) / len(told) < 0.7
 

@@ -51,12 +51,14 @@ def numpy_step(
     vectors, scale = unit(bag + beta[:, None] * part)
     # Loss: cross-entropy −τ Σ t log p of the categories, p = softmax(cosine / τ)
     labels, label_scale = unit(tensors["labels.rows"])
-    is_aired = batch.groups.aired.numpy()[:, None]
+    is_aired = batch.targets.aired.numpy()[:, None]
     tau = np.where(is_aired, objective.context_temperature, objective.temperature)
     logits = vectors @ labels.T / tau  # (titles, labels)
     log_p = logits - np.log(np.exp(logits - logits.max(1)[:, None]).sum(1))[:, None] - logits.max(1)[:, None]
     target = np.zeros_like(log_p)
-    np.add.at(target, (batch.groups.titles.numpy(), batch.groups.labels.numpy()), batch.groups.shares.numpy())
+    np.add.at(
+        target, (batch.targets.titles.numpy(), batch.targets.labels.numpy()), batch.targets.shares.numpy()
+    )
     loss = -(tau * target * log_p).sum() / n
     # Gradients, from the loss back to the rows; τ cancels: dloss / dcosine = (p − t) / n
     excess = (np.exp(log_p) - target) / n

@@ -112,7 +112,7 @@ def test_numbers_that_are_none_end_the_run_and_the_best_epoch_is_kept(toy_corpus
     training.table.rows[:] = torch.nan
     told = list(epochs)
     assert re.search(
-        r"^non-finite gradient for .* in step \d+ \(epoch 2\); the step was rejected.*"
+        r"^non-finite gradient for .* in step \d+ \(epoch 2\); the step changed nothing.*"
         r" Lower train\.optimizer\.learning_rate \(now 5\).*; epoch 1 is kept$",
         told[0].note,
     )

@@ -70,7 +70,7 @@ def test_bytes_become_rows():
         and table.storage.cells["rows"].dtype == torch.bfloat16
     )
     with pytest.raises(
-        ValueError, match="4,001 bytes hold no row of 512 bytes beside the 4,000 bytes of row-wise state"
+        ValueError, match="4,001 bytes do not hold a row of 512 bytes and the 4,000 bytes of row-wise state"
     ):
         OffloadedTable(cache_bytes=4001).build(rows, RowwiseAdagrad(), CPU)
     narrow = OffloadedTable(cache_bytes=100 * 128).build(rows[:, :8], Adam(), CPU)  # a record is 128 bytes

@@ -8,15 +8,15 @@ import pytest
 
 from tasks.train.tuning.entries import entries
 from tasks.train.tuning.plot import plot_range_tests
-from tasks.train.tuning.range_test import range_test, suggest, table_markdown
+from tasks.train.tuning.range_test import range_test, suggest_rate, table_markdown
 from tests.worlds import TRAINING
 
 
 def test_the_steepest_fall_is_suggested_and_what_lies_behind_the_lowest_loss_does_not_count() -> None:
     rates = [10.0**power for power in range(-4, 3)]
-    assert suggest(rates, [1.0, 1.0, 0.9, 0.5, 0.1, 0.05, 9.0]) == 10.0**-1
-    assert suggest(rates, [1.0, 0.9, 0.8, 5.0, 9.0, 1.0, 0.81]) in (10.0**-4, 10.0**-3)
-    assert suggest(rates[:2], [1.0, 2.0]) == rates[0]
+    assert suggest_rate(rates, [1.0, 1.0, 0.9, 0.5, 0.1, 0.05, 9.0]) == 10.0**-1
+    assert suggest_rate(rates, [1.0, 0.9, 0.8, 5.0, 9.0, 1.0, 0.81]) in (10.0**-4, 10.0**-3)
+    assert suggest_rate(rates[:2], [1.0, 2.0]) == rates[0]
 
 
 def test_rates_rise_exponentially_around_the_own_rate(toy_corpus: Path) -> None:
