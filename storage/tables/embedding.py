@@ -1,6 +1,6 @@
 """``nn.Embedding`` for tables larger than GPU memory, for any PyTorch loop (example: docs/offload.md).
 
-The rows are not parameters of the module. As in PyTorch, gradients add up until ``step`` applies them or
+The rows are not parameters of the module. As in PyTorch, gradients accumulate until ``step`` applies them or
 ``zero_grad`` discards them.
 """
 
@@ -39,13 +39,13 @@ class OffloadedEmbedding(nn.Module):
     """Embedding with rows and optimizer state in host memory (or a mapped file) and a cache on the device.
 
     Args:
-        num_embeddings: Number of rows. Assign small ids to frequent items, since the first rows are always
-        cached.
+        num_embeddings: Number of rows. Assign small ids to frequent items, because the first rows are always
+            cached.
         cache_bytes: Device memory for cached rows and state; 0: four fifths of the free memory.
         cache_rows: Number of cached rows; 0: as many as fit into cache_bytes.
-        start: Initial rows, float32 (num_embeddings, embedding_dim), or the standard deviation of normal
-        rows.
-        seed: Seed of normal initial rows and of stochastic rounding.
+        start: Initial rows, float32 (num_embeddings, embedding_dim), or a standard deviation, with which
+            normally distributed rows are drawn.
+        seed: Seed of the drawn rows and of stochastic rounding.
 
     The other arguments are those of ``Offloaded``.
 
@@ -87,8 +87,8 @@ class OffloadedEmbedding(nn.Module):
         self.table = Offloaded(rows, optimizer, device=device, **options)
         self.steps = 0
         self._announced: Tensor | None = None  # sorted ids of the current batch, on the device
-        self._leaf: Tensor | None = None  # rows of the announced ids, shared by the calls of ``forward``
-        self._gradients: dict[int, tuple[Tensor, Tensor]] = {}  # ids and rows of the leaves with a gradient
+        self._leaf: Tensor | None = None  # rows of the announced ids, shared by all calls of ``forward``
+        self._gradients: dict[int, tuple[Tensor, Tensor]] = {}  # ids and rows of each leaf with a gradient
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
         """Iterates over batches and prefetches the rows of the next batches while a step runs.
@@ -100,7 +100,7 @@ class OffloadedEmbedding(nn.Module):
                 zero.
 
         Raises:
-            RuntimeError: A batch begins while gradients of earlier rows are neither applied nor discarded.
+            RuntimeError: A batch begins before the gradients of earlier batches are applied or discarded.
         """
 
         def distinct_ids(batch: B) -> Tensor:
@@ -113,8 +113,8 @@ class OffloadedEmbedding(nn.Module):
             for batch, distinct in self.table.prefetch(announced, lambda pair: pair[1]):
                 if self._gradients:
                     problem = "a batch of `prefetch` begins, but earlier gradients are not used"
-                    remedy = "call `step` or `zero_grad` after each batch, or give the batches over which"
-                    raise RuntimeError(f"{problem}: {remedy} gradients add up to `prefetch` as one batch")
+                    remedy = "call `step` or `zero_grad` after each batch, or pass several batches as one"
+                    raise RuntimeError(f"{problem}: {remedy} to accumulate their gradients")
                 self._leaf, self._announced = None, distinct.to(self.table.device)
                 yield batch
         finally:
@@ -137,7 +137,7 @@ class OffloadedEmbedding(nn.Module):
         return _Take.apply(rows, positions)
 
     def _gather(self, ids: Tensor) -> Tensor:
-        """Gathers rows as a leaf tensor, which is referenced only by its graph until it has a gradient."""
+        """Gathers rows as a leaf tensor, to which only its graph refers until it has a gradient."""
         rows = self.table.gather(ids)[0]
         if torch.is_grad_enabled():
             gradients = self._gradients  # without a reference to self, which would keep the graph alive
@@ -199,7 +199,7 @@ class OffloadedEmbedding(nn.Module):
             raise ArithmeticError(f"{problem}. Lower the learning rate or clip the gradients")
 
     def save(self, file: str | Path) -> None:
-        """Writes rows, state and step count to one safetensors file, atomically and in pieces."""
+        """Writes rows, state and step count to one safetensors file, atomically and piece by piece."""
         metadata = {"embedding": json.dumps({"steps": self.steps})}
         write_safetensors(Path(file), self.table.sections(), metadata)
 

@@ -27,7 +27,7 @@ class Host:
 
     Attributes:
         data: uint8 (records, width).
-        pinned: Whether kernels can access the memory.
+        pinned: Whether GPU kernels can access the memory.
     """
 
     def __init__(self, records: int, width: int, folder: Path | None = None) -> None:
@@ -47,7 +47,7 @@ class Host:
         self.data = torch.frombuffer(self._map, dtype=torch.uint8).view(records, width)
 
     def pin(self, device: torch.device | None = None) -> None:
-        """Pins memory for kernels of ``device`` after it was filled. Logs a failure; never pins a file."""
+        """Pins the memory, once filled, for kernels of ``device``. Logs a failure; never pins a file."""
         if self.pinned or self._file is not None:
             return
         if self._map is None:  # no records, so nothing to pin
@@ -57,7 +57,7 @@ class Host:
             log.warning("%s: rows are moved through a small pinned buffer, which is slower", problem)
         else:
             self.pinned = True
-            # after a fork, a write would move the page to a copy while the GPU still uses the original
+            # after a fork, a write would copy the page, but the GPU would still use the original
             with contextlib.suppress(OSError, AttributeError):
                 self._map.madvise(mmap.MADV_DONTFORK)
             # not in __del__: the map is unmapped before its finalizers run
@@ -94,8 +94,8 @@ def allocate(file: int, size: int, folder: Path) -> None:
     disk = os.fstatvfs(file)
     free = disk.f_bavail * disk.f_frsize
     if size > free:
-        need = f"a table's rows outside the cache take {size:,} bytes, {free:,} are free"
-        raise OSError(errno.ENOSPC, f"{need}; name a folder on another disk", str(folder))
+        need = f"the rows of a table outside its cache take {size:,} bytes, but {free:,} are free"
+        raise OSError(errno.ENOSPC, f"{need}; choose a folder on another disk", str(folder))
     try:
         os.posix_fallocate(file, 0, size)
     except (AttributeError, OSError) as error:  # macOS, or a file system without fallocate
@@ -112,7 +112,7 @@ def register(data: Tensor) -> str:
         return str(error)
     if not code:
         return ""
-    if torch.cuda.is_initialized():  # clears the error, which would fail this thread's next kernel
+    if torch.cuda.is_initialized():  # clears the error, on which the next kernel of this thread would fail
         with contextlib.suppress(RuntimeError):
             torch.empty(1, device="cuda").fill_(0)
     return f"CUDA error {code}"

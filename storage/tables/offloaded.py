@@ -1,7 +1,7 @@
 """Table larger than device memory: rows in host memory, with a cache of frequent and current rows.
 
-Results equal those of a resident table bit for bit, because transfers only copy rows. Types narrower than
-float32 are rounded at every write-back, wherever the row is stored.
+Results equal those of a resident table bit for bit, because transfers only copy rows. With a type narrower
+than float32, values are rounded at every write-back, whether or not the row is in the cache.
 
     batches ─▶ planner ─▶ transfer ─▶ cache ─▶ gather ─▶ step ─▶ write_back ─▶ cache ─▶ transfer ─▶ host
 """
@@ -26,35 +26,39 @@ from storage.tables.streaming import Section, as_section, spans
 from storage.tables.transfer import TransferKind, upload
 
 B = TypeVar("B")
-COUNTER = "roundings"
+COUNTER = "roundings"  # name of the number of roundings in a checkpoint
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A batch whose rows are in the cache. Its tensors are on the device and valid after ``event``.
+    """A batch whose rows are in the cache. Its int64 tensors are on the device and valid after ``event``.
 
-    On a GPU they are views of one tensor, so ``record_stream`` of one applies to all.
+    On a GPU, the tensors are views of one tensor, so ``record_stream`` of one applies to all.
     """
 
     plan: CachePlan
-    event: Any
-    ids: Tensor
-    slots: Tensor
-    direct: Tensor
-    with_slot: Tensor  # positions of the rows that have a slot; empty if all have one
+    event: Any  # CUDA event after the transfers; None on a CPU
+    ids: Tensor  # rows of the batch
+    slots: Tensor  # slot of each row; 0 for rows without a slot
+    direct: Tensor  # positions in ``ids`` of the rows without a slot
+    with_slot: Tensor  # positions in ``ids`` of the rows with a slot; empty if all have one
 
 
 class Offloaded:
     """Rows and state in host memory (or a mapped file), with a cache on the device.
 
     Args:
-        start: Initial rows, float32 (tokens, dim), frequent ones first.
+        start: Initial rows, float32 (tokens, dim), most frequent first.
+        optimizer: Creates the initial state of the rows.
+        device: Device of the cache and of the training step.
+        cache_rows: Number of rows in the cache.
         lookahead: Number of batches whose rows are prefetched while a step runs.
-        row_dtype: float32, float16 or bfloat16.
-        state_dtype: The same for states with the shape of a row; states of one number per row are float32.
+        row_dtype: Stored type of rows: float32, float16 or bfloat16.
+        state_dtype: The same for states with the shape of a row. States of one number per row are float32.
+        transfer: "uva", "staged" or "auto", see ``choose_transfer``.
         folder: Folder of a scratch file for the records; None stores them in memory.
         seed: Seed of stochastic rounding.
-        batch: Ids of a typical batch, which size the recent part of the cache; None: a tenth.
+        batch: Ids of a typical batch, which determine how many slots are not permanent; None: a tenth.
     """
 
     def __init__(
@@ -81,7 +85,7 @@ class Offloaded:
         options = (row_dtype, state_dtype), transfer, folder, (lookahead, batch)
         self.storage = RowStorage(start, optimizer, self.device, cache_rows, *options)
         on_gpu = self.device.type == "cuda"
-        # reads of a plan wait for its writes, and overlap with the writes of the next plan
+        # The reads of a plan wait for its writes, and overlap with the writes of the next plan.
         self._read_stream, self._write_stream = (
             torch.cuda.Stream(self.device) if on_gpu else None for _ in range(2)
         )
@@ -97,7 +101,7 @@ class Offloaded:
         return self.storage.rows
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterator[B]:
-        """As in Resident; prefetches the rows of the next ``lookahead`` batches while a step runs.
+        """See Resident; prefetches the rows of the next ``lookahead`` batches while a step runs.
 
         Raises:
             RuntimeError: Another ``prefetch`` or a ``restore`` ended this loop, or a transfer failed.
@@ -112,17 +116,17 @@ class Offloaded:
                 self._current = ready
                 yield batch
                 if self._prefetcher is not prefetcher:
-                    problem = "within this loop the table was restored or another loop over it begun"
-                    raise RuntimeError(f"{problem}: its rows have moved; finish or leave it first")
+                    problem = "the table was restored, or another `prefetch` began, before this loop ended"
+                    raise RuntimeError(f"{problem}; finish or leave the loop first")
                 self._current = None
-                self._wait_for_rows(ready)  # if no step did: writes wait for steps only
+                self._wait_for_rows(ready)  # needed if there was no step, because writes wait for steps only
                 self._steps.done(ready.plan.number)
         finally:
             if self._prefetcher is prefetcher:
                 self._close()
 
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """As in Resident. Outside ``prefetch``, rows are read in place and not cached."""
+        """See Resident. Outside ``prefetch``, rows that are not cached are read from the host each time."""
         located = self._locate(ids)
         self._wait_for_rows(located)
         self._check_order(located, ids)
@@ -137,7 +141,7 @@ class Offloaded:
         return state.pop(ROWS), state
 
     def write_back(self, ids: Tensor, rows: Tensor, state: Mapping[str, Tensor]) -> None:
-        """As in Resident; rounds values of narrow types."""
+        """See Resident; rounds values of narrow types."""
         located = self._locate(ids)
         self._check_order(located, ids)
         values = {ROWS: rows, **state}
@@ -161,7 +165,7 @@ class Offloaded:
             tensor.index_copy_(0, located.ids, state[name])
 
     def execute(self, plan: CachePlan) -> Ready:
-        """Moves the rows of a plan; called on the transfer thread of the prefetcher."""
+        """Transfers the rows of a plan; called in the transfer thread of the prefetcher."""
         storage, hot = self.storage, self.storage.hot
         leave, enter = plan.leave_ids - hot, plan.enter_ids - hot
         moves = leave, plan.leave_slots, enter, plan.enter_slots
@@ -182,7 +186,7 @@ class Offloaded:
         return Ready(plan, event, *parts)
 
     def sections(self) -> dict[str, Section]:
-        """As in Resident; may be called between two batches. Writes cached rows to the host first."""
+        """See Resident; may be called between two batches. Writes cached rows to the host first."""
         sections = {
             _section_name(name): as_section(tensor) for name, tensor in self.storage.row_scalars.items()
         }
@@ -194,7 +198,7 @@ class Offloaded:
         return sections
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """As in Resident."""
+        """See Resident."""
         self._finish_loop(wait_for_gpu=True)
         saved = {name: read(_section_name(name)) for name in (*self.storage.cells, *self.storage.row_scalars)}
         for first, last in spans(len(self), self.storage.records.width):
@@ -212,7 +216,7 @@ class Offloaded:
     def _empty_cache(self) -> None:
         self.planner = Planner(len(self), self.storage.hot, self.storage.recent)
         self._steps = Steps(self.device)
-        # ids in the recent slots after the transfers so far; the planner has planned further batches
+        # Ids in the recent slots after the transfers so far. The planner is ahead by the planned batches.
         self._slot_ids = np.full(self.storage.recent, -1, dtype=np.int64)
 
     def _pieces(self, field: Field) -> Iterator[Tensor]:
@@ -245,7 +249,7 @@ class Offloaded:
         """Raises a RuntimeError if a transfer failed, since the location of rows is then undefined."""
         if error := self._error or (self._prefetcher and self._prefetcher.failed):
             remedy = "build the table again and resume from a checkpoint"
-            raise RuntimeError(f"a transfer failed and rows are lost; {remedy}") from error
+            raise RuntimeError(f"a transfer failed, and rows are lost; {remedy}") from error
 
     def _close(self) -> None:
         self._current = None
@@ -265,14 +269,14 @@ class Offloaded:
         if len(planned) != len(ids) or (on_cpu and not np.array_equal(planned, ids.numpy())):
             expected = "a step must gather the ids passed to `prefetch`, in the same order"
             raise ValueError(
-                f"gather got {len(ids)} rows that are not the {len(planned)} of the batch; {expected}"
+                f"the {len(ids)} ids of `gather` are not the {len(planned)} ids of the batch; {expected}"
             )
         return self._current
 
     def _check_order(self, located: Ready, ids: Tensor) -> None:
         """Compares ids on a GPU with the plan by a device-side assertion, without synchronization."""
         if ids.device.type == "cuda":
-            problem = "gather got other rows than those of the batch, or in another order"
+            problem = "gather got other ids than those of the batch, or another order"
             torch._assert_async((ids == located.ids).all(), problem)  # pyright: ignore[reportPrivateImportUsage]
 
     def _wait_for_rows(self, located: Ready) -> None:
@@ -282,7 +286,7 @@ class Offloaded:
             located.ids.record_stream(stream)
 
     def _direct(self, located: Ready) -> tuple[np.ndarray, Tensor]:
-        """Record numbers of rows without a slot, on the CPU and on the device."""
+        """Returns the record numbers of rows without a slot, on the CPU and on the device."""
         hot = self.storage.hot
         return located.plan.ids[located.plan.direct] - hot, located.ids.index_select(0, located.direct) - hot
 
@@ -291,5 +295,5 @@ class Offloaded:
 
 
 def _section_name(name: str) -> str:
-    """Name of a tensor in a checkpoint, the same as in Resident."""
+    """Returns the name of a tensor in a checkpoint, which is the same as in Resident."""
     return name if name == ROWS else f"state.{name}"

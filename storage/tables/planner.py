@@ -1,7 +1,7 @@
 """Assigns cache slots to rows, one batch at a time, before the steps run.
 
-The first ``hot`` rows have permanent slots (slot = id). The other rows share ``recent`` slots, which are
-evicted in least-recently-used order. A plan depends on the batches only, not on time, so runs are
+The first ``hot`` rows have permanent slots (slot = id). The other (cold) rows share ``recent`` slots, which
+are reused in least-recently-used order. A plan depends on the batches only, not on time, so runs are
 reproducible.
 
 Plans are executed in order. These invariants make the result exact (prefetch.py relies on them as well):
@@ -9,8 +9,9 @@ Plans are executed in order. These invariants make the result exact (prefetch.py
   write-back of that step.
 * A row of a batch in flight stays in its slot, so it is never read from the host a second time.
 * An evicted row is read again only by a later plan, after it was written to the host.
-* Rows without a slot are used directly from the host by their step. Their batch uses every slot, so a later
-  plan that may read the same rows evicts slots of that batch and therefore waits for its step.
+* If a batch has more cold rows than slots, its step reads and writes the others directly on the host. Such a
+  batch uses every slot, so a later plan that may read the same rows evicts rows of that batch and therefore
+  waits for its step.
 """
 
 from collections import deque
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NEVER = -1
+NO_STEP = -1  # step number that precedes all steps
 
 
 @dataclass(frozen=True)
@@ -30,29 +31,30 @@ class CachePlan:
     slots: np.ndarray  # slot of each row; 0 for rows used directly
     direct: np.ndarray  # positions in ``ids`` of rows without a slot
     leave_ids: np.ndarray  # rows to write to the host
-    leave_slots: np.ndarray
+    leave_slots: np.ndarray  # their slots
     enter_ids: np.ndarray  # rows to read from the host
-    enter_slots: np.ndarray
-    depends_on_step: int  # last step whose write-back must precede the transfers; NEVER: none
+    enter_slots: np.ndarray  # their slots
+    depends_on_step: int  # last step whose write-back must precede the transfers; NO_STEP: none
 
     def step_arrays(self) -> list[np.ndarray]:
-        """Arrays that a step needs on the device: ids, slots, direct, and positions of rows with a slot.
+        """Returns what a step needs on the device: ids, slots, direct, and positions of rows with a slot.
 
-        The last is empty if all rows have a slot.
+        The last array is empty if all rows have a slot.
         """
         with_slot = np.delete(np.arange(len(self.ids)), self.direct) if len(self.direct) else self.direct
         return [self.ids, self.slots, self.direct, with_slot]
 
 
 class Planner:
-    """Directory of a cache with ``hot + recent`` slots for a table with ``rows`` rows."""
+    """Knows which of ``rows`` rows each of the ``hot + recent`` slots of a cache contains."""
 
     def __init__(self, rows: int, hot: int, recent: int) -> None:
         self.hot, self.recent = hot, recent
         self._slot = np.full(rows - hot, -1, dtype=np.int32)  # slot of each cold row; -1: on the host
         self._id = np.full(recent, -1, dtype=np.int64)  # row in each recent slot; -1: empty
-        self._last = np.full(recent, NEVER, dtype=np.int64)  # last batch that used the slot
-        self._queue = deque([(NEVER, np.arange(recent, dtype=np.int64))])  # batch and its slots, oldest first
+        self._last = np.full(recent, NO_STEP, dtype=np.int64)  # last batch that used the slot
+        # batches and the slots that they used, oldest first
+        self._queue = deque([(NO_STEP, np.arange(recent, dtype=np.int64))])
         self._queued = recent
         self._number = 0
 
@@ -67,13 +69,13 @@ class Planner:
         cold = np.flatnonzero(ids >= self.hot)
         cold_slots = self._slot[ids[cold] - self.hot].astype(np.int64)
         cached = cold_slots >= 0
-        self._last[cold_slots[cached]] = number  # not evicted for this batch
+        self._last[cold_slots[cached]] = number  # prevents their eviction by this batch
         missing = cold[~cached]
         free = self._take_least_recent(min(len(missing), self.recent - int(cached.sum())))
         enter, direct = missing[: len(free)], missing[len(free) :]
         leaving = free[self._id[free] >= 0]
         leave_ids = self._id[leaving]
-        depends_on_step = int(self._last[leaving].max(initial=NEVER))
+        depends_on_step = int(self._last[leaving].max(initial=NO_STEP))
         self._slot[leave_ids - self.hot] = -1
         self._slot[ids[enter] - self.hot] = free
         self._id[free] = ids[enter]
@@ -85,7 +87,7 @@ class Planner:
         used = np.concatenate([cold_slots[cached], free])
         self._queue.append((number, used))
         self._queued += len(used)
-        if self._queued > 4 * self.recent + 1024:  # drop entries of slots used again since then
+        if self._queued > 4 * self.recent + 1024:  # drops entries of slots that were used again later
             self._queue = deque((batch, queued[self._last[queued] == batch]) for batch, queued in self._queue)
             self._queued = sum(len(queued) for _, queued in self._queue)
         moves = leave_ids, leaving + self.hot, ids[enter], free + self.hot
@@ -101,10 +103,10 @@ class Planner:
         return slots
 
     def plan_in_place(self, ids: np.ndarray) -> CachePlan:
-        """Plans a step outside ``prefetch``: rows are used where they are, and nothing is transferred."""
+        """Plans a step outside ``prefetch``: transfers nothing, uses rows without a slot directly."""
         slots, none = self.locate(ids), np.zeros(0, dtype=np.int64)
         direct = np.flatnonzero(slots < 0)
-        return CachePlan(NEVER, ids, slots.clip(0), direct, none, none, none, none, NEVER)
+        return CachePlan(NO_STEP, ids, slots.clip(0), direct, none, none, none, none, NO_STEP)
 
     def _take_least_recent(self, count: int) -> np.ndarray:
         """Removes the ``count`` least recently used slots from the queue, excluding slots of this batch."""
@@ -127,4 +129,4 @@ def check_distinct(ids: np.ndarray) -> None:
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < len(ids):
         duplicates = values[counts > 1][:5].tolist()
-        raise ValueError(f"a batch contains rows {duplicates} more than once; give `torch.unique` of its ids")
+        raise ValueError(f"a batch contains rows {duplicates} more than once; pass `torch.unique` of its ids")

@@ -1,6 +1,6 @@
 """Loads batches and transfers their rows in two threads while a step runs.
 
-    batches ─▶ loader: plan ─▶ transfer: wait for the step it depends on, move ─▶ step
+    batches ─▶ loader: plan ─▶ transfer: wait for step ``plan.depends_on_step``, move rows ─▶ step
 
 Plans are executed in order, one at a time, each after step ``plan.depends_on_step`` (planner.py explains why
 this is exact). An exception in a thread is raised in the loop, with the traceback of the thread.
@@ -15,18 +15,18 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from storage.tables.planner import NEVER, CachePlan, Planner
+from storage.tables.planner import NO_STEP, CachePlan, Planner
 
 B = TypeVar("B")
 R = TypeVar("R")
-EVENTS = 64  # of the latest steps; for an earlier step, the oldest stored event is waited for
+EVENTS = 64  # stored events, of the latest steps; for an earlier step, the oldest of them is waited for
 
 
 class Steps:
-    """Tracks which steps are written back. On a GPU the stream waits, not the thread."""
+    """Records which steps are written back. On a GPU, ``wait`` lets the stream wait, not the thread."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device, self._changed, self._last = device, threading.Condition(), NEVER
+        self._device, self._changed, self._last = device, threading.Condition(), NO_STEP
         self._events: deque[tuple[int, Any]] = deque(maxlen=EVENTS)  # increasing steps with their events
 
     def done(self, number: int) -> None:
@@ -43,15 +43,15 @@ class Steps:
         with self._changed:
             self._changed.wait_for(lambda: self._last >= number)
             event = next((event for step, event in self._events if step >= number), None)
-        if event is not None and number != NEVER:
+        if event is not None and number != NO_STEP:
             torch.cuda.current_stream(self._device).wait_event(event)
 
 
 class Prefetcher(Generic[B, R]):
     """Two threads that prepare up to ``lookahead`` batches before their steps.
 
-    The loader thread calls ``ids`` (returns distinct rows, int64 on the CPU) and the planner. Only the
-    transfer thread calls ``execute``. The caller marks every step as done in ``steps``.
+    The loader thread calls ``ids``, which returns the distinct rows of a batch (int64, on the CPU), and the
+    planner. Only the transfer thread calls ``execute``. The caller marks every step as done in ``steps``.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Prefetcher(Generic[B, R]):
         self._capacity = threading.Semaphore(lookahead + 1)
         self._planned: queue.SimpleQueue[tuple[B, CachePlan] | BaseException | None] = queue.SimpleQueue()
         self._ready: queue.SimpleQueue[tuple[B, R] | BaseException | None] = queue.SimpleQueue()
-        self._stopped, self._last = False, NEVER
+        self._stopped, self._last = False, NO_STEP
         self.failed: BaseException | None = None
         options = {"args": (torch.get_num_threads(),), "daemon": True}
         self._loader = threading.Thread(target=self._load, name="table loader", **options)
@@ -77,7 +77,7 @@ class Prefetcher(Generic[B, R]):
         self._transfer.start()
 
     def __iter__(self) -> Iterator[tuple[B, R]]:
-        """Yields batches with the result of ``execute``."""
+        """Yields each batch with the result of ``execute``."""
         while (item := self._ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
@@ -89,7 +89,7 @@ class Prefetcher(Generic[B, R]):
         self._stopped = True
         self._capacity.release()
         self._loader.join()
-        self._steps.done(self._last)  # the remaining plans have no step
+        self._steps.done(self._last)  # the remaining plans will have no step
         self._transfer.join()
 
     def _load(self, threads: int) -> None:

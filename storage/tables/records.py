@@ -1,8 +1,8 @@
-"""Record layout: a row and its optimizer state are adjacent, so that one transfer moves both.
+"""Record layout: a record is a row followed by its optimizer state, so that one transfer moves both.
 
 The size of a record is a multiple of 128 bytes, the size of a GPU memory transaction. Fields start at
 multiples of 16 bytes, the widest load of a thread. A state of one number per row (row scalar) is not part of
-the record but stays on the device, which saves a quarter of the record at 128 dimensions.
+the record but stays on the device; in the record, it would take another 128 bytes.
 """
 
 import math
@@ -15,23 +15,24 @@ from torch import Tensor
 ALIGN, FIELD_ALIGN = 128, 16
 ROWS = "rows"
 NARROW = (torch.float16, torch.bfloat16)  # stored types; computations use float32
-_DROPPED = {torch.bfloat16: 16, torch.float16: 13}  # fraction bits of float32 that the type lacks
+_DROPPED = {torch.bfloat16: 16, torch.float16: 13}  # number of fraction bits of float32 that the type lacks
+# float16: smallest normal number, distance of subnormal numbers, largest number
 _HALF_NORMAL, _HALF_QUANTUM, _LARGEST = 2.0**-14, 2.0**-24, 65504.0
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Returns the type in which values of a stored type are computed and saved."""
+    """Returns the type for arithmetic and checkpoints of values stored as ``dtype``: float32 if narrow."""
     return torch.float32 if dtype in NARROW else dtype
 
 
 def to_compute_dtype(values: Tensor) -> Tensor:
-    """Converts stored values to the type used in computations."""
+    """Converts stored values to the type for arithmetic."""
     return values.to(compute_dtype(values.dtype))
 
 
 @dataclass(frozen=True)
 class Field:
-    """Part of a record: ROWS or a state, stored as ``dtype`` from byte ``start``."""
+    """Part of a record: the row (ROWS) or a state, stored as ``dtype`` from byte ``start``."""
 
     name: str
     shape: tuple[int, ...]
@@ -88,13 +89,13 @@ class Records:
 
 
 def noise(ids: Tensor, columns: int, seed: int, step: int) -> Tensor:
-    """16 random bits per element, int32 (rows, columns), by splitmix64 (Steele et al., OOPSLA 2014)."""
+    """Returns 16 random bits each, int32 (rows, columns), by splitmix64 (Steele et al., OOPSLA 2014)."""
     row = _mix(ids * -7046029254386353131 + ((step << 32) + seed))  # odd factor: distinct ids stay distinct
     column = torch.arange(columns, device=ids.device) * -3335678366873096957
     return (_mix(row.unsqueeze(1) + column) >> 40).bitwise_and_(0xFFFF).to(torch.int32)
 
 
-def _mix(bits: Tensor) -> Tensor:  # two rounds of the finalizer, on wrapping int64
+def _mix(bits: Tensor) -> Tensor:  # two rounds of the finalizer of splitmix64, with int64 overflow
     bits = bits.bitwise_xor(bits >> 30).mul_(-4658895280553007687)
     bits = bits.bitwise_xor(bits >> 27).mul_(-7723592293110705685)
     return bits.bitwise_xor(bits >> 31)

@@ -1,4 +1,4 @@
-"""Table with rows and state in the memory of one device. Every other table equals it bit for bit."""
+"""Table with rows and state in the memory of one device, to which other tables are equal bit for bit."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -30,9 +30,9 @@ class Resident:
         return self.rows.device
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterable[B]:
-        """Iterates over the batches of one epoch. An offloaded table prefetches the rows of the next batches.
+        """Iterates over batches. An offloaded table prefetches the rows of the next batches.
 
-        The caller calls ``gather`` and ``write_back`` once per batch with ``ids(batch)``.
+        For each batch, the caller calls ``gather`` and ``write_back`` once, with ``ids(batch)``.
 
         Args:
             batches: Batches of any type.

@@ -1,7 +1,7 @@
-"""Storage of an offloaded table: cache on the device, records on the host, row scalars on the device.
+"""Storage of an offloaded table: cache and row scalars on the device, records on the host (records.py).
 
-The first ``hot`` slots of the cache permanently hold the rows with the same numbers. The host has records for
-all other rows, in order.
+The first ``hot`` slots of the cache permanently contain the first ``hot`` rows. The host has records for all
+other rows, in order.
 """
 
 import logging
@@ -23,8 +23,8 @@ from storage.tables.transfer import TransferKind, choose_transfer
 
 log = logging.getLogger(__name__)
 
-FREE_SHARE = 0.8  # of the free device memory; the step uses the rest
-RECENT_SHARE = 0.1  # minimum share of recent slots: at most one point of hit rate below the best split
+FREE_SHARE = 0.8  # share of the free device memory for the cache; the step uses the rest
+RECENT_SHARE = 0.1  # minimum share of recent slots; the hit rate is at most one point below the best split
 
 
 class StateInitializer(Protocol):
@@ -44,7 +44,7 @@ class RowStorage:
         cache: uint8 (slots, width) on the device, one record per slot.
         cells: Views of the fields of the cache by name, (slots, *shape).
         hot: Number of permanent slots.
-        recent: Number of slots that change.
+        recent: Number of other slots, whose rows change.
         row_scalars: States of one number per row by name, (tokens, *shape), on the device.
     """
 
@@ -86,7 +86,7 @@ class RowStorage:
                     raise
                 slots //= 2
         if slots < requested:
-            message = "%s has no room for a cache of %d rows: it has %d, and more rows are moved"
+            message = "%s has no memory for a cache of %d rows; the cache has %d, so more rows are moved"
             log.warning(message, self.device, requested, slots)
         return cache
 
@@ -110,7 +110,7 @@ class RowStorage:
             tensor[first:last] = values[name].to(self.device)
 
     def pieces(self, field: Field) -> Iterator[Tensor]:
-        """Yields a field of all rows in pieces, in compute precision; recent rows as stored on the host."""
+        """Yields a field of all rows in pieces, for arithmetic; recent rows as they are on the host."""
         for first, last in spans(self.hot, field.nbytes):
             yield to_compute_dtype(self.cells[field.name][first:last])
         for first, last in spans(len(self.host.data), self.records.width):
@@ -156,11 +156,11 @@ class RowStorage:
 
 
 def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
-    """Returns the number of recent slots: a share of RECENT_SHARE, or as many as prefetching needs.
+    """Returns the number of recent slots: the share RECENT_SHARE, or more if prefetching needs more.
 
-    While a step runs, the rows of the next ``lookahead`` batches replace rows of finished steps, which takes
-    (lookahead + 2) times the cold rows of a batch. The number is iterated, since more recent slots leave
-    fewer hot rows and so increase the cold rows of a batch. All slots are recent if they are too few.
+    While a step runs, the rows of the next ``lookahead`` batches replace rows of finished steps. This takes
+    (lookahead + 2) times the cold (not permanently cached) rows of a batch. More recent slots leave fewer
+    permanent ones and so increase the cold rows, hence the loop. If there are too few slots, all are recent.
     """
     recent, needed = 0, max(1, int(slots * RECENT_SHARE))
     while recent < needed:
@@ -185,10 +185,11 @@ def affordable_rows(
     Args:
         rows: Number of rows of the table.
         row: An example row, float32 (1, dim).
+        optimizer: Creates the state of a row.
         cache_bytes: Device memory for rows and state; 0: four fifths of the free memory.
 
     Raises:
-        ValueError: The memory left by the row scalars does not hold one row.
+        ValueError: After the row scalars, not even one row fits.
     """
     state = optimizer.initial_state(row)
     records = Records.of(row, state, row_dtype, state_dtype)
@@ -198,9 +199,11 @@ def affordable_rows(
     )
     fit = (budget - scalar_bytes) // records.width
     if fit < 1:
-        remedy = "give cache_bytes more, or take an optimizer without row-wise state"
-        beside = f"beside the {scalar_bytes:,} bytes of row-wise state that stay on the device"
-        raise ValueError(f"{budget:,} bytes hold no row of {records.width:,} bytes {beside}; {remedy}")
+        remedy = "raise cache_bytes, or choose an optimizer without row-wise state"
+        scalars = f"the {scalar_bytes:,} bytes of row-wise state that stay on the device"
+        raise ValueError(
+            f"{budget:,} bytes do not hold a row of {records.width:,} bytes and {scalars}; {remedy}"
+        )
     return min(fit, rows)
 
 

@@ -1,6 +1,6 @@
 """Tensors shared by several processes, in shared memory or in a mapped scratch file.
 
-The file has no name, so the system deletes it when the last process that maps it ends, even if killed.
+The file has no name, so the system deletes it when the last process that maps it ends or is killed.
 """
 
 import math
@@ -21,11 +21,11 @@ _ALIGN_BYTES = 64  # size of a cache line, so that no two tensors share one
 
 
 class Shared:
-    """Tensors by name, initialized with zeros. Unpickling it in a child process maps the same memory.
+    """Tensors by name, initialized with zeros. A copy unpickled in a child process shares the memory.
 
     Args:
         shapes: Shape and dtype of each tensor.
-        folder: Folder of the scratch file; None uses memory.
+        folder: Folder of the scratch file; None uses shared memory.
 
     Raises:
         OSError: The disk has too little free space.

@@ -40,7 +40,7 @@ def as_section(tensor: Tensor) -> Section:
 
 
 def random_rows(rows: int, dim: int, std: float, seed: int) -> Section:
-    """Section of normally distributed rows, drawn piece by piece: float32 (rows, dim)."""
+    """Returns a section of normally distributed rows, drawn piece by piece: float32 (rows, dim)."""
 
     def pieces() -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(seed)
@@ -50,7 +50,7 @@ def random_rows(rows: int, dim: int, std: float, seed: int) -> Section:
 
 
 def spans(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yields the row range [start, end) of each piece."""
+    """Yields the row ranges [start, end) of pieces of at most CHUNK_BYTES."""
     step = max(1, CHUNK_BYTES // max(1, row_bytes))
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 

@@ -1,4 +1,4 @@
-"""Transfers records between host and device; runs in the transfer thread of the prefetcher."""
+"""Transfers of records between host and device, which run in the transfer thread of the prefetcher."""
 
 import contextlib
 import importlib.util
@@ -16,9 +16,9 @@ from storage.tables.host import Host
 log = logging.getLogger(__name__)
 
 TransferKind = Literal["auto", "uva", "staged"]
-STAGED_BYTES = 32 << 20
-THREADS, RECORDS_PER_WARP = 256, 4  # per block; per warp
-MULTIPROCESSOR_SHARE = 8  # one in eight moves rows, since a few saturate the link (an estimate)
+STAGED_BYTES = 32 << 20  # size of a pinned buffer
+THREADS, RECORDS_PER_WARP = 256, 4  # threads per block; records that a warp loads before it stores
+MULTIPROCESSOR_SHARE = 8  # one in eight multiprocessors moves rows: a few saturate the link (an estimate)
 SOURCE = r"""
 #define MOVE_RECORDS(FROM, TO) \
     long long warp = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / 32; \
@@ -60,16 +60,16 @@ class Transfer(Protocol):
     device_gathers: bool
 
     def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """Copies host records ``ids`` into ``cache`` at ``slots``, on the current stream."""
+        """Copies host records ``ids`` to ``slots`` of the cache, on the current stream."""
         ...
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """Copies ``cache`` at ``slots`` into host records ``ids``, on return or on the current stream."""
+        """Copies ``slots`` of the cache to host records ``ids``; done on return or on the current stream."""
         ...
 
 
 class Staged:
-    """Gathers and scatters on the CPU; for a GPU, through two alternating pinned buffers of 32 MB."""
+    """Gathers and scatters records on the CPU; for a GPU, through two alternating pinned buffers of 32 MB."""
 
     device_gathers = False
 
@@ -100,7 +100,7 @@ class Staged:
                 self._events[self._turn] = torch.cuda.current_stream(self.device).record_event()
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """As in Transfer; waits for the copy from the GPU, since the CPU scatters."""
+        """See Transfer; waits for the copy from the GPU, because the CPU scatters."""
         words = cache.view(torch.int64)
         for part, part_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
             self.host.will_need(part)
@@ -128,7 +128,7 @@ def _kernels() -> tuple[Any, Any]:
 
 
 def grid(records: int, multiprocessors: int) -> int:
-    """Number of blocks of a launch: one warp per four records, on an eighth of the multiprocessors."""
+    """Returns the blocks of a launch: a warp per 4 records, at most an eighth of the multiprocessors."""
     return max(
         1, min(-(-records * 32 // (RECORDS_PER_WARP * THREADS)), multiprocessors // MULTIPROCESSOR_SHARE)
     )
@@ -145,10 +145,10 @@ def upload(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
 
 
 class Unified:
-    """Kernels gather and scatter directly in pinned host memory (unified virtual addressing).
+    """GPU kernels gather and scatter directly in pinned host memory (unified virtual addressing).
 
-    A warp reads 512 bytes of a record at once, which makes full memory transactions, and processes four
-    records. Kernels run on the current stream of torch, so they need no events.
+    A warp reads 512 consecutive bytes of each of four records, so memory transactions are full. Kernels run
+    on the current stream of torch, so they need no events.
 
     References:
         Min et al. Large Graph Convolutional Network Training with GPU-Oriented Data Communication
@@ -168,7 +168,7 @@ class Unified:
         self._launch(self._gather, ids, cache, slots)
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """As in Transfer; runs on the current stream."""
+        """See Transfer; completes on the current stream."""
         self._launch(self._scatter, ids, cache, slots)
 
     def _launch(self, kernel: Any, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
@@ -197,7 +197,7 @@ def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Tra
     on_gpu, has_cupy = device.type == "cuda", importlib.util.find_spec("cupy") is not None
     try:
         if on_gpu and has_cupy:
-            check_kernels(device)  # before pinning, which takes a minute for a hundred gigabytes
+            check_kernels(device)  # checked before pinning, which takes a minute for a hundred gigabytes
             host.pin(device)
             if host.pinned:
                 return Unified(host, device)
@@ -211,7 +211,7 @@ def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Tra
     if kind == "auto":
         return Staged(host, device)
     missing = " and ".join(name for name, available in needs.items() if not available)
-    raise ValueError(f"transfer 'uva' needs {missing} too; use 'auto' or 'staged'")
+    raise ValueError(f"transfer 'uva' needs {missing}; use 'auto' or 'staged'")
 
 
 def check_kernels(device: torch.device) -> None:
@@ -229,7 +229,7 @@ def check_kernels(device: torch.device) -> None:
         return
     # cudaDevAttrCanUseHostPointerForRegisteredMem: pointers differ on Windows and some virtual GPUs
     if not cupy.cuda.Device(device.index or 0).attributes.get("CanUseHostPointerForRegisteredMem", 1):
-        raise RuntimeError("the GPU cannot use the host's pointers to pinned memory")
+        raise RuntimeError("the GPU cannot use host pointers to pinned memory")
     host = Host(3, 512)
     host.data.copy_(torch.arange(3 * 512).view(3, 512) % 251)
     expected = host.data.clone()
@@ -245,4 +245,4 @@ def check_kernels(device: torch.device) -> None:
     torch.cuda.current_stream(device).synchronize()
     expected[1] = expected[1].bitwise_not()
     if not (read_correctly and torch.equal(host.data, expected)):
-        raise RuntimeError("a kernel moved other bytes than it should have")
+        raise RuntimeError("a kernel transferred wrong bytes")

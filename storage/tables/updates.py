@@ -1,4 +1,4 @@
-"""The table's part of a training step: gather rows, update them, write them back."""
+"""Access to the rows of a training step: gathers them, and writes them back after the update."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from storage.tables.resident import Resident
 def update_rows(table: Resident | Offloaded, ids: Tensor) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
     """Gathers rows with their optimizer state and writes them back at the end of the block.
 
-    The block changes the rows and the state in place. If it raises, nothing is written.
+    The block changes the rows and the state in place. If it raises an exception, nothing is written.
 
         with update_rows(table, ids) as (rows, state):
             loss_of(rows.requires_grad_()).backward()

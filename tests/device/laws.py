@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from storage.tables import Offloaded, as_section
-from storage.tables.planner import NEVER
+from storage.tables.planner import NO_STEP
 from storage.tables.prefetch import Steps
 from storage.tables.transfer import Unified
 from tasks.optimizers import SGD, Adam
@@ -144,10 +144,10 @@ def test_a_move_of_rows_is_one_upload_and_three_launches_for_which_nobody_waits(
     table = Offloaded(as_section(torch.randn(60, 5)), Adam(), cache_rows=40, device="cuda", transfer="uva")
     plans = [table.planner.plan(torch.arange(first, first + 4).numpy()) for first in range(36, 56, 4)]
     for plan in plans[:-1]:
-        table.execute(replace(plan, depends_on_step=NEVER))
+        table.execute(replace(plan, depends_on_step=NO_STEP))
     before = GPU.launches, GPU.pageable_copies, GPU.synchronisations
     assert len(plans[-1].leave_ids) and len(plans[-1].enter_ids)
-    table.execute(replace(plans[-1], depends_on_step=NEVER))
+    table.execute(replace(plans[-1], depends_on_step=NO_STEP))
     assert GPU.launches - before[0] <= 3
     assert (GPU.pageable_copies, GPU.synchronisations) == before[1:]
 
@@ -167,7 +167,7 @@ def test_rows_leave_without_waiting_for_those_that_enter(monkeypatch: pytest.Mon
         monkeypatch.setattr(kernel, "run", partial(run, kernel.name, kernel.run))
     for first in range(36, 46, 2):
         plan = table.planner.plan(torch.arange(first, first + 2).numpy())
-        table.execute(replace(plan, depends_on_step=NEVER))
+        table.execute(replace(plan, depends_on_step=NO_STEP))
     assert table._write_stream is not None
     table._write_stream.synchronize()
     assert set(ran) == {"scatter"}

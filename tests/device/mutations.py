@@ -22,7 +22,7 @@ MUTATIONS = {
         "prefetch.py", "torch.cuda.current_stream(self._device).wait_event(event)", "pass", EXACT
     ),
     "leaving rows wait for no step": Mutation(
-        "planner.py", "int(self._last[leaving].max(initial=NEVER))", "NEVER", EXACT
+        "planner.py", "int(self._last[leaving].max(initial=NO_STEP))", "NO_STEP", EXACT
     ),
     "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(located.event)", "pass", EXACT),
     "rows of a plan are not recorded": Mutation(

@@ -50,7 +50,7 @@ def test_a_transfer_that_fails_stops_the_run_with_its_traceback(world, tmp_path:
     )  # where it happened, in the transfer's thread
     with pytest.raises(
         RuntimeError,
-        match="a transfer failed and rows are lost; build the table again and resume from a checkpoint",
+        match="a transfer failed, and rows are lost; build the table again and resume from a checkpoint",
     ):
         write_safetensors(file, table.sections(), {})
     with pytest.raises(RuntimeError, match="a transfer failed"):
@@ -88,7 +88,7 @@ def test_a_device_without_room_gets_a_smaller_cache_said_once(world, monkeypatch
     monkeypatch.undo()
     assert table.storage.hot + table.storage.recent == 12
     assert [record.message for record in caplog.records] == [
-        "cpu has no room for a cache of 48 rows: it has 12, and more rows are moved"
+        "cpu has no memory for a cache of 48 rows; the cache has 12, so more rows are moved"
     ]
     expected = world.resident(optimizer)
     world.drive(table, optimizer, batches)
@@ -112,7 +112,7 @@ def test_pinning_that_is_refused_is_said_and_leaves_pageable_memory(monkeypatch,
     assert isinstance(choose_transfer("auto", memory, torch.device("cpu")), Staged)
     with pytest.raises(
         ValueError,
-        match=r"transfer 'uva' needs a CUDA device.* and pinned memory too; use 'auto' or 'staged'",
+        match=r"transfer 'uva' needs a CUDA device.* and pinned memory; use 'auto' or 'staged'",
     ):
         choose_transfer("uva", memory, torch.device("cpu"))
 
@@ -224,7 +224,7 @@ def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path
     disk = os.statvfs(tmp_path)
     with pytest.raises(
         OSError,
-        match=r"a table's rows outside the cache take [\d,]+ bytes, [\d,]+ are free; name a folder",
+        match=r"the rows of a table outside its cache take [\d,]+ bytes, but [\d,]+ are free; choose",
     ):
         Host(2 * disk.f_blocks * disk.f_frsize // 4096, 4096, tmp_path)
     Host(100, 4096, tmp_path).data.fill_(1)

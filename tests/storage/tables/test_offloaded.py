@@ -11,7 +11,7 @@ import torch
 from safetensors import safe_open
 
 from storage.tables import Offloaded, write_safetensors
-from storage.tables.planner import NEVER
+from storage.tables.planner import NO_STEP
 from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
 
 OPTIMIZERS = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Optimizer)]
@@ -38,7 +38,7 @@ class Stale(Offloaded):
     """Moves without waiting for the steps: what must not be done."""
 
     def execute(self, plan):
-        moved = super().execute(plan.__class__(**{**plan.__dict__, "depends_on_step": NEVER}))
+        moved = super().execute(plan.__class__(**{**plan.__dict__, "depends_on_step": NO_STEP}))
         threading.Event.set(self.ahead_of_step)
         return moved
 
@@ -120,7 +120,7 @@ def test_a_step_that_gathers_other_rows_than_it_announced_is_told(world):
     batches = table.prefetch([torch.tensor([1, 2, 50])], lambda ids: ids)
     next(batches)
     for ids in (torch.tensor([1, 2]), torch.tensor([1, 2, 51])):
-        with pytest.raises(ValueError, match="rows that are not the 3 of the batch"):
+        with pytest.raises(ValueError, match="ids of `gather` are not the 3 ids of the batch"):
             table.gather(ids)
 
 
@@ -253,7 +253,7 @@ def test_an_epoch_within_an_epoch_is_told(world):
     outer = table.prefetch([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
     next(outer)
     assert len(list(table.prefetch([torch.arange(30, 36)], lambda ids: ids))) == 1
-    with pytest.raises(RuntimeError, match="the table was restored or another loop over it begun"):
+    with pytest.raises(RuntimeError, match="the table was restored, or another `prefetch` began"):
         next(outer)
 
 
@@ -263,7 +263,7 @@ def test_an_epoch_is_not_gone_on_with_after_a_restore(world):
     epoch = table.prefetch([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
     next(epoch)
     table.restore(before.__getitem__)
-    with pytest.raises(RuntimeError, match="finish or leave it first"):
+    with pytest.raises(RuntimeError, match="finish or leave the loop first"):
         next(epoch)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from storage.tables.planner import NEVER, Planner
+from storage.tables.planner import NO_STEP, Planner
 from storage.tables.row_storage import recent_slots
 
 
@@ -15,7 +15,7 @@ def plan(planner: Planner, *ids: int):
 def test_hot_rows_never_move():
     planner = Planner(10, hot=3, recent=2)
     made = plan(planner, 0, 1, 2)
-    assert made.slots.tolist() == [0, 1, 2] and made.depends_on_step == NEVER
+    assert made.slots.tolist() == [0, 1, 2] and made.depends_on_step == NO_STEP
     assert not len(made.enter_ids) and not len(made.leave_ids) and not len(made.direct)
 
 
@@ -26,7 +26,7 @@ def test_a_row_enters_once_and_is_found_after():
     assert (
         second.enter_ids.tolist() == [8]
         and second.slots.tolist() == [3, 5, 4]
-        and second.depends_on_step == NEVER
+        and second.depends_on_step == NO_STEP
     )
     assert planner.locate(np.array([0, 7, 5])).tolist() == [0, 3, -1]
 
@@ -53,7 +53,7 @@ def test_what_finds_no_slot_is_used_directly_and_waited_for():
     made = plan(planner, 0, 4, 5, 6, 7)
     assert made.enter_ids.tolist() == [4, 5] and made.ids[made.direct].tolist() == [6, 7]
     later = plan(planner, 4)
-    assert not len(later.enter_ids) and later.depends_on_step == NEVER  # nothing is moved
+    assert not len(later.enter_ids) and later.depends_on_step == NO_STEP  # nothing is moved
     assert plan(planner, 6).depends_on_step == 0  # it reads what the direct step writes
 
 
@@ -62,7 +62,7 @@ def test_against_a_plain_directory(seed: int):
     """A dictionary and a list say the same, batch by batch; no slot is given twice."""
     rng = np.random.default_rng(seed)
     rows, hot, recent = 80, 10, int(rng.integers(1, 40))
-    planner, held, used, last_direct = Planner(rows, hot, recent), {}, {}, NEVER
+    planner, held, used, last_direct = Planner(rows, hot, recent), {}, {}, NO_STEP
     for number in range(200):
         ids = np.unique(rng.zipf(1.3, size=int(rng.integers(0, 60))) % rows)
         made = planner.plan(ids)
@@ -102,7 +102,7 @@ def test_the_changing_part_holds_what_look_ahead_needs(lookahead: int):
         plans = [planner.plan(ids) for ids in batches]
         assert not any(len(made.direct) for made in plans)
         waited[size] = min(
-            made.number - made.depends_on_step for made in plans if made.depends_on_step != NEVER
+            made.number - made.depends_on_step for made in plans if made.depends_on_step != NO_STEP
         )
     assert waited[recent] > lookahead + 1, waited
     assert lookahead == 0 or waited[slots // 10] <= lookahead + 1, waited
@@ -119,6 +119,6 @@ def test_a_row_that_comes_twice_is_refused():
     planner = Planner(20, 4, 6)
     for ids in ([3, 3], [7, 1, 7], [19, 2, 1, 2]):
         for use in (planner.plan, planner.locate):
-            with pytest.raises(ValueError, match="more than once; give"):
+            with pytest.raises(ValueError, match="more than once; pass"):
                 use(np.array(ids))
     assert planner.plan(np.array([7, 1, 19])).slots.tolist() == [4, 1, 5]
