@@ -1,1 +1,1 @@
-"""Augmentation: vectors of unseen words, from a Checkpoint to TitleEncoderFiles."""
+"""Augmentation: fits vectors of unseen words to a Checkpoint; the result is TitleEncoderFiles."""

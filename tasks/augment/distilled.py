@@ -1,4 +1,4 @@
-"""Distils trained word rows into n-gram rows: the mean of a word's n-gram rows approximates its row.
+"""Distils trained word rows into n-gram rows: the mean of the n-gram rows of a word approximates its row.
 
 The vector of an unseen word is the mean of its n-gram rows plus the mean of the trained words, scaled to the
 norm of rare trained words. The rows are the solution of a ridge regression (ridge.py).
@@ -27,8 +27,8 @@ class Distilled:
     name: Literal["distilled"] = "distilled"
     shortest: int = setting(3, "Shortest n-gram; the edges of the word count as characters", ge=1, le=10)
     longest: int = setting(6, "Longest n-gram, counted in the same way", ge=1, le=10)
-    buckets: int = setting(2_000_000, "Hash buckets; only those in use take memory", ge=1, le=2**31 - 1)
-    alpha: float = setting(0.1, "Ridge regularization: higher trusts single n-grams less", gt=0)
+    buckets: int = setting(2_000_000, "Hash buckets; only used buckets take memory", ge=1, le=2**31 - 1)
+    alpha: float = setting(0.1, "Ridge regularization; if higher, rare n-grams have smaller rows", gt=0)
     max_iter: int = setting(30, "Maximum number of iterations of conjugate gradients", ge=1)
     tol: float = setting(1e-2, "Relative residual at which the iterations end", gt=0)
 
@@ -41,7 +41,7 @@ class Distilled:
             document_frequency: Number of training titles that contain each word, int64 (words,).
         """
         if not len(words):
-            raise ValueError("no trained word to distil n-grams from; the vocabulary has none")
+            raise ValueError("there is no trained word to distil n-grams from")
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         used, columns = np.unique(ids.values, return_inverse=True)
         centred, mean, norm = centre(rows, document_frequency)

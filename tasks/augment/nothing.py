@@ -1,5 +1,5 @@
-"""Default strategy: no separate vectors for unseen words. The bag contains the rows of their n-grams, and
-other vectors do not improve it (docs/log).
+"""Default strategy: no additional vectors for unseen words. The bag of a title contains the rows of their
+n-grams, and additional vectors do not improve the title vectors (docs/log).
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from tasks.form import configurable
 
 @configurable
 class NoNgramRows:
-    """Represents unseen words only by the n-grams in the bag."""
+    """Represents unseen words only by the trained rows of their n-grams."""
 
     name: Literal["none"] = "none"
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """Returns no rows."""
+        """Returns a source without rows."""
         return NgramRows.none(rows.shape[1])

@@ -1,9 +1,10 @@
 """Maps n-gram rows of a pretrained fastText model linearly into the space of the trained words.
 
-X (words × fastText dimensions) contains the means of the n-gram rows of the trained words, and T their
-centred unit-norm rows. The map is A = (XᵀX + λI)⁻¹ XᵀT, and the row of a bucket is its row in the file times
-A. The mean of mapped rows is the mapped mean, so unseen words benefit from n-grams trained on a much larger
-corpus. X uses n-grams only (not the word rows of the file), because an unseen word has nothing else.
+For each trained word, X (words × fastText dimensions) contains the mean of its n-gram rows in the file, and T
+its centred unit-norm row in the model. The map is A = (XᵀX + λI)⁻¹ XᵀT, and the row of a bucket is its row in
+the file times A. The map is linear, so the mean of mapped rows is the mapped mean, and unseen words benefit
+from n-grams that were trained on a much larger corpus. X contains no word rows of the file, because an unseen
+word has only n-grams.
 
 References:
     Mikolov, Le, Sutskever. Exploiting Similarities among Languages for Machine Translation. 2013, section 4
@@ -31,32 +32,32 @@ class Pretrained:
     """N-gram rows of a fastText model, mapped linearly into the space of the trained words."""
 
     name: Literal["pretrained"] = "pretrained"
-    model: str = setting("", "fastText model file (.bin) with n-grams, not pruned", content=True)
+    model: str = setting("", "fastText model file (.bin) with n-grams that are not pruned", content=True)
     vocabulary: int = setting(
         20_000,
-        "Most frequent words of the file whose n-grams are stored in addition to those of the trained words",
+        "Number of frequent words of the file whose n-grams are stored besides those of the trained words",
         ge=0,
     )
     map_ridge: float = setting(
-        0.01, "λ of the map, in units of the mean variance of a dimension; higher trusts the file less", gt=0
+        0.01, "λ of the map, relative to the mean diagonal element of XᵀX; if higher, rows are smaller", gt=0
     )
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
         """Returns n-gram rows in the space of the trained words; see Distilled.fit for the arguments."""
         if not self.model:
             option = "augment.strategy.model"
-            raise ValueError(f"{option} names no fastText model file; --set {option}=FILE.bin does")
+            raise ValueError(f"{option} names no fastText model file; pass --set {option}=FILE.bin")
         file = FastText.open(self.model)
         header, dictionary = file.header, file.dictionary
         if header.maxn == 0 or header.bucket == 0 or dictionary.pruned is not None:
             details = f"(maxn {header.maxn}, pruned: {dictionary.pruned is not None})"
             problem = f"{self.model} has no n-grams for every bucket {details}"
-            raise ValueError(f"{problem}; give a model trained with them")
+            raise ValueError(f"{problem}; use a model that was trained with n-grams and is not pruned")
         ids = bucket_ids(words, header.minn, header.maxn, header.bucket)
         usable = ids.lengths > 0
         if usable.sum() < 2:
-            counts = f"{int(usable.sum())} of {len(words)} trained words are long enough"
-            raise ValueError(f"{counts} for an n-gram of {header.minn} characters; two or more are needed")
+            counts = f"{int(usable.sum())} of {len(words)} trained words have an n-gram"
+            raise ValueError(f"{counts} of {header.minn} characters; at least two are needed")
         offset = dictionary.word_count
         sums = sum_rows(file.matrix.take, Ragged(ids.offsets, ids.values + offset), file.dim)
         sources = sums / np.maximum(ids.lengths, 1)[:, None]

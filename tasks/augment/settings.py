@@ -12,5 +12,5 @@ class AugmentSettings:
     """Settings of the vectors of unseen words."""
 
     strategy: Distilled | NoNgramRows | Pretrained | Stems = setting(
-        NoNgramRows(), "Where vectors of unseen words come from"
+        NoNgramRows(), "How vectors of unseen words are computed"
     )

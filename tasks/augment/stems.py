@@ -1,13 +1,13 @@
-"""Represents unseen words by a character encoder that is trained to place words of the same stem together.
+"""Represents unseen words by a character encoder that is trained to give words of a stem similar vectors.
 
-A batch has two words per stem (the same word with two dropout masks if the stem has only one). The loss pulls
-them together and pushes them away from the nearest word of another stem:
+A batch has two words of each stem, called partners; if a stem has one word, it occurs twice, with different
+dropout masks. Partners should be closer to each other than to the nearest word of another stem:
 
     loss = mean of max(0, margin − cos(word, partner) + cos(word, nearest word of another stem))
 
-An unseen word gets the rows of the nearest trained words in the space of the encoder. A linear map to the
-trained rows, as for a fastText model, scores lower (docs/log). Stems are needed for training only: the
-published encoder has no stemmer.
+The vector of an unseen word is a mean of the rows of the nearest trained words in the space of the encoder. A
+linear map to the trained rows, as for a fastText model, scores lower (docs/log). Only training needs stems;
+the published encoder contains no stemmer.
 
 References:
     Porter. Snowball: A language for stemming algorithms. 2001. https://snowballstem.org.
@@ -42,28 +42,33 @@ Language = Literal[
 
 @configurable
 class Stems(RecurrentTrainingSettings, Recurrent):
-    """Rows of the nearest trained words in the space of a character encoder trained on stems."""
+    """Uses the rows of the nearest trained words in the space of a character encoder trained on stems."""
 
     name: Literal["stems"] = "stems"
     language: Language = setting("english", "Algorithm of the package snowballstemmer that finds stems")
     margin: float = setting(
-        0.3, "Margin in cosine by which a word of the same stem must be nearer than any other", gt=0, le=2
+        0.3, "Margin by which a word of the same stem must be closer than words of other stems", gt=0, le=2
     )
     hidden: int = setting(64, "Dimensions of the encoder's state", ge=1, le=4096)
     batch_size: int = setting(512, "Words of a batch, two of each stem", ge=4)
-    most_words: int = setting(20_000, "Words that train the encoder: the most frequent ones", ge=2)
-    neighbours: int = setting(20, "Trained words whose rows an unseen word gets", ge=1)
+    most_words: int = setting(20_000, "Number of words that train the encoder, the most frequent ones", ge=2)
+    neighbours: int = setting(20, "Number of trained words whose rows are averaged for an unseen word", ge=1)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NearestWords:
-        """Trains the encoder and returns the vectors of unseen words; see Distilled.fit for the arguments."""
+        """Trains the encoder and returns the source of vectors; see Distilled.fit for the arguments."""
         if not len(words):
-            raise ValueError("no trained word to learn stems from; the vocabulary has none")
+            raise ValueError("there is no trained word to learn stems from")
         frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]
         encoder = self.train([words[int(place)] for place in frequent])
         centred, mean, norm = centre(rows, document_frequency)
-        codes = unit_rows(encoder.vectors(words))
+        word_vectors = unit_rows(encoder.vectors(words))
         return NearestWords(
-            encoder=encoder, neighbours=self.neighbours, codes=codes, rows=centred, mean=mean, norm=norm
+            encoder=encoder,
+            neighbours=self.neighbours,
+            word_vectors=word_vectors,
+            rows=centred,
+            mean=mean,
+            norm=norm,
         )
 
     def train(self, words: Sequence[str]) -> CharacterEncoder:
@@ -85,7 +90,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
 
 def find_stems(words: Sequence[str], language: Language) -> np.ndarray:
     """Returns the stem id of each word, from 0: int64 (words,)."""
-    import snowballstemmer  # imported here: a trained encoder does not need it
+    import snowballstemmer  # imported here, because a trained encoder does not need it
 
     stems = snowballstemmer.stemmer(language).stemWords(words)
     return np.unique(stems, return_inverse=True)[1]
@@ -99,7 +104,7 @@ class StemPairs:
         self._first = offsets_of(self._counts)[:-1]
 
     def batches(self, rng: np.random.Generator, pairs: int) -> Iterator[np.ndarray]:
-        """Yields batches of ``pairs`` stems: a word of each, then another of each, int64 (2 · stems,)."""
+        """Yields batches of ``pairs`` stems, int64 (2 · stems,): a word of each stem, then their partners."""
         order = rng.permutation(len(self._counts))
         for start in range(0, len(order), pairs):
             chosen = order[start : start + pairs]
@@ -110,7 +115,7 @@ class StemPairs:
 
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
-    """Computes the loss of vectors (2 · stems, hidden); partners are ``stems`` rows apart. 0 for one stem."""
+    """Computes the loss of vectors (2 · stems, hidden) of a batch of StemPairs; 0 for one stem."""
     unit, stems = F.normalize(vectors, dim=1), len(vectors) // 2
     cosines = unit @ unit.T
     partner = cosines.diagonal(stems).repeat(2)

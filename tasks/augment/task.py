@@ -34,7 +34,7 @@ def augment(
 ) -> TitleEncoderFiles:
     """Fits vectors of unseen words to the trained words and publishes the files needed to embed any title.
 
-    ``encoder`` is the one that the checkpoint was trained with.
+    ``encoder`` are the encoder settings with which the checkpoint was trained.
     """
     workspace = Workspace(home)
     tokens_parquet = workspace.folder(vocabulary) / "tokens.parquet"

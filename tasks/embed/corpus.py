@@ -16,15 +16,15 @@ COLUMNS = ["raw_title", "context", "split", "oov"]
 
 
 class EmbeddedTitles(NamedTuple):
-    """Block of titles in the order of the corpus, with unit-norm vectors."""
+    """Block of consecutive titles of the corpus, with unit-norm vectors."""
 
     raw_titles: list[str]
     contexts: list[list[str]]  # tokens of the airing context
     splits: list[str]
-    oov: Bool[np.ndarray, " titles"]  # contains a word that is in no training title
-    dense: Float32[np.ndarray, "titles features"]  # see Bag.dense
-    vectors: Float32[np.ndarray, "titles dim"]  # of the titles without context
-    full: Float32[np.ndarray, "titles dim"]  # with airing context
+    oov: Bool[np.ndarray, " titles"]  # whether a word of the title is in no training title
+    dense: Float32[np.ndarray, "titles features"]  # sentence features, see Bag.dense
+    vectors: Float32[np.ndarray, "titles dim"]  # vectors without airing context
+    full: Float32[np.ndarray, "titles dim"]  # vectors with airing context
 
 
 def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles]:

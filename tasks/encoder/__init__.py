@@ -1,4 +1,4 @@
-"""Encoders from token ids to title vectors. They are independent of where rows are stored."""
+"""Encoders, which map token ids to title vectors, independently of where rows are stored."""
 
 from tasks.encoder.bags import Bag
 

@@ -1,13 +1,13 @@
 """Exports the words of a title encoder as a fastText model that the fasttext package and gensim load.
 
-A fastText word vector is the sum of the word row and its n n-gram rows, divided by n + 1. A word with vector
-v therefore gets
+The vector of a word in fastText is the sum of the row of the word and the rows of its n n-grams, divided by
+n + 1. A word with vector v therefore gets
 
     row = (n + 1) · v − Σ n-gram rows
 
-which reproduces v to about 1e-7, after one correction of float32 rounding. The row of a bucket is its n-gram
-row (or zero) plus the mean that the fit subtracted, times a common scale. fastText cannot normalise each
-unseen word, so the scale gives their median the intended norm.
+which reproduces v to about 1e-7, after one correction of float32 rounding. The n-gram row of a bucket is its
+fitted row (zero if it has none) plus the mean that the fit subtracted, times a common scale. fastText cannot
+normalise each unseen word, so the scale gives the median unseen word the intended norm.
 """
 
 from collections.abc import Iterator
@@ -25,15 +25,15 @@ from tasks.text.words import WORD
 
 
 def word_vectors(encoder: TitleEncoder) -> tuple[list[str], np.ndarray]:
-    """Trained words, most frequent first, and their rows, float32 (words, dim)."""
+    """Returns trained words, most frequent first, and their rows, float32 (words, dim)."""
     words = sorted((row, text) for (kind, text), row in encoder.ids.items() if kind == WORD)
     return [text for _, text in words], encoder.rows[[row for row, _ in words]]
 
 
 def require_ngrams(encoder: TitleEncoder) -> NgramRows:
-    """Returns the n-gram rows of the encoder; raises a ValueError if unseen words have another source."""
+    """Returns the n-gram rows of an encoder; ValueError if it gets unseen words from another source."""
     if not isinstance(source := encoder.unseen_words, NgramRows):
-        problem = f"unseen words of this model come from {source.key}, and a fastText file has n-grams alone"
+        problem = f"unseen words of this model come from {source.key}, but a fastText file has only n-grams"
         raise ValueError(f"{problem}; train with augment.strategy=distilled to export it")
     return source
 
@@ -42,14 +42,16 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
     """Writes the words and n-grams of an encoder as a .bin file and returns the number of words.
 
     Args:
-        document_frequency: Counts from tokens.parquet, int64 (tokens,).
+        encoder: Encoder to export.
+        document_frequency: Number of training titles of each token (tokens.parquet), int64 (tokens,).
+        path: File to write.
 
     Raises:
         ValueError: There are no words, or unseen words do not come from n-grams.
     """
     words, vectors = word_vectors(encoder)
     if not words:
-        raise ValueError("the model has no word with a row, so there is nothing to write")
+        raise ValueError("the model has no trained word, so there is nothing to write")
     counts = document_frequency[[encoder.ids[WORD, word] for word in words]]
     ngrams = require_ngrams(encoder)
     ids = bucket_ids(words, ngrams.shortest, ngrams.longest, ngrams.buckets)

@@ -1,4 +1,4 @@
-"""Dense part of a title encoder: the layer on dense inputs x, and their projection for similarity."""
+"""Part of a title encoder that uses sentence features x: the layer W, and a projection for similarity."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,26 +15,29 @@ from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.reopen import reopen
 from tasks.text.titles import parse_title
 
-MEANING_WEIGHT = 0.7  # relative to a weight of 1 of the title vector, by preference of readers (docs/log)
-MEANING_DIM = 128  # of a projected x; with a title vector of 128 an index has 256 per title (docs/log)
+MEANING_WEIGHT = 0.7  # the title vector has weight 1; chosen by the preference of readers (docs/log)
+MEANING_DIM = 128  # dimensions of a meaning vector (docs/log)
 
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """Maps titles and descriptions to dense inputs x (tasks/encoder/bags.py), and x to meaning vectors.
+    """Maps titles and descriptions to sentence features x (tasks/encoder/bags.py), and x to meaning vectors.
 
-    ``encoder_info`` has "encoder", the strategy of the sentence encoder, and "identity" from a Corpus.
+    A meaning vector is a projection of x.
     """
 
-    encoder_info: Mapping[str, Any]
-    layer: Float32[np.ndarray, "dim features"]
+    encoder_info: Mapping[str, Any]  # from a Corpus: "encoder", settings of the sentence encoder; "identity"
+    layer: Float32[np.ndarray, "dim features"]  # W
     projection: Float32[np.ndarray, "features meaning"]
 
     @staticmethod
     def fit(encoder_info: Mapping[str, Any], layer: np.ndarray, dense: Iterable[np.ndarray]) -> "Meaning":
-        """Fits the projection to the principal directions of x, blocks of float32 (titles, features).
+        """Fits the projection to the principal directions of x.
 
-        Zero rows are ignored.
+        Args:
+            encoder_info: See the class.
+            layer: W, float32 (dim, features).
+            dense: Blocks of x, float32 (titles, features); zero rows are ignored.
         """
         squares = sum(units.T @ units for units in map(unit_rows, dense))
         directions = np.linalg.eigh(squares)[1][:, ::-1][:, :MEANING_DIM]
@@ -50,10 +53,10 @@ class Meaning:
     def dense(
         self, bag: Encoder, raw_titles: Sequence[str], descriptions: Sequence[str] = ()
     ) -> Float32[np.ndarray, "titles features"]:
-        """Computes dense inputs x; they are zero if the sentence encoder is missing.
+        """Computes sentence features x; they are zero if the sentence encoder is missing.
 
-        Pass one description per title, or none. Titles without letters and digits are encoded as empty text,
-        since encoders return vectors for "???" as well.
+        ``descriptions`` has one per title, or is empty. Titles without letters and digits are encoded as
+        empty text, because encoders return non-zero vectors for titles like "???".
         """
         zeros = np.zeros((len(raw_titles), len(self.projection)), dtype=np.float32)
         if self.encoder is None or not len(raw_titles):
@@ -61,7 +64,7 @@ class Meaning:
         displayed = [parse_title(title).display for title in raw_titles]
         displayed = [text if any(map(str.isalnum, text)) else "" for text in displayed]
         described = [text[:DESCRIPTION_CHARACTERS] for text in descriptions if any(descriptions)]
-        vectors = self.encoder.encode([*displayed, *described])  # one call, since each call reads all weights
+        vectors = self.encoder.encode([*displayed, *described])  # one call, since each reads all weights
         return bag.dense(vectors[: len(displayed)], vectors[len(displayed) :] if described else zeros)
 
     def project(self, dense: np.ndarray) -> Float32[np.ndarray, "titles meaning"]:

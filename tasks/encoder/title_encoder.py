@@ -1,8 +1,8 @@
 """Title encoder: tokenizer, token rows, vectors for unseen words, and the layer on sentence vectors.
 
-Requires only torch, NumPy, pyarrow and, if installed, the package of the sentence encoder. Trained tokens use
-their row. Words that training did not update use the vector that tasks/augment fitted; other unseen tokens
-are ignored.
+It requires only torch, NumPy, pyarrow and, if the model has sentence vectors, the package of the sentence
+encoder. Trained tokens use their rows. Words without a trained row (unseen words) use vectors that
+tasks/augment fitted; other unseen tokens are ignored.
 """
 
 import dataclasses
@@ -37,10 +37,10 @@ _CHUNK = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
 class TokenLookup(NamedTuple):
     """Tokens of titles for which the encoder has a row or a vector of an unseen word."""
 
-    tokens: Ragged  # row of each token per title; unseen words have numbers from len(encoder.rows)
+    tokens: Ragged  # row number of each token of each title; unseen words have numbers from len(encoder.rows)
     kinds: Int8[np.ndarray, " rows"]  # kind of each row, unseen words last
     unseen_rows: Float32[np.ndarray, "unseen dim"]  # vectors of unseen words
-    unseen: list[str]
+    unseen: list[str]  # unseen words
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,33 +49,33 @@ class TitleEncoder:
 
     tokenizer: Fitted
     bag: Encoder
-    ids: dict[tuple[int, str], int]  # (kind, text) to row, for trained tokens
+    ids: dict[tuple[int, str], int]  # row number by (kind, text), for trained tokens
     rows: Float32[np.ndarray, "tokens dim"]
-    kinds: Int8[np.ndarray, " tokens"]
+    kinds: Int8[np.ndarray, " tokens"]  # kind of each row
     unseen_words: UnseenWords  # vectors of words without a row
     meaning: Meaning | None = None  # None if the corpus has no sentence vectors
     slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of a memory, see append_slot_key
 
     @property
     def dim(self) -> int:
-        """Dimensions of a row, and of a title's vector without a slot."""
+        """Dimensions of a row, and of a title vector without the key of a slot."""
         return self.rows.shape[1]
 
     @property
     def width(self) -> int:
-        """Dimensions of a title's vector."""
+        """Dimensions of a title vector, with the key of a slot if the model has slots."""
         return self.dim if self.slots is None else 2 * self.dim
 
     def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
-        """Dense inputs x, float32 (titles, features), of raw titles and optional descriptions."""
+        """Computes sentence features x, float32 (titles, features), of titles and descriptions, if any."""
         if self.meaning is None:
             return np.zeros((len(raw_titles), 0), dtype=np.float32)
         return self.meaning.dense(self.bag, raw_titles, descriptions)
 
     def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
-        """Computes unit vectors, float32 (titles, width); zero for a title without word, n-gram and x.
+        """Computes unit vectors, float32 (titles, width); zero for a title without words, n-grams and x.
 
-        ``dense`` is x, float32 (titles, features); None computes it from the titles.
+        ``dense`` are the sentence features x, float32 (titles, features); None: computed from the titles.
         """
         return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
 
@@ -89,10 +89,11 @@ class TitleEncoder:
         """Computes unit vectors of titles without and with context tokens, float32 (titles, width) each.
 
         Args:
-            contexts: Tokens of each title that describe how it airs (tasks/tokenize/contexts.py).
+            raw_titles: Titles as in the feed.
+            contexts: Tokens of the airing context of each title (tasks/tokenize/contexts.py).
             dense: As in ``embed``.
-            token_ids: Ids of title and context tokens in a corpus with this vocabulary. A title without ids,
-                or with a word without a row, is tokenised.
+            token_ids: Ids of title and context tokens of each title in a corpus with this vocabulary. Titles
+                that have no ids, or a word without a trained row, are tokenised.
         """
         dense = self.dense(raw_titles) if dense is None else dense
         alone, full = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
@@ -125,7 +126,7 @@ class TitleEncoder:
             lookup = lookup._replace(tokens=merged)
         kinds, owners = lookup.kinds[lookup.tokens.values], lookup.tokens.row_ids
         has_text = np.bincount(owners[(kinds == WORD) | (kinds == NGRAM)], minlength=len(lookup.tokens)) > 0
-        # any title has tokens of length and shape, which say too little alone
+        # All titles have tokens of length and shape. Without words and n-grams, these are not used.
         return lookup._replace(tokens=lookup.tokens.where(has_text[owners] | (kinds >= CONTEXT)))
 
     def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
@@ -150,16 +151,16 @@ class TitleEncoder:
         return TokenLookup(row_ids, kinds, unseen_rows, list(unseen))
 
     def rows_of(self, tokens: np.ndarray, lookup: TokenLookup) -> np.ndarray:
-        """Rows of tokens of a lookup, sorted int64 (tokens,): float32 (tokens, dim)."""
+        """Returns the rows, float32 (tokens, dim), of ascending row numbers of a lookup, int64 (tokens,)."""
         trained = tokens[tokens < len(self.rows)]
         unseen = tokens[len(trained) :] - len(self.rows)
         return np.concatenate([self.rows[trained], lookup.unseen_rows[unseen]])
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Vectors for the command `similar`, float32 (titles, meaning + width).
+        """Computes similarity vectors, as for `guidespace similar`: float32 (titles, meaning + width).
 
-        Concatenates the projected x and ``vectors``, which are with or without context. Returns ``vectors``
-        if there is no sentence encoder.
+        Concatenates the meaning vectors of x (``dense``) and the title vectors ``vectors``, with or without
+        context. Returns ``vectors`` if the model has no sentence vectors.
         """
         if self.meaning is None:
             return vectors
@@ -177,7 +178,7 @@ class TitleEncoder:
         return np.array([*map(len, words)], dtype=np.int32), np.array(unseen, dtype=np.int32)
 
     def _encode(self, tokens: Ragged, lookup: TokenLookup, dense: np.ndarray) -> np.ndarray:
-        unique, positions = np.unique(tokens.values, return_inverse=True)  # a Bagger of all tokens takes 1 ms
+        unique, positions = np.unique(tokens.values, return_inverse=True)  # a Bagger of all takes 1 ms
         bags = Bagger(lookup.kinds[unique]).bags(Ragged(tokens.offsets, positions), dense=dense)
         layer = torch.from_numpy(self.meaning.layer) if self.meaning else None
         with torch.inference_mode():
@@ -200,7 +201,7 @@ class TitleEncoder:
         return touched
 
     def save(self, folder: Path, tokens_parquet: Path) -> None:
-        """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet, whose row i describes row i."""
+        """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet (record i describes row i)."""
         source, bag = self.unseen_words, dataclasses.asdict(self.bag)
         arrays = {**source.arrays(), "rows": self.rows, "touched": self._touched}
         content = {"tokenizer": describe(self.tokenizer), "encoder": bag, source.key: source.describe()}
@@ -221,7 +222,7 @@ class TitleEncoder:
         folder = Path(folder)
         content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         with safe_open(file := folder / "rows.safetensors", framework="pt") as opened:
-            rows = opened.get_tensor("rows").numpy()  # mapped; framework "numpy" would copy
+            rows = opened.get_tensor("rows").numpy()  # memory-mapped; framework "numpy" would copy
         with safe_open(file, framework="numpy") as opened:
             arrays = {name: opened.get_tensor(name) for name in opened.keys() if name != "rows"}  # noqa: SIM118
         bag = {name: value for name, value in content["encoder"].items() if name not in _REMOVED_OPTIONS}
@@ -238,7 +239,7 @@ class TitleEncoder:
 
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
-    """Maps (kind, text) to row for trained tokens. Other rows still have their random initial values."""
+    """Maps (kind, text) to the row number of trained tokens. Other rows have random initial values."""
     pairs = zip(kinds.tolist(), tokens, strict=True)
     return {
         pair: row for row, (pair, is_touched) in enumerate(zip(pairs, touched, strict=True)) if is_touched
@@ -250,7 +251,8 @@ def append_slot_key(
 ) -> Float32[np.ndarray, "titles width"]:
     """Appends to each unit vector q the key of its nearest memory slot (tasks/train/memory).
 
-    Returns normalise(q ‖ weight · K[nearest(q)]), of twice the dimensions, or q if there are no slots.
+    Returns normalise(concatenation of q and weight · K[nearest(q)]), which has twice the dimensions; q if
+    there are no slots. K are the keys ``slots``.
     """
     if slots is None:
         return vectors

@@ -1,6 +1,6 @@
-"""Vectors of words without a trained row, from n-gram rows or from similar trained words.
+"""Sources of vectors for words without a trained row: n-gram rows, or similar trained words.
 
-tasks/augment fits these sources; a title encoder has one of them.
+tasks/augment fits a source; a title encoder contains one source.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ class UnseenWords(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of rows."""
+        """Number of rows of the source."""
         ...
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Computes vectors of case-folded words.
 
         Returns:
-            Vectors, float32 (words, dim), zero for words without a vector; whether each word has one, bool
-            (words,).
+            Vectors, float32 (words, dim), zero for words without a vector; whether each word has a vector,
+            bool (words,).
         """
         ...
 
@@ -51,17 +51,17 @@ class NgramRows:
     """Rows of n-gram buckets. The vector of an unseen word is the mean of its n-gram rows."""
 
     key: ClassVar[str] = "ngrams"
-    shortest: int  # length of n-grams of <word>
-    longest: int
-    buckets: int
+    shortest: int  # shortest n-gram of <word>, in characters
+    longest: int  # longest n-gram
+    buckets: int  # number of hash buckets
     bucket_ids: Int64[np.ndarray, " used"]  # sorted buckets with a row
     rows: Float32[np.ndarray, "used dim"]
     mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
-    norm: float  # norm of vectors of unseen words
+    norm: float  # norm of the vector of an unseen word
 
     @staticmethod
     def none(dim: int) -> "NgramRows":
-        """Creates a source without rows, as for a tokenizer without words."""
+        """Creates a source without rows, from which no word gets a vector."""
         ids, rows = np.zeros(0, dtype=np.int64), np.zeros((0, dim), np.float32)
         mean = np.zeros(dim, np.float32)
         return NgramRows(shortest=3, longest=6, buckets=1, bucket_ids=ids, rows=rows, mean=mean, norm=1.0)
@@ -72,7 +72,7 @@ class NgramRows:
         return len(self.bucket_ids)
 
     def find(self, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Row of each bucket, int64, and whether it has one, bool; both have the shape of ``buckets``."""
+        """Returns the row number of each bucket, int64, and whether it has a row, bool."""
         if not len(self.bucket_ids):
             return np.zeros_like(buckets), np.zeros(buckets.shape, dtype=bool)
         positions = np.searchsorted(self.bucket_ids, buckets).clip(max=len(self.bucket_ids) - 1)
@@ -106,16 +106,16 @@ class NgramRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NearestWords:
-    """Nearest trained words by a character encoder.
+    """Nearest trained words in the space of a character encoder.
 
     The vector of an unseen word is the mean of the rows of its nearest trained words, weighted by the fourth
-    power of their cosine.
+    power of their cosine to the word.
     """
 
     key: ClassVar[str] = "stems"
     encoder: CharacterEncoder
-    neighbours: int
-    codes: Float32[np.ndarray, "words hidden"]  # vectors of trained words by the encoder, unit norm
+    neighbours: int  # number of nearest words
+    word_vectors: Float32[np.ndarray, "words hidden"]  # unit vectors of trained words by the encoder
     rows: Float32[np.ndarray, "words dim"]  # unit-norm rows of trained words minus their mean
     mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
     norm: float  # norm of vectors of unseen words
@@ -123,14 +123,16 @@ class NearestWords:
     @property
     def size(self) -> int:
         """Number of trained words."""
-        return len(self.codes)
+        return len(self.word_vectors)
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """See UnseenWords. A word has a vector if one of its characters is in the alphabet."""
         ids = self.encoder.alphabet.ids(words)
         has_vector = np.bincount(ids.row_ids, weights=ids.values > 0, minlength=len(words)) > 0
-        codes = unit_rows(self.encoder.vectors(words))
-        nearest, cosines = top_neighbours(codes, self.codes, min(self.neighbours, len(self.codes)))
+        encoded = unit_rows(self.encoder.vectors(words))
+        nearest, cosines = top_neighbours(
+            encoded, self.word_vectors, min(self.neighbours, len(self.word_vectors))
+        )
         weights = np.where(nearest >= 0, cosines.clip(min=1e-6), 0) ** COSINE_POWER  # (words, neighbours)
         means = np.einsum("wn,wnd->wd", weights, self.rows[nearest])
         means /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
@@ -143,7 +145,7 @@ class NearestWords:
     def arrays(self) -> dict[str, np.ndarray]:
         """See UnseenWords."""
         encoder_arrays = {f"recurrent.{name}": array for name, array in self.encoder.arrays().items()}
-        return {"word_codes": self.codes, "word_rows": self.rows, "mean": self.mean, **encoder_arrays}
+        return {"word_codes": self.word_vectors, "word_rows": self.rows, "mean": self.mean, **encoder_arrays}
 
     @staticmethod
     def restore(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NearestWords":
@@ -154,7 +156,7 @@ class NearestWords:
         }
         return NearestWords(
             encoder=CharacterEncoder.restore(settings["encoder"], encoder_arrays),
-            neighbours=settings["neighbours"], codes=arrays["word_codes"], rows=arrays["word_rows"],
+            neighbours=settings["neighbours"], word_vectors=arrays["word_codes"], rows=arrays["word_rows"],
             mean=arrays["mean"], norm=settings["norm"],
         )  # fmt: skip
 
@@ -163,6 +165,6 @@ SOURCES = {source.key: source for source in (NgramRows, NearestWords)}
 
 
 def _scaled_to_norm(vectors: np.ndarray, norm: float, has_vector: np.ndarray) -> np.ndarray:
-    """Scales vectors to ``norm``, float32; vectors of words without a vector are zero."""
+    """Scales vectors to ``norm``, float32; sets those of words without a vector to zero."""
     vectors = vectors * (norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
     return np.where(has_vector[:, None], vectors, 0).astype(np.float32)

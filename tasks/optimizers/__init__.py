@@ -1,8 +1,8 @@
-"""Optimizers: update rows (gathered, offloaded or dense) from their gradients and state.
+"""Optimizers: update the rows of tables and dense parameters from gradients and optimizer state.
 
-Updates are lazy: a row that a step does not touch keeps its value and state, unlike with dense Adam.
-tests/contracts/test_optimizers.py checks that each optimizer equals torch.optim if all rows are touched and a
-float64 loop if touches are sparse, and that a row of weight w moves w times as far.
+Updates are lazy: unlike with torch.optim.Adam, a row that does not occur in a step (an untouched row) keeps
+its value and state. tests/contracts/test_optimizers.py checks that each optimizer equals torch.optim if all
+rows are touched, and a float64 loop if only some are, and that a row of weight w moves w times as far.
 """
 
 from tasks.optimizers.adam import Adam, Adamax, AdamW, AMSGrad, NAdam

@@ -17,10 +17,10 @@ from tasks.optimizers.base import RowOptimizer, State, Steps, bias_correction, d
 @configurable
 class _Adam(RowOptimizer):
     STATE = {"first": 0.0, "second": 0.0}
-    learning_rate: float = setting(0.1, "Step at the start of training", gt=0)
+    learning_rate: float = setting(0.1, "Learning rate at the start", gt=0)
     beta1: float = setting(0.9, "Decay of the first moment", ge=0, lt=1)
     beta2: float = setting(0.999, "Decay of the second moment", ge=0, lt=1)
-    epsilon: float = setting(1e-8, "Keeps the division finite", gt=0)
+    epsilon: float = setting(1e-8, "Added to the divisor to keep it above 0", gt=0)
 
     def _moments_(self, grad: Tensor, state: State) -> tuple[Tensor, Tensor]:
         first = state["first"].lerp_(grad, 1 - self.beta1)
@@ -54,12 +54,12 @@ class AMSGrad(_Adam):
 
 @configurable
 class AdamW(_Adam):
-    """AdamW: Adam with lazy decoupled weight decay: a row decays once per touch (Loshchilov, Hutter.
+    """AdamW: Adam with decoupled weight decay, which is lazy: only touched rows decay (Loshchilov, Hutter.
     ICLR 2019, algorithm 2. https://arxiv.org/abs/1711.05101).
     """
 
     name: Literal["adamw"] = "adamw"
-    weight_decay: float = setting(0.01, "Fraction of a row that a step of rate one takes away", ge=0)
+    weight_decay: float = setting(0.01, "Fraction of a row subtracted per step, times the rate", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``rows *= 1 − lr · weight · decay``, followed by the step of Adam."""
@@ -73,7 +73,7 @@ class Adamax(_Adam):
 
     STATE = {"first": 0.0, "largest": 0.0}
     name: Literal["adamax"] = "adamax"
-    learning_rate: float = setting(0.2, "Step at the start of training", gt=0)
+    learning_rate: float = setting(0.2, "Learning rate at the start", gt=0)
     beta2: float = setting(0.999, "Decay of the largest gradient", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
@@ -86,11 +86,11 @@ class Adamax(_Adam):
 
 @configurable
 class NAdam(_Adam):
-    """NAdam: Adam with Nesterov momentum that warms up (Dozat. ICLR workshop 2016, algorithm 2)."""
+    """NAdam: Adam with Nesterov momentum that rises at the start (Dozat. ICLR workshop 2016, algorithm 2)."""
 
     name: Literal["nadam"] = "nadam"
-    learning_rate: float = setting(0.03, "Step at the start of training", gt=0)
-    momentum_decay: float = setting(0.004, "ψ: how fast the momentum reaches beta1", ge=0)
+    learning_rate: float = setting(0.03, "Learning rate at the start", gt=0)
+    momentum_decay: float = setting(0.004, "ψ: the higher, the sooner the momentum is beta1", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``rows -= lr · weight · (a · grad + b · first) / (√(second / (1 − β₂^t)) + ε)``;
@@ -116,7 +116,8 @@ class NAdam(_Adam):
 
 @lru_cache
 def _products(optimizer: NAdam) -> Tensor:
-    # M_0 = 1, M_1 … until 1 − M rounds to 1 in float64 (some hundred steps); 0 represents all later products.
+    # Products M_0 = 1, M_1, … until 1 − M rounds to 1 in float64 (some hundred steps); the last entry, 0,
+    # stands for all later products.
     products = [1.0]
     while products[-1] > 2**-54:
         products.append(products[-1] * optimizer._momentum(len(products)))

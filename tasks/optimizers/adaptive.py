@@ -1,4 +1,4 @@
-"""Optimizers that scale steps by past gradients or their signs, with the operation order of torch.optim."""
+"""Optimizers that scale steps by past gradients or their signs; same order of operations as torch.optim."""
 
 from typing import Literal
 
@@ -15,9 +15,9 @@ class Adagrad(RowOptimizer):
 
     STATE = {"sum": "initial_accumulator_value"}
     name: Literal["adagrad"] = "adagrad"
-    learning_rate: float = setting(0.05, "Step at the start of training", gt=0)
-    epsilon: float = setting(1e-10, "Keeps the first division finite", gt=0)
-    initial_accumulator_value: float = setting(0.0, "Above 0 the first steps are shorter", ge=0)
+    learning_rate: float = setting(0.05, "Learning rate at the start", gt=0)
+    epsilon: float = setting(1e-10, "Added to the divisor to keep it above 0", gt=0)
+    initial_accumulator_value: float = setting(0.0, "Initial sum; above 0, the first steps are shorter", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``sum += grad²;  rows -= lr · weight · grad / (√sum + ε)``."""
@@ -27,14 +27,14 @@ class Adagrad(RowOptimizer):
 
 @configurable
 class RowwiseAdagrad(RowOptimizer):
-    """Row-wise Adagrad with one accumulator per row, as in StarSpace and PyTorch-BigGraph. Needs a quarter of
-    Adam's memory traffic at 128 dimensions, and steps have the direction of the gradient (Lerer et al.
+    """Row-wise Adagrad with one accumulator per row, as in StarSpace and PyTorch-BigGraph. It needs a quarter
+    of Adam's memory traffic at 128 dimensions. A step has the direction of the gradient (Lerer et al.
     PyTorch-BigGraph. SysML 2019, section 3.1. https://arxiv.org/abs/1903.12287).
     """
 
     name: Literal["rowwise_adagrad"] = "rowwise_adagrad"
-    learning_rate: float = setting(0.07, "Step at the start of training", gt=0)
-    epsilon: float = setting(1e-10, "Keeps the first division finite", gt=0)
+    learning_rate: float = setting(0.07, "Learning rate at the start", gt=0)
+    epsilon: float = setting(1e-10, "Added to the divisor to keep it above 0", gt=0)
 
     def initial_state(self, rows: Tensor) -> State:
         """Returns the accumulator, (tokens, 1)."""
@@ -49,18 +49,18 @@ class RowwiseAdagrad(RowOptimizer):
 
 @configurable
 class Adadelta(RowOptimizer):
-    """Adadelta: scales steps by recent steps, recorded without learning rate and weight (Zeiler. 2012,
+    """Adadelta: scales a step by the size of recent steps, before learning rate and weight (Zeiler. 2012,
     algorithm 1. https://arxiv.org/abs/1212.5701).
     """
 
     STATE = {"squares": 0.0, "moves": 0.0}
     name: Literal["adadelta"] = "adadelta"
-    learning_rate: float = setting(1000.0, "Step at the start of training", gt=0)
+    learning_rate: float = setting(1000.0, "Learning rate at the start", gt=0)
     rho: float = setting(0.9, "Decay of both averages", ge=0, lt=1)
-    epsilon: float = setting(1e-6, "Keeps the division finite", gt=0)
+    epsilon: float = setting(1e-6, "Added to the divisor to keep it above 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``δ = √(moves + ε) / √(squares + ε) · grad;  rows -= lr · weight · δ``, moves averaging δ²."""
+        """``δ = √(moves + ε) / √(squares + ε) · grad;  rows -= lr · weight · δ``, ``moves`` averages δ²."""
         squares = state["squares"].mul_(self.rho).addcmul_(grad, grad, value=1 - self.rho)
         delta = state["moves"].add(self.epsilon).sqrt_().div_(squares.add(self.epsilon).sqrt_()).mul_(grad)
         state["moves"].mul_(self.rho).addcmul_(delta, delta, value=1 - self.rho)
@@ -69,18 +69,19 @@ class Adadelta(RowOptimizer):
 
 @configurable
 class RMSprop(RowOptimizer):
-    """RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012). Options of Graves (2013,
-    equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered`` subtracts mean² from the squares, with
-    ε inside the root as in equation 40, and ``momentum`` accumulates the steps in a velocity. torch.optim
-    adds ε after the root and gives NaN if rounding makes the variance of a constant gradient negative.
+    """RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012). Two options are from Graves
+    (2013, equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered`` subtracts mean² from the
+    squares, with ε inside the root as in equation 40, and ``momentum`` accumulates the steps in a velocity.
+    torch.optim adds ε after the root and gives NaN if rounding makes the variance of a constant gradient
+    negative.
     """
 
     name: Literal["rmsprop"] = "rmsprop"
-    learning_rate: float = setting(0.01, "Step at the start of training", gt=0)
+    learning_rate: float = setting(0.01, "Learning rate at the start", gt=0)
     alpha: float = setting(0.99, "Decay of the averages", ge=0, lt=1)
-    epsilon: float = setting(1e-8, "Keeps the division finite", gt=0)
-    momentum: float = setting(0.0, "Fraction of the velocity that is kept; 0 keeps none", ge=0, lt=1)
-    centered: bool = setting(False, "Divide by the gradient's standard deviation, not by its size")
+    epsilon: float = setting(1e-8, "Added to the divisor to keep it above 0", gt=0)
+    momentum: float = setting(0.0, "Fraction of the velocity that is kept; 0: no velocity", ge=0, lt=1)
+    centered: bool = setting(False, "Divide by the standard deviation of the gradient instead of its RMS")
 
     def initial_state(self, rows: Tensor) -> State:
         """Returns the state that the options need, zeros of the rows' shape."""
@@ -106,17 +107,17 @@ class RMSprop(RowOptimizer):
 
 @configurable
 class Rprop(RowOptimizer):
-    """Rprop: the step of a coordinate grows while its gradient keeps the sign and shrinks if the sign
-    changes. Designed for full-batch gradients. ``learning_rate`` is the initial step length; schedule and
-    weight multiply the step but not the stored length. Riedmiller, Braun. ICNN 1993; no weight backtracking,
-    as in torch.
+    """Rprop: the step of a coordinate grows while its gradient keeps its sign and shrinks if the sign
+    changes. It is meant for full-batch gradients. ``learning_rate`` is the initial step length; schedule and
+    weight multiply the step but not the stored length. Riedmiller, Braun. ICNN 1993, without weight
+    backtracking, as in torch.
     """
 
     STATE = {"length": "learning_rate", "last": 0.0}
     name: Literal["rprop"] = "rprop"
-    learning_rate: float = setting(0.1, "Step at the start of training", gt=0)
-    etaminus: float = setting(0.5, "Factor on the step length when the sign turns", gt=0, lt=1)
-    etaplus: float = setting(1.2, "Factor on the step length while the sign stays", gt=1)
+    learning_rate: float = setting(0.1, "Learning rate at the start", gt=0)
+    etaminus: float = setting(0.5, "Factor on the step length if the sign changes", gt=0, lt=1)
+    etaplus: float = setting(1.2, "Factor on the step length if the sign is unchanged", gt=1)
     step_size_min: float = setting(1e-6, "Lower bound of the step length", gt=0)
     step_size_max: float = setting(50.0, "Upper bound of the step length", gt=0)
 
@@ -133,17 +134,19 @@ class Rprop(RowOptimizer):
 
 @configurable
 class SMORMS3(RowOptimizer):
-    """SMORMS3: adapts learning rate and memory of a coordinate to the agreement of its gradients.
+    """SMORMS3: adapts the learning rate and the averaging window of a coordinate to how much its gradients
+    agree.
 
-    ``learning_rate`` is the maximum rate, reached at first and wherever gradients agree; schedule and weight
-    multiply the step. ε damps gradients near 1e-8. The memory uses the unclamped agreement, as in Funk.
-    RMSprop loses to SMORMS3: Beware the Epsilon! 2015. https://sifter.org/~simon/journal/20150420.html
+    ``learning_rate`` is the maximum rate, used at the start and wherever gradients agree; schedule and weight
+    multiply the step. ε damps gradients near 1e-8. The window (``memory``) uses the unclamped agreement, as
+    in Funk. RMSprop loses to SMORMS3: Beware the Epsilon! 2015.
+    https://sifter.org/~simon/journal/20150420.html
     """
 
     STATE = {"memory": 1.0, "mean": 0.0, "squares": 0.0}
     name: Literal["smorms3"] = "smorms3"
-    learning_rate: float = setting(0.05, "Step at the start of training", gt=0)
-    epsilon: float = setting(1e-16, "Keeps the division finite", gt=0)
+    learning_rate: float = setting(0.05, "Learning rate at the start", gt=0)
+    epsilon: float = setting(1e-16, "Added to the divisor to keep it above 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``agreed = mean² / (squares + ε);  rows -= weight · grad · min(lr, agreed) / (√squares + ε)``; the

@@ -13,7 +13,7 @@ from tasks.form import configurable
 
 State = dict[str, Tensor]
 Steps = int | Tensor
-"""Step number from 1: of all rows, or (unique, 1) per row (``train.per_row_steps``)."""
+"""Step number, from 1: an int for all rows, or a tensor (unique, 1) per row (``train.per_row_steps``)."""
 
 
 @configurable
@@ -25,13 +25,13 @@ class RowOptimizer:
     learning_rate: float
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns state tensors by name with one row per row of ``rows``; by default of the same shape."""
+        """Returns state tensors by name, with an entry per row; by default of the shape of ``rows``."""
         values: dict[Any, Any] = vars(self)
         return {key: torch.full_like(rows, values.get(start, start)) for key, start in self.STATE.items()}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates rows (unique, dim) and their state in place from grad (unique, dim). ``rate`` (unique, 1)
-        is the learning rate of this step times the weights of the rows.
+        """Updates rows (unique, dim) and their state in place from their gradients (unique, dim). ``rate``
+        (unique, 1) is the learning rate of this step times the weights of the rows.
         """
         raise NotImplementedError
 
@@ -41,19 +41,19 @@ class ParameterUpdate:
     """The rows of one table or dense parameter that a step updates."""
 
     rows: Tensor  # (unique, dim), updated in place; not a leaf that requires a gradient
-    grad: Tensor  # (unique, dim), overwritten by clipping
+    grad: Tensor  # (unique, dim), modified by clipping
     state: State  # of these rows, updated in place
     weights: Tensor | float = 1.0  # (unique, 1): factor on each row's step
-    table_rows: int = 0  # rows of the table; 0 if these are all
+    table_rows: int = 0  # number of rows of the table; 0 if the update contains all
 
 
 def bias_correction(beta: float, step: Steps) -> float | Tensor:
-    """Returns 1 − β^step, the bias correction of an average initialized with zero. For per-row steps, float32
-    (unique, 1), computed in float64 because 1 − .999 loses four digits in float32.
+    """Returns 1 − β^step, the bias correction of an average initialized with zero. For steps per row, it is
+    float32 (unique, 1), computed in float64 because 1 − 0.999 loses three digits in float32.
     """
     return (1 - torch.pow(beta, step.double())).float() if isinstance(step, Tensor) else 1 - beta**step
 
 
 def divide_rate(rate: Tensor, divisor: float | Tensor) -> Tensor:
-    """Divides the rate in float64 and rounds once, as exact as torch's division of Python floats."""
+    """Divides the rate in float64 and rounds once, to be as exact as torch's division of Python floats."""
     return (rate.double() / divisor).to(rate.dtype)

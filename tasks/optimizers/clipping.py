@@ -1,4 +1,4 @@
-"""Gradient clipping over all gradients of a step: gathered rows and dense parameters."""
+"""Gradient clipping over all gradients of a step: those of rows and of dense parameters."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -26,12 +26,12 @@ class ClipByNorm:
     """
 
     name: Literal["by_norm"] = "by_norm"
-    max_norm: float = setting(1.0, "Largest Euclidean norm of a step's gradient", gt=0)
+    max_norm: float = setting(1.0, "Maximum Euclidean norm of all gradients of a step together", gt=0)
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
         """Scales finite gradients of any shapes, in place."""
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(grad) for grad in grads]))
-        factor = (self.max_norm / norm).clamp(max=1.0)  # a norm of zero gives infinity, clamped to one
+        factor = (self.max_norm / norm).clamp(max=1.0)  # for a norm of zero, infinity is clamped to one
         for grad in grads:
             grad.mul_(factor)
 
@@ -41,7 +41,7 @@ class ClipByValue:
     """Clamps each coordinate to [−clip_value, clip_value]."""
 
     name: Literal["by_value"] = "by_value"
-    clip_value: float = setting(0.1, "Largest absolute value of a coordinate of the gradient", gt=0)
+    clip_value: float = setting(0.1, "Maximum absolute value of a coordinate of a gradient", gt=0)
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
         """Clamps all gradients in place."""

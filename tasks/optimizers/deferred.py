@@ -1,7 +1,7 @@
 """Checks gradients on the device, without host synchronization.
 
-If the host reads a gradient on a GPU, it waits and queues no further work. Therefore the device checks: a
-step with a non-finite gradient and all later steps change nothing and are counted.
+If the host reads a gradient from a GPU, it waits and queues no further work. Therefore, the device checks the
+gradients: a step with a non-finite gradient and all later steps change nothing and are counted.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tasks.optimizers.parameter_groups import ParameterGroups
 
 
 class DeferredCheck:
-    """Updates by ``groups`` (without a tuner) and reverts steps with non-finite gradients from copies."""
+    """Updates parameters by ``groups``, which have no tuner, and reverts skipped steps from copies."""
 
     def __init__(self, groups: ParameterGroups) -> None:
         self._groups, self._skipped = groups, None

@@ -1,4 +1,4 @@
-"""Schedules: factors on the learning rate as functions of the completed fraction of training, in [0, 1)."""
+"""Schedules: factors on the learning rate that depend on the completed fraction of training, in [0, 1)."""
 
 import math
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum or averaging, with the operation order of torch.optim."""
+"""Stochastic gradient descent, with momentum or averaging; same order of operations as torch.optim."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ class SGD(RowOptimizer):
     """Stochastic gradient descent."""
 
     name: Literal["sgd"] = "sgd"
-    learning_rate: float = setting(500.0, "Step at the start of training", gt=0)
+    learning_rate: float = setting(500.0, "Learning rate at the start", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``rows -= lr · weight · grad``."""
@@ -27,9 +27,9 @@ class Momentum(RowOptimizer):
 
     STATE = {"velocity": 0.0}
     name: Literal["momentum"] = "momentum"
-    learning_rate: float = setting(150.0, "Step at the start of training", gt=0)
+    learning_rate: float = setting(150.0, "Learning rate at the start", gt=0)
     momentum: float = setting(0.9, "Fraction of the velocity that is kept", ge=0, lt=1)
-    dampening: float = setting(0.0, "Fraction of the gradient that is left out of the velocity", ge=0, lt=1)
+    dampening: float = setting(0.0, "Fraction of the gradient that is not added to the velocity", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``velocity = momentum · velocity + (1 − dampening) · grad;  rows -= lr · weight · velocity``."""
@@ -48,7 +48,7 @@ class Nesterov(RowOptimizer):
 
     STATE = {"velocity": 0.0}
     name: Literal["nesterov"] = "nesterov"
-    learning_rate: float = setting(150.0, "Step at the start of training", gt=0)
+    learning_rate: float = setting(150.0, "Learning rate at the start", gt=0)
     momentum: float = setting(0.9, "Fraction of the velocity that is kept", gt=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
@@ -59,15 +59,16 @@ class Nesterov(RowOptimizer):
 
 @configurable
 class ASGD(RowOptimizer):
-    """Averaged SGD. As in torch.optim.ASGD, the model uses the rows; the average is state. The decay uses the
-    unscheduled learning rate, so that a weight scales the complete step. Polyak, Juditsky. SIAM J. Control
-    and Optimization 30 (1992). Schedule: Bottou. Stochastic Gradient Descent Tricks. 2012, section 5.
+    """Averaged SGD. As in torch.optim.ASGD, the model uses the rows, and the average is only state. The decay
+    of the step length uses the unscheduled rate, so that a weight scales the complete step. Polyak, Juditsky.
+    SIAM J. Control and Optimization 30 (1992). Schedule: Bottou. Stochastic Gradient Descent Tricks. 2012,
+    section 5.
     """
 
     name: Literal["asgd"] = "asgd"
-    learning_rate: float = setting(500.0, "Step at the start of training", gt=0)
-    lambd: float = setting(1e-4, "λ: decay of a row in each step, and of the step length", ge=0)
-    alpha: float = setting(0.75, "Power of the decay of the step length", ge=0, le=1)
+    learning_rate: float = setting(500.0, "Learning rate at the start", gt=0)
+    lambd: float = setting(1e-4, "λ: decay of a row in each step; also decays the step length", ge=0)
+    alpha: float = setting(0.75, "Exponent in the decay of the step length", ge=0, le=1)
     t0: float = setting(1e6, "Step after which rows are averaged", ge=0)
 
     def initial_state(self, rows: Tensor) -> State:

@@ -1,7 +1,7 @@
-"""Tuners set learning rate and momentum of train.optimizer during training, from all its gradients.
+"""Tuners adapt the learning rate and momentum of train.optimizer during training to its gradients.
 
-Per-row statistics are part of the state of the rows; global statistics are in ``memory``, float64 tensors
-that are stored in checkpoints.
+Statistics per row are part of the state of the rows. Global statistics are in ``memory``, float64 tensors by
+name, which are stored in checkpoints.
 """
 
 import math
@@ -17,7 +17,7 @@ from tasks.optimizers import Momentum, Optimizer
 from tasks.optimizers.base import ParameterUpdate, State
 
 Updates = Sequence[ParameterUpdate]
-_TINY = 1e-15  # avoids division by zero, as in the release of the authors
+_TINY = 1e-15  # avoids division by zero, as in the code of the authors
 
 
 @configurable
@@ -43,37 +43,39 @@ class NoTuner:
 class YellowFin:
     """YellowFin: derives learning rate and momentum of the momentum optimizer from the history of gradients.
 
-    h = ‖g‖² of a step, w is a window of steps, averages are exponential (decay β) and divided by 1 − β^t:
+    g is the gradient of step t, h = ‖g‖², and w are the last ``window`` steps. E is an exponential average
+    with decay β, divided by 1 − β^t. Momentum μ and learning rate lr are
 
-        h_min, h_max = averages of min(h in w) (of the logarithm) and of max(h in w)
+        h_min = exp E(log min(h in w)),  h_max = E(max(h in w))
         C = E‖g‖² − ‖E g‖²          the variance of the gradient
         D = E(E‖g‖ / E‖g‖²)         the distance to the optimum
-        √μ = max(x, (√(h_max / h_min) − 1) / (√(h_max / h_min) + 1)), x the root of the cubic in _root
-        lr = (1 − √μ)² / h_min, times t / (10 · window) at first
+        √μ = max(x, (√(h_max / h_min) − 1) / (√(h_max / h_min) + 1)), where x is the result of _root
+        lr = (1 − √μ)² / h_min, times t / (10 · window) in the first 10 · window steps
 
     E g of an untouched row decays at its next touch, so ‖E g‖² of the table needs the touched rows only.
-    ``sparsity_debias`` scales h and C by the mean fraction of touched coordinates, D by the
-    inverse square root of it.
+    ``sparsity_debias`` multiplies h and C by the mean fraction of touched coordinates, and D by its inverse
+    square root.
+
     Zhang, Mitliagkas. MLSys 2019, algorithms 1 to 4. https://arxiv.org/abs/1706.03471 Vieta's substitution,
-    slow start and sparsity as in the release of the authors. We differ: the velocity of an untouched row does
+    slow start and sparsity follow the code of the authors. We differ: the velocity of an untouched row does
     not change.
     """
 
     name: Literal["yellowfin"] = "yellowfin"
-    window: int = setting(20, "Steps whose smallest and largest gradients count", ge=1)
+    window: int = setting(20, "Number of recent steps whose smallest and largest gradients are used", ge=1)
     beta: float = setting(0.999, "Decay of all averages", gt=0, lt=1)
     rate_factor: float = setting(1.0, "Factor on the computed learning rate", gt=0)
-    sparsity_debias: bool = setting(True, "Allow for rows that a step does not touch")
+    sparsity_debias: bool = setting(True, "Correct the averages for rows that do not occur in a step")
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns E g, and the last step of each row (tokens, 1), float32, exact up to 16 million."""
+        """Returns E g, and the last step of each row, float32 (tokens, 1), exact up to 16 million."""
         if not isinstance(optimizer, Momentum):
             text = "the tuner yellowfin tunes the momentum optimizer"
             raise ValueError(f"{text}, got {optimizer.name!r}; set train.optimizer=momentum")
         return {"grad_mean": torch.zeros_like(rows), "seen": rows.new_zeros(len(rows), 1)}
 
     def initial_memory(self) -> State:
-        """Returns the window and seven averages before bias correction, float64."""
+        """Returns the window and the seven averages of ``tune_`` before bias correction, float64."""
         return {"window": torch.zeros(self.window).double(), "averages": torch.zeros(7).double()}
 
     def tune_(self, optimizer: Optimizer, updates: Updates, memory: State, step: int) -> Optimizer:
@@ -112,7 +114,7 @@ class YellowFin:
         return self.beta * average + (1 - self.beta) * value
 
     def _update_mean_(self, update: ParameterUpdate, step: int) -> float:
-        """Updates E g of the touched rows to this step; returns the change of ‖E g‖² beyond its decay."""
+        """Updates E g of the touched rows; returns the change of ‖E g‖² in addition to its decay."""
         mean, seen = update.state["grad_mean"], update.state["seen"]
         mean.mul_(torch.pow(self.beta, step - seen))
         square_before = float(mean.square().sum(dtype=torch.float64))
@@ -125,7 +127,7 @@ Tuner = NoTuner | YellowFin
 
 
 def _root(distance: float, h_min: float, variance: float) -> float:
-    """Returns √μ in [0, 1] that minimises μ D² + (1 − √μ)⁴ C / h_min²: √μ = y + 1, y³ + p y + p = 0."""
+    """Returns x = √μ in [0, 1] that minimises μ D² + (1 − √μ)⁴ C / h_min²: x = y + 1, y³ + p y + p = 0."""
     p = (distance + _TINY) ** 2 * (h_min + _TINY) ** 2 / 2 / (variance + _TINY)
     cube = (-math.sqrt(p**2 + 4 / 27 * p**3) - p) / 2
     w = math.copysign(abs(cube) ** (1 / 3), cube)

@@ -1,4 +1,4 @@
-"""Maps the characters of training strings to rows of a table; row 0 is that of all other characters."""
+"""Maps the characters of training strings to rows of a table; all other characters have row 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 
-MIN_COUNT = 2  # occurrences that a character needs for its row; rarer characters train row 0
+MIN_COUNT = 2  # minimum occurrences of a character with a separate row; rarer characters train row 0
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Alphabet:
         """Returns the row of each character of each string, int64; 0 for unknown characters."""
         alphabet, code_points = _code_points([self.characters]), _code_points(strings)
         indices = np.searchsorted(alphabet, code_points)
-        in_alphabet = np.append(alphabet, 0)[indices] == code_points  # no character is code point 0
+        in_alphabet = np.append(alphabet, 0)[indices] == code_points  # no character is 0
         ids = np.where(in_alphabet & (code_points > 0), indices + 1, 0)
         return Ragged(offsets_of([len(text) for text in strings]), ids)
 

@@ -4,9 +4,8 @@
 
 Batches are packed: strings are sorted by decreasing length, and the first characters of all strings precede
 the second characters of those that have one, and so on. Each step is one matrix product over the unfinished
-strings, without padding, and the last state of a string is that after its last character. ``encode`` returns
-vectors in the original order. The packed order depends on the lengths only, and characters are gathered from
-the ragged array, so that no padded array is created.
+strings, without padding. ``encode`` returns vectors in the original order. The packed order depends on the
+lengths only, and characters are gathered from the ragged array, so no padded array is created.
 
 References:
     Cho et al. Learning Phrase Representations using RNN Encoder–Decoder. EMNLP 2014 (GRU).
@@ -42,10 +41,10 @@ class Recurrent:
 
     cell: Literal["gru", "lstm", "elman"] = setting("gru", "Recurrent cell: gated, long short-term or plain")
     character_dim: int = setting(32, "Dimensions of a character's row", ge=1, le=1024)
-    hidden: int = setting(128, "Dimensions of the state, and so of a string's vector", ge=1, le=4096)
-    dropout: float = setting(0.1, "Share of the character rows' numbers left out in training", ge=0, lt=1)
+    hidden: int = setting(128, "Dimensions of the state and of the vector of a string", ge=1, le=4096)
+    dropout: float = setting(0.1, "Share of numbers in character rows dropped in training", ge=0, lt=1)
     right_to_left: bool = setting(True, "Read from the last character to the first")
-    max_length: int = setting(64, "Longer strings are cut behind so many characters", ge=1, le=10_000)
+    max_length: int = setting(64, "Maximum number of characters; longer strings are cut", ge=1, le=10_000)
 
 
 class Packing(NamedTuple):
@@ -72,14 +71,14 @@ def pack(strings: Ragged, max_length: int, *, right_to_left: bool) -> Packing:
 
 
 class CharacterEncoder:
-    """Encodes strings by ``rows`` of characters, float32 (characters, dim), and a recurrent cell."""
+    """Encodes strings by a recurrent cell on ``rows`` of characters, float32 (characters, dim)."""
 
     def __init__(self, settings: Recurrent, alphabet: Alphabet, *, seed: int = 0) -> None:
-        """Initializes parameters with torch's distributions and a separate generator."""
+        """Initializes parameters with the distributions of torch and a separate random generator."""
         self.settings, self.alphabet = settings, alphabet
         generator = torch.Generator().manual_seed(seed)
         self.rows = torch.randn(len(alphabet), settings.character_dim, generator=generator)
-        self.rows[0] = 0.0  # remains zero if no character is rare
+        self.rows[0] = 0.0  # stays zero if no character is rare
         cell = CELLS[settings.cell](settings.character_dim, settings.hidden, device="meta")
         self.cell = cell.to_empty(device="cpu")
         bound = settings.hidden**-0.5
@@ -97,26 +96,28 @@ class CharacterEncoder:
         self.rows, self.cell = self.rows.to(device), self.cell.to(device)
         return self
 
-    def encode(self, rows: Tensor, strings: Ragged, dropout: torch.Generator | None = None) -> Tensor:
+    def encode(
+        self, character_rows: Tensor, strings: Ragged, dropout: torch.Generator | None = None
+    ) -> Tensor:
         """Computes vectors of strings, float32 (strings, hidden); zero for empty strings.
 
         Args:
-            rows: float32 (any, dim), embeddings of characters.
-            strings: The row of each character.
-            dropout: CPU generator of dropout masks; None disables dropout.
+            character_rows: Embeddings of characters, float32 (any, dim).
+            strings: Position in ``character_rows`` of each character of each string.
+            dropout: Random generator of dropout masks, on the CPU; None: no dropout.
         """
         packing = pack(strings, self.settings.max_length, right_to_left=self.settings.right_to_left)
-        vectors = rows.new_zeros(len(strings), self.settings.hidden)
+        vectors = character_rows.new_zeros(len(strings), self.settings.hidden)
         if not len(packing.strings):
             return vectors
-        characters = torch.from_numpy(strings.values[packing.characters]).to(rows.device)
-        inputs = F.embedding(characters, rows)  # (chars, dim)
+        characters = torch.from_numpy(strings.values[packing.characters]).to(character_rows.device)
+        inputs = F.embedding(characters, character_rows)  # (chars, dim)
         if dropout is not None and self.settings.dropout:
             mask = torch.rand(inputs.shape, generator=dropout) >= self.settings.dropout
-            inputs = inputs * mask.to(rows.device) / (1 - self.settings.dropout)
+            inputs = inputs * mask.to(character_rows.device) / (1 - self.settings.dropout)
         _, last = self.cell(PackedSequence(inputs, torch.from_numpy(packing.batch_sizes)))
         state = last[0] if isinstance(last, tuple) else last  # without the cell state of an LSTM
-        return vectors.index_copy(0, torch.from_numpy(packing.strings).to(rows.device), state[0])
+        return vectors.index_copy(0, torch.from_numpy(packing.strings).to(character_rows.device), state[0])
 
     def vectors(self, strings: Sequence[str]) -> Float32[np.ndarray, "strings hidden"]:
         """Computes vectors of strings without dropout."""

@@ -1,8 +1,8 @@
-"""Trains a character encoder and the parameters of its loss from batches of strings.
+"""Trains a character encoder and the parameters of its loss on batches of strings.
 
-A step updates the character rows of its batch and all parameters of the cell and of the loss. One
-``ParameterGroups`` updates all of them, by one optimizer or by groups of names ("characters", "weight_hh_l0",
-"head.weight"). Random numbers depend on (seed, epoch), so that a run resumed after an epoch is bitwise equal
+A step updates the character rows of its batch and all parameters of the cell and of the loss. They may have
+different optimizers by parameter group; their names are, for example, "characters", "weight_hh_l0" and
+"head.weight". Random numbers depend on (seed, epoch), so that a run resumed after an epoch is bitwise equal
 to an uninterrupted one.
 
     training = RecurrentTraining(encoder, strings, batches, loss, settings, head=nn.Linear(128, classes))
@@ -29,18 +29,18 @@ from tasks.recurrent.encoder import CharacterEncoder
 
 CHARACTERS = "characters"
 Batch = tuple[np.ndarray, Any]
-"""Ids of the strings, int64 (bags,), and their targets for the loss."""
+"""Ids of the strings of a batch, int64 (bags,), and their targets for the loss."""
 
 
 @configurable
 class RecurrentTrainingSettings(UpdateSettings):
     """Settings of the training of a character encoder."""
 
-    optimizer: Optimizer = setting(Adam(learning_rate=0.003), "How rows and parameters move")
+    optimizer: Optimizer = setting(Adam(learning_rate=0.003), "How rows and parameters are updated")
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
-    epochs: int = setting(10, "How often the training strings are shown", ge=1, le=10_000)
+    epochs: int = setting(10, "Epochs; each shows every training string", ge=1, le=10_000)
     batch_size: int = setting(256, "Strings of a batch", ge=2)
-    seed: int = setting(1, "Of everything drawn by chance", ge=0)
+    seed: int = setting(1, "Seed of all random numbers", ge=0)
 
 
 class RecurrentTraining:
@@ -59,12 +59,12 @@ class RecurrentTraining:
         """Prepares a run without training.
 
         Args:
-            encoder: Trained in place, on its device.
+            encoder: Encoder to train in place, on its device.
             strings: Character ids of all training strings, by ``encoder.alphabet.ids``.
-            batches: Draws the batches of an epoch with a generator.
+            batches: Returns the batches of an epoch, drawn with a random generator.
             loss: Maps vectors, float32 (bags, hidden), and the targets of the batch to a scalar loss.
             settings: Optimizer, schedule and duration.
-            head: Trainable module of the loss, on the same device; its parameters are named ``head.NAME``.
+            head: Trained module that the loss uses, on the same device; parameter names begin with ``head.``.
         """
         self.encoder, self.strings, self.settings = encoder, strings, settings
         self._batches, self._loss, self.epoch, self.steps = batches, loss, 0, 0
@@ -105,7 +105,7 @@ class RecurrentTraining:
         return loss.detach()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns the tensors of a checkpoint by name; ``epoch`` and ``steps`` complete it."""
+        """Returns the tensors of a checkpoint by name; a checkpoint also needs ``epoch`` and ``steps``."""
         table = {f"{CHARACTERS}.{name}": tensor for name, tensor in self.table.tensors().items()}
         return {**table, **self.dense.tensors(), **self.groups.tensors()}
 

@@ -68,7 +68,7 @@ def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Pa
     rules = page.locator(
         ".schema-form-property-any-of-input", has=page.get_by_role("button", name="SGD", exact=True)
     )  # parameter groups and descent have one too
-    rule = rules.filter(has_text="How a row moves, given its gradient and its state").last
+    rule = rules.filter(has_text="How rows are updated from their gradients and state").last
     expect(rule.locator("button[aria-selected=true]")).to_have_text(["RowwiseAdagrad"], timeout=60_000)
 
     for strategy, values in {

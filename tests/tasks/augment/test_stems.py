@@ -52,7 +52,7 @@ def test_words_of_one_stem_are_nearest_also_those_never_shown():
     found = shown.fit(words, np.eye(len(words), dtype=np.float32), np.ones(len(words), dtype=np.int64))
     codes = found.encoder.vectors([root + "ed" for root in roots])
     codes /= np.linalg.norm(codes, axis=1, keepdims=True)
-    nearest = (codes @ found.codes.T).argmax(axis=1) // 3
+    nearest = (codes @ found.word_vectors.T).argmax(axis=1) // 3
     assert (nearest == np.arange(len(roots))).mean() >= 0.8
 
 
