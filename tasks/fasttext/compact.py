@@ -1,13 +1,13 @@
 """Compact store: the part of a fastText model that a vocabulary needs, memory-mapped float32 or float16.
 
-    store.json                          n-gram lengths, buckets
+    store.json                          n-gram lengths, number of buckets
     words.{offsets,values}.npy          words as bytes, in row order
     vectors.npy      (words, dim)       vector of each word: one row instead of about twenty
-    bucket_ids.npy   (used,)            sorted buckets with a row
-    ngrams.npy       (used, dim)        their rows, for other words
+    bucket_ids.npy   (used,)            sorted n-gram buckets with a row
+    ngrams.npy       (used, dim)        rows of these buckets, for words that are not stored
 
 The vector of a stored word equals that of the model (in float32 bit for bit). The vector of another word is
-the mean of its n-gram rows, where buckets that are not in the store count as zero.
+the mean of the rows of its n-grams; buckets that are not in the store have zero rows.
 """
 
 import itertools
@@ -30,7 +30,7 @@ _BLOCK = 16_384
 
 
 class CompactStore:
-    """An opened store."""
+    """An opened store. Its n-grams have ``shortest`` to ``longest`` characters."""
 
     def __init__(self, folder: Path, shortest: int, longest: int, buckets: int) -> None:
         self.folder, self.shortest, self.longest, self.buckets = folder, shortest, longest, buckets
@@ -54,7 +54,7 @@ class CompactStore:
         return {word: row for row, word in enumerate(self.words)}
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns word vectors, float32 (words, dim); zero for a word without stored vector and n-grams."""
+        """Returns word vectors, float32 (words, dim); zero for a word without a stored vector or n-grams."""
         word_rows = find_words(self._rows_by_word, words)
         is_stored = word_rows >= 0
         others = [word for word, stored in zip(words, is_stored, strict=True) if not stored]
@@ -66,7 +66,7 @@ class CompactStore:
         return result
 
     def _ngram_rows(self, words: Sequence[str | bytes]) -> tuple[Ragged, np.ndarray]:
-        """Rows of the stored n-grams of each word, and its number of n-grams, int64 (words,)."""
+        """Returns the row numbers of the stored n-grams of each word, and the number of all its n-grams."""
         ids = bucket_ids(words, self.shortest, self.longest, max(self.buckets, 1))
         positions = np.searchsorted(self.bucket_ids, ids.values)
         has_row = np.append(self.bucket_ids, -1)[positions] == ids.values
@@ -74,7 +74,7 @@ class CompactStore:
 
 
 def find_words(rows_by_word: dict[bytes, int], words: Sequence[str | bytes]) -> np.ndarray:
-    """Row of each word, -1 for unknown words: int64 (words,)."""
+    """Returns the row number of each word, int64 (words,); -1 for unknown words."""
     return np.array([rows_by_word.get(encode(word), -1) for word in words], dtype=np.int64)
 
 
@@ -92,12 +92,12 @@ def build_store(
         model: Model, whose n-grams must not have been pruned.
         folder: Destination, which must not exist.
         words: Vocabulary; None uses that of the model. The vectors of other words come from their n-grams.
-        precision: Stored type.
-        all_ngrams: Whether to store every bucket, for arbitrary words, or only those of the vocabulary.
+        precision: Stored type of vectors.
+        all_ngrams: Whether to store every bucket, for words outside of the vocabulary, or only used buckets.
     """
     dictionary, header = model.dictionary, model.header
     if dictionary.pruned is not None:
-        raise ValueError("the model's n-grams were pruned: it is compact already, without a row per bucket")
+        raise ValueError("the n-grams of the model were pruned, so it has no row for every bucket")
     target = Path(folder)
     target.mkdir(parents=True)
     requested = [encode(word) for word in (dictionary.words() if words is None else dict.fromkeys(words))]

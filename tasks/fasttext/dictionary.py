@@ -1,7 +1,9 @@
 """Dictionary of a fastText model: words are looked up by hash in the mapped file, without Python objects.
 
-int32 size nwords nlabels; int64 ntokens; int64 pruned (version 11 on)
-size × { word, 0x00, int64 count, int8 type (0 word, 1 label) }; pruned × { int32 old, int32 new }
+Layout in the file:
+
+    int32 size nwords nlabels; int64 ntokens; int64 pruned (from version 11 on)
+    size × { word, 0x00, int64 count, int8 type (0 word, 1 label) }; pruned × { int32 old, int32 new }
 """
 
 from collections.abc import Sequence
@@ -13,65 +15,68 @@ import numpy as np
 from tasks.fasttext.layout import Cursor
 from tasks.fasttext.ngrams import enclose, hash_spans
 
-_TAIL = 10  # zero byte, int64 count, int8 type
-EOS = b"</s>"
+_TAIL = 10  # bytes of an entry after its text: zero byte, int64 count, int8 type
+EOS = b"</s>"  # end of a sentence
 
 
 @dataclass(eq=False)
 class Dictionary:
-    """Words and labels of a model."""
+    """Words and labels of a model; an entry is a word or a label."""
 
-    codes: np.ndarray  # uint8, the mapped file
-    starts: np.ndarray  # int64 (entries,), first byte of each entry
-    ends: np.ndarray  # int64 (entries,), zero byte after its text
-    word_count: int  # the labels follow the words
-    pruned: tuple[np.ndarray, np.ndarray] | None  # sorted old buckets and their new rows, int64
+    file_bytes: np.ndarray  # uint8, bytes of the mapped file
+    starts: np.ndarray  # int64 (entries,), position of the first byte of each entry
+    ends: np.ndarray  # int64 (entries,), position of the zero byte after its text
+    word_count: int  # number of words; the labels follow them
+    pruned: tuple[np.ndarray, np.ndarray] | None  # kept buckets, sorted, and their rows, int64; None: all
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def word(self, number: int) -> bytes:
-        """Text of the entry with that number."""
-        return self.codes[self.starts[number] : self.ends[number]].tobytes()
+        """Returns the text of entry ``number``."""
+        return self.file_bytes[self.starts[number] : self.ends[number]].tobytes()
 
     def words(self) -> list[bytes]:
-        """All words, without the labels."""
+        """Returns all words, without labels."""
         return [self.word(number) for number in range(self.word_count)]
 
     @property
     def counts(self) -> np.ndarray:
         """Frequency of each entry in the training text, int64 (entries,)."""
-        return _as_uint64(self.codes)[self.ends + 1].view(np.int64)
+        return _as_uint64(self.file_bytes)[self.ends + 1].view(np.int64)
 
     @cached_property
     def _index(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sorted hashes of all entries and their entry numbers, uint32 each; equal ones in entry order."""
-        keys = hash_spans(self.codes, self.starts, self.ends - self.starts).astype(np.uint64) << np.uint64(32)
+        """Sorted hashes of all entries and their entry numbers, uint32; equal hashes are in entry order."""
+        keys = hash_spans(self.file_bytes, self.starts, self.ends - self.starts).astype(
+            np.uint64
+        ) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
-        keys.sort()  # a fifth of the time of argsort
+        keys.sort()  # takes a fifth of the time of argsort
         return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
 
     @cached_property
     def _hash_ranges(self) -> tuple[np.uint32, np.ndarray]:
-        # shift that maps hashes to about as many values as entries, and the end of each value in the index
+        # The shift that maps hashes to about as many values as there are entries, and, for each value, the
+        # position in the index at which its hashes end.
         bits = len(self).bit_length()
         shift = np.uint32(32 - bits)
         return shift, np.cumsum(np.bincount(self._index[0] >> shift, minlength=1 << bits), dtype=np.int32)
 
     def _count_up_to(self, queries: np.ndarray) -> np.ndarray:
         hashes, (shift, ends) = self._index[0], self._hash_ranges
-        counts = ends[queries >> shift]  # like np.searchsorted(side="right"), in an eighth of its time
+        counts = ends[queries >> shift]  # equals np.searchsorted(side="right"), in an eighth of the time
         while (higher := (counts > 0) & (hashes[counts - 1] > queries)).any():
             counts -= higher
         return counts
 
     def ids(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Numbers of words and labels, int64 (words,); -1 if unknown; of duplicates the last."""
+        """Returns the entry numbers of words or labels, int64 (words,): -1 if unknown; the last duplicate."""
         text, begins = enclose(words)
         return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
 
     def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """As ``ids`` for spans of a text, with the first byte and number of bytes of each, int64 (spans,)."""
+        """Like ``ids`` for spans of a text, given their first bytes and numbers of bytes, int64 (spans,)."""
         hashes, order = self._index
         codes = np.frombuffer(text + bytes(8), dtype=np.uint8)
         queries = hash_spans(codes, starts, lengths)
@@ -80,7 +85,7 @@ class Dictionary:
         candidates = order[counts - 1].astype(np.int64)
         entry_starts = self.starts[candidates]
         same = hit & (self.ends[candidates] - entry_starts == lengths)
-        entry_bytes, query_bytes = _as_uint64(self.codes), _as_uint64(codes)
+        entry_bytes, query_bytes = _as_uint64(self.file_bytes), _as_uint64(codes)
         for step in range(0, int(lengths[same].max(initial=0)), 8):
             active = np.flatnonzero(same & (lengths > step))
             excess = 8 * (8 + step - lengths[active]).clip(min=0).astype(np.uint64)  # bits after the word
@@ -93,7 +98,7 @@ class Dictionary:
         return np.where(hit, candidates, -1)
 
     def bucket_rows(self, buckets: np.ndarray) -> np.ndarray:
-        """Row of the input matrix of each bucket, int64 (buckets,); -1 if pruning removed it."""
+        """Returns the row of each bucket in the input matrix, int64 (buckets,); -1 if pruning removed it."""
         if self.pruned is None:
             return np.add(buckets, self.word_count, dtype=np.int64)
         old, new = self.pruned
@@ -107,22 +112,22 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
     """Reads the dictionary; raises a FastTextError if a size is impossible or an entry is damaged."""
     size, words, labels = cursor.read("<3i", "the sizes of the dictionary")
     if min(words, labels) < 0 or words + labels != size or words == 0:
-        expected = "the last two should make up the first, and one word at least"
-        reason = f"the dictionary has {size} entries, {words} words and {labels} labels: {expected}"
+        expected = "expected at least one word, and as many entries as words and labels"
+        reason = f"the dictionary has {size} entries, {words} words and {labels} labels; {expected}"
         cursor.fail(reason, 12)
     (tokens,) = cursor.read("<q", "the number of tokens")
     if tokens < 0:
-        cursor.fail(f"the number of tokens is {tokens}, it should be 0 or more", 8)
+        cursor.fail(f"the number of tokens is {tokens}, expected 0 or more", 8)
     pruned = cursor.read("<q", "the number of pruned n-grams")[0] if with_pruning else -1
     if not -1 <= pruned <= buckets:
-        expected = f"it should be -1 (not pruned) to {buckets}"
+        expected = f"expected -1 (not pruned) to {buckets}"
         cursor.fail(f"the number of n-grams kept by pruning is {pruned}, {expected}", 8)
     cursor.need(size * (_TAIL + 1), f"a dictionary of {size} entries")
     begin, word_ends = cursor.offset, []
     for number in range(size):
         end = cursor.data.find(b"\0", cursor.offset)
         if end < 0 or end + _TAIL > cursor.size:
-            reason = "does not end within the file: it is cut short, or damaged before"
+            reason = "does not end within the file: the file is truncated, or damaged before this entry"
             cursor.fail(f"entry {number} of the dictionary {reason}")
         word_ends.append(end)
         cursor.offset = end + _TAIL
@@ -138,22 +143,22 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
         if len(wrong):
             cursor.offset = begin + 8 * int(wrong[0])
             expected = f"a bucket below {buckets} and a row below {pruned}"
-            cursor.fail(f"pruned n-gram {pairs[wrong[0]].tolist()}: it should be {expected}")
+            cursor.fail(f"pruned n-gram is {pairs[wrong[0]].tolist()}, expected {expected}")
         table = tuple(pairs[np.argsort(pairs[:, 0], kind="stable")].T)
-    return Dictionary(cursor.codes, starts, ends, words, table)
+    return Dictionary(cursor.file_bytes, starts, ends, words, table)
 
 
 def _check_entries(cursor: Cursor, ends: np.ndarray, words: int) -> None:
-    types, counts = cursor.codes[ends + 9], _as_uint64(cursor.codes)[ends + 1].view(np.int64)
+    types, counts = cursor.file_bytes[ends + 9], _as_uint64(cursor.file_bytes)[ends + 1].view(np.int64)
     for number in np.flatnonzero(types != (np.arange(len(ends)) >= words))[:1]:
         cursor.offset = int(ends[number]) + 9
-        expected = f"{int(number >= words)} (the first {words} are words, then come labels)"
-        cursor.fail(f"type of entry {number} is {types[number]}, it should be {expected}")
+        expected = f"{int(number >= words)} (the first {words} entries are words, the others labels)"
+        cursor.fail(f"type of entry {number} is {types[number]}, expected {expected}")
     for number in np.flatnonzero(counts < 0)[:1]:
         cursor.offset = int(ends[number]) + 1
-        cursor.fail(f"count of entry {number} is {counts[number]}, it should be 0 or more")
+        cursor.fail(f"count of entry {number} is {counts[number]}, expected 0 or more")
 
 
 def _as_uint64(codes: np.ndarray) -> np.ndarray:
-    """View of the eight bytes from each byte on as little-endian numbers, uint64 (bytes − 7,)."""
+    """Views the eight bytes that start at each byte as a little-endian number, uint64 (bytes − 7,)."""
     return np.ndarray((len(codes) - 7,), dtype="<u8", buffer=codes, strides=(1,))

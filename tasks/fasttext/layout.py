@@ -1,11 +1,12 @@
 """Layout of fastText .bin files: the header, and a cursor that checks every size before reading.
 
-    int32 magic, version      (neither in files older than 2017-05: the first int32 is the number of
-    dimensions) int32 dim ws epoch minCount neg wordNgrams loss model bucket minn maxn lrUpdateRate; double t
-    dictionary (dictionary.py); uint8 quantised; input matrix; uint8 quantised; output matrix (matrices.py)
+    int32 magic, version (absent in files older than 2017-05, which begin with dim)
+    int32 dim ws epoch minCount neg wordNgrams loss model bucket minn maxn lrUpdateRate; double t
+    dictionary (dictionary.py)
+    uint8 quantised; input matrix; uint8 quantised; output matrix (matrices.py)
 
 Numbers are little endian and not aligned. floret writes the same magic and version, but two more integers
-after maxn. Such a file is detected by the resulting value of t, which consists of two integers.
+after maxn. Such a file is detected by t, whose bytes are then those of two integers.
 
 References:
     fastText 0.9.2: FastText::loadModel, Args::load, Dictionary::load.
@@ -22,11 +23,11 @@ import numpy as np
 
 MAGIC, VERSION = 793712314, 12
 _ARGS = "<12id"
-_LIMITED = {"dim": (1, 1_000_000), "loss": (1, 4), "model": (1, 3), "maxn": (0, 1000), "t": (0.0, 1.0)}
+_RANGES = {"dim": (1, 1_000_000), "loss": (1, 4), "model": (1, 3), "maxn": (0, 1000), "t": (0.0, 1.0)}
 
 
 class FastTextError(ValueError):
-    """A file cannot be read as a fastText model. The message has the reason and the byte offset."""
+    """A file is not a valid fastText model. The message has the reason and the byte offset."""
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         super().__init__(f"{path}: at byte {offset}: {reason}")
@@ -43,20 +44,20 @@ class Cursor:
                 raise FastTextError(path, 0, "the file is empty")
             self.data = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
         self.size = len(self.data)
-        self.codes = np.frombuffer(self.data, dtype=np.uint8)
+        self.file_bytes = np.frombuffer(self.data, dtype=np.uint8)
 
     def fail(self, reason: str, back: int = 0) -> NoReturn:
-        """Raises a FastTextError for the position ``back`` bytes before the cursor."""
+        """Raises a FastTextError whose offset is ``back`` bytes before the cursor."""
         raise FastTextError(self.path, self.offset - back, reason)
 
     def need(self, count: int, what: str) -> None:
-        """Raises a FastTextError if fewer than ``count`` bytes remain."""
+        """Raises a FastTextError if fewer than ``count`` bytes remain for ``what``."""
         if count > (remaining := self.size - self.offset):
-            problem = "the file is cut short, or a size before it is wrong"
-            self.fail(f"{what} would take {count} bytes and {remaining} are left: {problem}")
+            problem = "the file is truncated, or an earlier size is wrong"
+            self.fail(f"{what} would take {count} bytes, but only {remaining} remain: {problem}")
 
     def read(self, form: str, what: str) -> tuple[Any, ...]:
-        """Reads numbers in a struct format."""
+        """Reads numbers in the struct format ``form``; ``what`` is their name in error messages."""
         size = struct.calcsize(form)
         self.need(size, what)
         self.offset += size
@@ -66,21 +67,21 @@ class Cursor:
         """Reads a byte that must be 0 or 1."""
         (value,) = self.read("<B", f"whether {what}")
         if value > 1:
-            self.fail(f"whether {what} is {value}, it should be 0 or 1", 1)
+            self.fail(f"whether {what} is {value}, expected 0 or 1", 1)
         return bool(value)
 
     def take(self, count: int, what: str) -> np.ndarray:
-        """Returns the next bytes as a view, uint8 (count,)."""
+        """Returns a view of the next ``count`` bytes, uint8 (count,)."""
         self.need(count, what)
         self.offset += count
-        return self.codes[self.offset - count : self.offset]
+        return self.file_bytes[self.offset - count : self.offset]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """Training arguments in file order; ``version`` is 0 for files without one.
+    """Training arguments in file order; ``version`` is 0 for files without a version.
 
-    The defaults describe a skip-gram model with negative sampling; exported files use them.
+    The defaults, which are written to exported files, describe a skip-gram model with negative sampling.
     """
 
     version: int = VERSION
@@ -123,29 +124,29 @@ def read_header(cursor: Cursor) -> Header:
     values = dict(zip(names, cursor.read(_ARGS, "the header"), strict=True))
     _refuse_floret(cursor, begin, values["t"])
     for index, name in enumerate(names):
-        minimum, maximum = _LIMITED.get(name, (0, None))
+        minimum, maximum = _RANGES.get(name, (0, None))
         if not (values[name] >= minimum and (maximum is None or values[name] <= maximum)):
             cursor.offset = begin + 4 * index
-            hint = "; fastText's magic number is missing too, so it is probably no fastText model"
+            hint = "; the magic number is also missing, so this is probably not a fastText model"
             bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
-            cursor.fail(f"{name} is {values[name]!r}, it should be {bounds}{'' if version else hint}")
+            cursor.fail(f"{name} is {values[name]!r}, expected {bounds}{'' if version else hint}")
     header = Header(version=version, **values)
     back = cursor.offset - begin - 32  # offset of the number of buckets
     if header.bucket == 0 and 0 < header.maxn >= header.minn:
-        cursor.fail(f"n-grams of {header.minn} to {header.maxn} characters but no bucket for them", back)
+        cursor.fail(f"bucket is 0, but n-grams have {header.minn} to {header.maxn} characters", back)
     if header.bucket == 0 and header.supervised and header.word_ngrams > 1:
-        cursor.fail(f"word n-grams up to {header.word_ngrams} but no bucket for them", back)
-    # Up to version 11 supervised models were trained without n-grams, whatever maxn says.
+        cursor.fail(f"bucket is 0, but word n-grams have up to {header.word_ngrams} words", back)
+    # Up to version 11, supervised models were trained without n-grams, whatever the value of maxn.
     return replace(header, maxn=0) if version < VERSION and header.supervised else header
 
 
 def _refuse_floret(cursor: Cursor, begin: int, t: float) -> None:
-    """Detects floret by t, a denormal made of two small integers, and the actual t eight bytes later."""
+    """Detects floret by t, two small integers that read as a denormal, and the actual t eight bytes later."""
     if 0 < t < 1e-300 and cursor.offset + 8 <= cursor.size:
         mode, hashes, rate, real_t = struct.unpack_from("<3id", cursor.data, begin + 44)
         if mode in (0, 1, 2, 3) and 0 <= hashes <= 4 and rate > 0 and 0 <= real_t <= 1:
             cursor.offset = begin + 44
             details = f"(mode {mode}, {hashes} hashes), not of fastText"
             cursor.fail(
-                f"this is a model of floret {details}: its n-grams are hashed otherwise; read it with floret"
+                f"this is a model of floret {details}: its n-grams have other hashes; read it with floret"
             )

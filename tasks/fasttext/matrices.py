@@ -5,7 +5,8 @@
                if qnorm: uint8 (rows), quantiser of one dimension
     quantiser: int32 dim blocks width last; float32 (dim × 256): centroids, block by block
 
-A row of a quantised matrix is the concatenation of the centroids of its blocks, times the centroid of its
+A block is a range of ``width`` columns (``last`` columns in the last block), for which a row has one code. A
+row of a quantised matrix is the concatenation of the centroids with its codes, times the centroid of its
 norm.
 
 References:
@@ -25,13 +26,13 @@ from tasks.fasttext.layout import Cursor
 
 @dataclass(frozen=True, eq=False)
 class DenseMatrix:
-    """Float32 rows as bytes of the file, uint8 (rows, 4 · dim).
+    """Float32 rows, mapped as bytes.
 
     Floats in the file may be misaligned, and NumPy copies a misaligned float array completely before
     gathering.
     """
 
-    codes: np.ndarray
+    codes: np.ndarray  # uint8 (rows, 4 · dim), bytes of the rows
 
     def take(self, ids: np.ndarray) -> Float32[np.ndarray, "ids dim"]:
         """Gathers rows."""
@@ -42,9 +43,9 @@ class DenseMatrix:
 class QuantisedMatrix:
     """Product-quantised rows."""
 
-    codes: np.ndarray  # uint8 (rows, blocks)
-    centroids: list[np.ndarray]  # per block, float32 (256, width)
-    norm_codes: np.ndarray | None  # uint8 (rows,), if norms are quantised separately
+    codes: np.ndarray  # uint8 (rows, blocks), centroid of each row and block
+    centroids: list[np.ndarray]  # centroids of each block, float32 (256, width)
+    norm_codes: np.ndarray | None  # uint8 (rows,), index in ``norms``, if norms are quantised separately
     norms: np.ndarray  # float32 (256,)
 
     def take(self, ids: np.ndarray) -> Float32[np.ndarray, "ids dim"]:
@@ -59,9 +60,10 @@ Matrix = DenseMatrix | QuantisedMatrix
 
 
 def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) -> np.ndarray:
-    """Sums rows per bag in order, float32 (bags, dim); equals a loop over the bags bit for bit.
+    """Sums the rows of each bag, float32 (bags, dim); the result equals that of a loop, bit for bit.
 
-    All bags advance together, sorted by falling length, so that the bags with further rows are a prefix.
+    ``take`` returns rows by number, and ``ids`` are the row numbers of each bag. Bags are sorted by
+    decreasing length; iteration n adds the n-th row of all bags that have one, which are a prefix.
     """
     order = np.argsort(-ids.lengths, kind="stable")
     starts, falling = ids.offsets[:-1][order], -ids.lengths[order]
@@ -75,24 +77,23 @@ def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) ->
 
 
 def mean_rows(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Multiplies sums by float32(1 / n) as fastText does; an empty sum is unchanged."""
+    """Multiplies sums by float32(1 / n), as fastText does; sums with n = 0 are unchanged."""
     return sums * (1.0 / np.maximum(counts, 1)).astype(np.float32)[:, None]
 
 
 def read_matrix(cursor: Cursor, what: str, *, rows: int, dim: int, quantised: bool) -> Matrix:
     """Reads a matrix; raises a FastTextError if the file has another shape or damaged codes."""
-    separate_norms = quantised and cursor.read_flag(f"the norms of the {what} matrix are apart")
+    separate_norms = quantised and cursor.read_flag(f"the norms of the {what} matrix are separate")
     shape = cursor.read("<2q", f"the shape of the {what} matrix")
     if shape != (rows, dim):
-        expected_shape = f"the header and the dictionary ask for {rows} of {dim}"
-        cursor.fail(f"the {what} matrix has {shape[0]} rows of {shape[1]}, {expected_shape}", 16)
+        expected_shape = f"expected {rows} × {dim} from header and dictionary"
+        cursor.fail(f"the {what} matrix is {shape[0]} × {shape[1]}, {expected_shape}", 16)
     if not quantised:
         content = cursor.take(rows * dim * 4, f"the {what} matrix of {rows} rows of {dim}")
         return DenseMatrix(content.reshape(rows, -1))
     (size,) = cursor.read("<i", f"the number of codes of the {what} matrix")
     if size <= 0 or size % rows or size // rows > dim:
-        expected = f"a multiple of the rows, 1 to {dim} codes each"
-        cursor.fail(f"{size} codes for {rows} rows of {dim}: it should be {expected}", 4)
+        cursor.fail(f"{size} codes for {rows} rows, expected 1 to {dim} codes per row", 4)
     codes = cursor.take(size, f"{size} codes").reshape(rows, -1)
     centroids = _read_centroids(cursor, f"the {what} matrix", dim, codes.shape[1])
     if not separate_norms:
@@ -101,12 +102,12 @@ def read_matrix(cursor: Cursor, what: str, *, rows: int, dim: int, quantised: bo
     return QuantisedMatrix(codes, centroids, norm_codes, _read_centroids(cursor, "the norms", 1, 1)[0][:, 0])
 
 
-def _read_centroids(cursor: Cursor, what: str, dim: int, blocks: int) -> list[np.ndarray]:
+def _read_centroids(cursor: Cursor, what: str, dim: int, block_count: int) -> list[np.ndarray]:
     header = cursor.read("<4i", f"the quantiser of {what}")
-    width, last = header[2], dim - (blocks - 1) * header[2]
-    if width < 1 or -(-dim // width) != blocks or header != (dim, blocks, width, last):
-        expected = f"{dim}, {blocks} and widths that add up to {dim}"
+    width, last = header[2], dim - (block_count - 1) * header[2]
+    if width < 1 or -(-dim // width) != block_count or header != (dim, block_count, width, last):
+        expected = f"{dim}, {block_count}, and widths that add up to {dim}"
         cursor.fail(f"the quantiser of {what} has dim, blocks, width, last {header}: expected {expected}", 16)
     centroids = np.frombuffer(cursor.take(dim * 256 * 4, f"the centroids of {what}").tobytes(), dtype="<f4")
-    head, tail = np.split(centroids, [(blocks - 1) * 256 * width])
-    return [*head.reshape(blocks - 1, 256, width), tail.reshape(256, last)]
+    head, tail = np.split(centroids, [(block_count - 1) * 256 * width])
+    return [*head.reshape(block_count - 1, 256, width), tail.reshape(256, last)]

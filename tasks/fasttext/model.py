@@ -1,6 +1,6 @@
-"""fastText model on a mapped file: opening scans the dictionary, and vectors read only the required rows.
+"""fastText model in a mapped file: opening it scans the dictionary; vectors read only the required rows.
 
-Results equal those of the fasttext package bit for bit: float32 sums in the same order, times float32(1 / n).
+Vectors equal those of the fasttext package bit for bit, because float32 sums have the same order.
 """
 
 import mmap
@@ -19,8 +19,8 @@ from tasks.fasttext.matrices import Matrix, mean_rows, read_matrix, sum_rows
 from tasks.fasttext.ngrams import PIECE, bucket_ids, bucket_piece, cut, enclose, encode, hash_strings
 
 _CHUNK = 65_536  # words per batch; their n-grams take about 100 MB
-_LABEL = b"__label__"  # files do not store the prefix; fastText uses this default as well
-_MIX = 116049371
+_LABEL = b"__label__"  # default prefix of labels in fastText, which files do not store
+_MIX = 116049371  # factor in the hash of word n-grams
 
 
 class Ngram(NamedTuple):
@@ -47,20 +47,20 @@ class FastText(NamedTuple):
         dictionary = read_dictionary(cursor, with_pruning=header.version > 0, buckets=header.bucket)
         quantised = header.version > 0 and cursor.read_flag("the input matrix is quantised")
         if dictionary.pruned is not None and not quantised:
-            reason = "fastText's rows and buckets would not match (its issue 332)"
-            cursor.fail(f"n-grams are pruned but the matrix is dense: {reason}", 1)
+            reason = "rows and buckets do not match (fastText issue 332)"
+            cursor.fail(f"n-grams are pruned, but the matrix is dense: {reason}", 1)
         ngram_rows = header.bucket if dictionary.pruned is None else len(dictionary.pruned[0])
         begin, words, dim = cursor.offset, dictionary.word_count, header.dim
         matrix = read_matrix(cursor, "input", rows=words + ngram_rows, dim=dim, quantised=quantised)
-        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # without it, 128 KB are read around every row
+        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # otherwise, 128 KB are read around every row
             page = begin - begin % mmap.PAGESIZE
             cursor.data.madvise(mmap.MADV_RANDOM, page, cursor.offset - page)
         quantised &= header.version > 0 and cursor.read_flag("the output matrix is quantised")
         rows = len(dictionary) - words if header.supervised else words
         output = read_matrix(cursor, "output", rows=rows, dim=dim, quantised=quantised)
         if trailing := cursor.size - cursor.offset:
-            reason = "a size before is wrong or it is damaged"
-            cursor.fail(f"the model ends here, {trailing} bytes follow: {reason}")
+            reason = "an earlier size is wrong, or the file is damaged"
+            cursor.fail(f"the model ends here, but {trailing} bytes follow: {reason}")
         return FastText(header, dictionary, matrix, output)
 
     @property
@@ -69,7 +69,7 @@ class FastText(NamedTuple):
         return self.header.dim
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Vectors of any words, float32 (words, dim); zero for a word without rows."""
+        """Returns vectors of any words, float32 (words, dim); zero for a word without rows."""
         result = np.empty((len(words), self.dim), dtype=np.float32)
         for start in range(0, len(words), _CHUNK):
             ids = self.rows(words[start : start + _CHUNK])
@@ -77,11 +77,11 @@ class FastText(NamedTuple):
         return result
 
     def has_vector(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Whether each word or one of its n-grams has a row, bool (words,)."""
+        """Returns whether each word or one of its n-grams has a row, bool (words,)."""
         return self.rows(words).lengths > 0
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
-        """Row numbers of each word: the word itself, if it is in the dictionary, then its n-grams."""
+        """Returns row numbers for each word: of the word, if it is in the dictionary, then of its n-grams."""
         pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
         return Ragged.concatenate([self._rows(*piece) for piece in pieces])
 
@@ -109,7 +109,7 @@ class FastText(NamedTuple):
         return np.where(numbers < self.dictionary.word_count, numbers, -1)
 
     def ngrams(self, words: Sequence[str | bytes]) -> list[list[Ngram]]:
-        """N-grams of each word with their rows, without pruned ones; a dictionary word itself comes first."""
+        """Returns the n-grams of each word that have a row; a word in the dictionary is its first n-gram."""
         header = self.header
         buckets = bucket_ids(words, header.minn, header.maxn, max(header.bucket, 1))
         text, begins = enclose(words)
@@ -128,15 +128,17 @@ class FastText(NamedTuple):
 def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.ndarray:
     """Computes sentence vectors as fastText does, float32 (sentences, dim).
 
-    For word vector models, the mean of the unit vectors of words with a vector; for supervised models, the
-    mean of the input rows of words, n-grams, word n-grams and the end of the sentence.
-    A sentence with a line feed raises a ValueError.
+    The vector is the mean of the unit vectors of the words. For supervised models, it is the mean of the
+    input rows of words, n-grams, word n-grams and the end of the sentence.
+
+    Raises:
+        ValueError: A sentence contains a line feed.
     """
     vectors = np.zeros((len(sentences), model.dim), dtype=np.float32)
     for number, sentence in enumerate(map(encode, sentences)):
         if b"\n" in sentence:
             byte = sentence.index(10)
-            raise ValueError(f"sentence {number} holds a line feed at byte {byte}; pass single lines")
+            raise ValueError(f"sentence {number} contains a line feed at byte {byte}; pass single lines")
         vectors[number] = (_supervised if model.header.supervised else _unsupervised)(model, sentence)
     return vectors
 
@@ -163,7 +165,10 @@ def _supervised(model: FastText, sentence: bytes) -> np.ndarray:
 
 
 def _word_ngrams(model: FastText, hashes: np.ndarray) -> np.ndarray:
-    """Rows of word n-grams in the order of fastText; hashes are sign-extended to 64 bits."""
+    """Returns the rows of word n-grams from word hashes, in the order of fastText.
+
+    fastText sign-extends hashes to 64 bits.
+    """
     extended, buckets = hashes.view(np.int32).tolist(), []
     for first, mixed in enumerate(extended):
         for other in extended[first + 1 : first + model.header.word_ngrams]:

@@ -1,13 +1,12 @@
-"""Vectorised character n-grams of fastText and their hash, bit for bit.
+"""Character n-grams of fastText and their hashes, vectorised; results are equal bit for bit.
 
-The n-grams of ``<word>`` have ``shortest`` to ``longest`` code points. Each is hashed over its UTF-8 bytes by
-32-bit FNV-1a, in which bytes from 0x80 are sign-extended first, modulo the number of buckets. Words may be
-invalid UTF-8: a code point is then a byte that is not a continuation byte, with the continuation bytes after
-it.
+The n-grams of ``<word>`` have ``shortest`` to ``longest`` code points. Their bucket is a 32-bit FNV-1a hash
+of the UTF-8 bytes (bytes from 0x80 on are sign-extended), modulo the number of buckets. Words may be invalid
+UTF-8: a code point is then a byte that is not a continuation byte, with the continuation bytes after it.
 
-All n-grams of all words are hashed together, with one more code point per pass: the hash of "<tat" continues
+All n-grams of all words are hashed together, and each pass adds one code point: the hash of "<tat" continues
 that of "<ta". N-grams that cross a word boundary are dropped at the end, which is cheaper than a check per
-step.
+pass.
 
 References:
     Bojanowski, Grave, Joulin, Mikolov. Enriching Word Vectors with Subword Information. TACL 5 (2017),
@@ -23,7 +22,7 @@ from storage.arrays import Ragged
 
 _START, _PRIME = np.uint32(2166136261), np.uint32(16777619)
 PIECE = 8192  # words per batch, which fit into the CPU cache
-_LONG = 128  # bytes of a span that are hashed vectorised
+_LONG = 128  # bytes of a span that are hashed for all spans together
 
 
 def encode(word: str | bytes) -> bytes:
@@ -32,7 +31,7 @@ def encode(word: str | bytes) -> bytes:
 
 
 def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
-    """Concatenates all ``<word>`` as bytes, and returns their offsets, int64 (words + 1,)."""
+    """Concatenates all ``<word>`` as bytes; also returns their offsets, int64 (words + 1,)."""
     try:  # only strings: one call encodes them
         text = ("<" + "><".join(words) + ">").encode("utf-8", "surrogatepass")  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
@@ -47,7 +46,7 @@ def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
 
 
 def cut(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
-    """N-grams of ``<word>`` in the order of fastText, by start, then by length; none if ``longest`` is 0."""
+    """Returns the n-grams of ``<word>``, ordered by start, then length; none if ``longest`` is 0."""
     text, ngrams = b"<" + encode(word) + b">", []
     heads = [position for position, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
     for first in range(len(heads) - 1):
@@ -58,7 +57,7 @@ def cut(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
 
 
 def bucket_ids(words: Sequence[str | bytes], shortest: int, longest: int, buckets: int) -> Ragged:
-    """Buckets of the n-grams of each word with duplicates, int64."""
+    """Returns the buckets of the n-grams of each word, int64, with duplicates."""
     pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
     result = Ragged.concatenate([bucket_piece(*piece, shortest, longest, buckets) for piece in pieces])
     return Ragged(result.offsets, result.values.astype(np.int64))
@@ -72,10 +71,10 @@ def bucket_piece(
     buckets: int,
     reserve: np.ndarray | bool = False,
 ) -> Ragged:
-    """Buckets of words in the form returned by ``enclose``, uint32.
+    """Returns the buckets, uint32, of words that ``enclose`` has concatenated.
 
-    Words for which ``reserve``, bool (words,), is true have an additional value below ``buckets``
-    before their buckets, which the caller overwrites.
+    Words for which ``reserve``, bool (words,), is true get an additional value before their buckets, which
+    the caller overwrites.
     """
     codes, firsts = np.frombuffer(text, dtype=np.uint8), begins
     heads = np.arange(len(text) + 1)  # first byte of each code point, then the end
@@ -87,7 +86,7 @@ def bucket_piece(
     remaining = np.repeat(firsts[1:], sizes) - np.arange(points)  # code points to the end of the word
     is_used = np.zeros((points, 1 + len(lengths)), dtype=bool)  # reserved value, then n-grams of each point
     is_used[firsts[:-1], 0] = reserve
-    for column, length in enumerate(lengths, 1):  # a quarter of the time of one broadcast comparison
+    for column, length in enumerate(lengths, 1):  # takes a quarter of the time of a broadcast
         is_used[:, column] = remaining >= length
     counts = np.maximum(sizes[:, None] - (lengths - 1), 0).sum(axis=1) + reserve
     if len(lengths) and lengths[0] == 1:  # a single < or > is not an n-gram
@@ -108,7 +107,7 @@ def bucket_piece(
         if step + 1 >= lengths[0]:
             hashes[:, step + 2 - lengths[0]] = state
     result = hashes[is_used]
-    result -= result // np.uint32(buckets) * np.uint32(buckets)  # a third of the time of %
+    result -= result // np.uint32(buckets) * np.uint32(buckets)  # takes a third of the time of %
     return Ragged(np.append(0, np.cumsum(counts)), result)
 
 

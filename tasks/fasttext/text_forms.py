@@ -1,13 +1,13 @@
-"""Word vector files: opens any supported format, and reads and writes the formats of other programs.
+"""Word vector files: opens all supported formats, and reads and writes those of other programs.
 
 ==============  =========================================================================
-vec             a line "words dim", then a line per word: .vec of fastText, text format of word2vec
-glove           the same without the first line
-word2vec        binary: a line "words dim", then the word, a space, float32 (dim), a line feed
+vec             a line "words dim", then a line per word (.vec of fastText, text format of word2vec)
+glove           a line per word
+word2vec        binary: a line "words dim"; for each word: text, space, float32 (dim), line feed
 ==============  =========================================================================
 
-Numbers are written with nine digits, which restores a float32 exactly. Lines are split from the end, since
-words may contain spaces (as in GloVe).
+A line has a word and its numbers. Numbers are written with nine digits, which restores a float32 exactly.
+Lines are split from the end, because words may contain spaces (as in GloVe).
 """
 
 import os
@@ -23,17 +23,17 @@ from tasks.fasttext.model import FastText
 from tasks.fasttext.ngrams import encode
 from tasks.fasttext.writer import replaced
 
-TextForm = Literal["vec", "glove", "word2vec"]
+TextFormat = Literal["vec", "glove", "word2vec"]
 _BLOCK = 20_000  # words per block: 24 MB with 300 dimensions
 _HEADER = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
 
 
 class VectorFileError(ValueError):
-    """A word vector file cannot be read. The message has the line or byte."""
+    """A word vector file is damaged or has an unknown format. The message has the line or byte."""
 
 
 class WordTable:
-    """Words and their vectors, float32 (words, dim). Of duplicates, the first is used."""
+    """Words and their vectors, float32 (words, dim). If a word occurs twice, the first vector is used."""
 
     def __init__(self, words: Sequence[bytes], matrix: np.ndarray) -> None:
         self.words, self.matrix, self.dim = list(words), matrix, matrix.shape[1]
@@ -51,9 +51,9 @@ WordVectors = FastText | CompactStore | WordTable
 
 
 def write_vectors(
-    path: Path | str, form: TextForm, words: Sequence[str | bytes], vectors: np.ndarray
+    path: Path | str, text_format: TextFormat, words: Sequence[str | bytes], vectors: np.ndarray
 ) -> None:
-    """Writes words and vectors, float32 (words, dim). Replaces the file atomically.
+    """Writes words and vectors, float32 (words, dim), in ``text_format``. Replaces the file atomically.
 
     Raises:
         ValueError: The numbers of words and vectors differ, or the format cannot represent a word.
@@ -62,15 +62,15 @@ def write_vectors(
     if len(encoded) != len(vectors):
         raise ValueError(f"{len(vectors)} vectors for {len(encoded)} words")
     for word in encoded:
-        if not word or b"\n" in word or (b" " in word and form != "glove"):
-            problem = "it is empty or holds a space or a line feed"  # no program would read it back
-            raise ValueError(f"{word!r} cannot be written as {form}: {problem}")
+        if not word or b"\n" in word or (b" " in word and text_format != "glove"):
+            problem = "it is empty or contains a space or a line feed"
+            raise ValueError(f"{word!r} cannot be written as {text_format}: {problem}")
     with replaced(path) as handle:
-        if form != "glove":
+        if text_format != "glove":
             handle.write(f"{len(encoded)} {vectors.shape[1]}\n".encode())
         for word, vector in zip(encoded, np.asarray(vectors, dtype="<f4"), strict=True):
             text = " ".join(f"{value:.9g}" for value in vector.tolist()).encode
-            handle.write(word + b" " + (vector.tobytes() if form == "word2vec" else text()) + b"\n")
+            handle.write(word + b" " + (vector.tobytes() if text_format == "word2vec" else text()) + b"\n")
 
 
 def read_vectors(path: Path | str) -> WordTable:
@@ -89,7 +89,7 @@ def read_vectors(path: Path | str) -> WordTable:
         start = handle.tell()
         size = os.fstat(handle.fileno()).st_size - start
         if dim < 1 or words * 2 * dim > size:
-            _fail(path, f"its first line says {words} words of {dim}, which {size} bytes cannot hold")
+            _fail(path, f"{size} bytes cannot contain {words} words with {dim} numbers, as in the first line")
         sample = handle.readline(64 + 40 * dim)
         handle.seek(start)
         if not words or _numbers(sample, dim) is not None:
@@ -102,7 +102,7 @@ def _fail(path: Path | str, reason: str) -> NoReturn:
 
 
 def _numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
-    """Parses the word and ``dim`` numbers of a line; None if the line has another form."""
+    """Parses the word and ``dim`` numbers of a line; None if the line has another format."""
     parts = line.rstrip(b" \r\n").rsplit(b" ", dim)
     try:
         return (parts[0], [float(part) for part in parts[1:]]) if len(parts) == dim + 1 else None
@@ -112,7 +112,7 @@ def _numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
 
 def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int, first: int) -> WordTable:
     if dim < 1:
-        _fail(path, "line 1 is no word with numbers; known are .vec, word2vec (text, binary) and GloVe")
+        _fail(path, "line 1 is not a word with numbers; known are .vec, word2vec (text, binary) and GloVe")
     row_words, rows, number = [], [np.zeros((0, dim), dtype=np.float32)], first
     max_bytes = 65_536 + 64 * dim  # limit of a line, so that a file without line feeds is not read completely
     while line := handle.readline(max_bytes):
@@ -123,8 +123,8 @@ def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int,
         rows.append(np.array([parsed[1]], dtype=np.float32))
         number += 1
     if words not in (None, number - first):
-        missing = f"it has {number - first}: it is cut short, or lines are missing"
-        _fail(path, f"its first line says {words} words, {missing}")
+        missing = f"it has {number - first}: it is truncated, or lines are missing"
+        _fail(path, f"expected {words} words, as in the first line, but {missing}")
     return WordTable(row_words, np.concatenate(rows))
 
 
@@ -135,7 +135,7 @@ def _read_binary(path: Path | str, content: bytes, words: int, dim: int) -> Word
             position += 1
         end = content.find(b" ", position)
         if end < 0 or end + 1 + 4 * dim > len(content):
-            reason = "does not end within the file: it is cut short, or no word2vec file"
+            reason = "does not end within the file: it is truncated, or not a word2vec file"
             _fail(path, f"word {number} of {words} {reason}")
         row_words.append(content[position:end])
         rows.append(np.frombuffer(content, dtype="<f4", count=dim, offset=end + 1)[None])
@@ -162,10 +162,10 @@ def open_words(path: Path | str) -> WordVectors:
 
 
 def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[str, float]]:
-    """Finds the k words of a model with the highest cosine to any word, which is excluded, and the cosines.
+    """Returns the k words of a model with the highest cosine to a word, which is excluded, and the cosines.
 
-    Processes blocks of words, so that the vectors of a large model need not fit into memory. Invalid UTF-8
-    bytes become escapes.
+    The word need not be in the model. Words are processed in blocks, so that the vectors of a large model
+    need not fit into memory. Invalid UTF-8 bytes are returned as escapes.
     """
     words = model.dictionary.words() if isinstance(model, FastText) else model.words
     query = model.vectors([word])[0]

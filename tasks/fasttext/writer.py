@@ -1,6 +1,6 @@
 """Writes dense fastText .bin files, version 12, which the fasttext package and gensim load.
 
-Rows are written in blocks, so that a large model needs the memory of one block.
+Rows are written in blocks, so that only one block of a large model is in memory.
 """
 
 import struct
@@ -14,7 +14,7 @@ import numpy as np
 from storage.atomic import replaced_file
 from tasks.fasttext.layout import Header
 
-Entries = Sequence[tuple[bytes, int]]
+Entries = Sequence[tuple[bytes, int]]  # words or labels with counts
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def write_bin(
     Args:
         path: Destination.
         header: Training arguments.
-        words: Words with counts, by falling count.
+        words: Words with counts, by descending count.
         rows: Blocks of the input matrix, float32 (any, dim), with a row per word, then per bucket.
         output: Blocks of the output matrix, with a row per word, or per label of a supervised model.
         labels: Labels with counts.
@@ -68,4 +68,4 @@ def _write_matrix(handle: BinaryIO, what: str, rows: int, dim: int, blocks: Iter
         handle.write(np.ascontiguousarray(block, dtype="<f4").data)
         written += len(block)
     if written != rows:
-        raise ValueError(f"the {what} matrix got {written} rows, its header asks for {rows}")
+        raise ValueError(f"the {what} matrix got {written} rows, but the header requires {rows}")

@@ -152,7 +152,7 @@ def test_nothing_asked(trained: dict[str, Path]):
         ours.vectors([]).shape == (0, ours.dim) == sentence_vectors(ours, []).shape and ours.ngrams([]) == []
     )
     assert ours.has_vector(["tatort", "tatortx", ""]).tolist() == [True, True, False]
-    with pytest.raises(ValueError, match="sentence 1 holds a line feed at byte 2"):
+    with pytest.raises(ValueError, match="sentence 1 contains a line feed at byte 2"):
         sentence_vectors(ours, ["a", "ab\nc"])
 
 

@@ -6,17 +6,17 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tasks.fasttext.text_forms import TextForm, VectorFileError, read_vectors, write_vectors
+from tasks.fasttext.text_forms import TextFormat, VectorFileError, read_vectors, write_vectors
 
 WORDS = ["tatort", "küche", "日本語", "a", "12", "1.5", "naïve"]
 VECTORS = (
     np.random.default_rng(0).standard_normal((7, 5)) * [[1], [1e-30], [1e20], [1], [0], [0.1], [3]]
 ).astype(np.float32)
-FORMS = get_args(TextForm)
+FORMS = get_args(TextFormat)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_round_trip(tmp_path: Path, form: TextForm):
+def test_round_trip(tmp_path: Path, form: TextFormat):
     write_vectors(tmp_path / "out", form, WORDS, VECTORS)
     found = read_vectors(tmp_path / "out")
     assert [word.decode() for word in found.words] == WORDS
@@ -25,7 +25,7 @@ def test_round_trip(tmp_path: Path, form: TextForm):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_gensim_reads_it(tmp_path: Path, form: TextForm):
+def test_gensim_reads_it(tmp_path: Path, form: TextFormat):
     keyed = pytest.importorskip("gensim.models", reason="gensim is not installed (extra dev)").KeyedVectors
     write_vectors(tmp_path / "out", form, WORDS, VECTORS)
     theirs = keyed.load_word2vec_format(
@@ -53,12 +53,12 @@ def test_trailing_spaces_of_fasttext(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"3 2\na 1 2\nb 3 4\n", "says 3 words, it has 2"),
+        (b"3 2\na 1 2\nb 3 4\n", "expected 3 words, as in the first line, but it has 2"),
         (b"2 2\na 1 2\nb 3\n", "line 3 is b'b 3"),
         (b"a 1 2\nb 1 x\n", "line 2 is"),
-        (b"word\n", "line 1 is no word with numbers"),
-        (b"", "line 1 is no word with numbers"),
-        (b"99999999999 300\na 1 2\n", "which 6 bytes cannot hold"),
+        (b"word\n", "line 1 is not a word with numbers"),
+        (b"", "line 1 is not a word with numbers"),
+        (b"99999999999 300\na 1 2\n", "6 bytes cannot contain"),
         (b"2 2\na " + bytes(8) + b"\nb " + bytes(5), "word 1 of 2 does not end within the file"),
         (b"1 2\na " + bytes(8) + b"\nb " + bytes(8), "follow the last of 1 words"),
     ],
