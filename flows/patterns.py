@@ -8,12 +8,14 @@ from pydantic import Field
 
 from flows.ownership import tag_with_home
 from flows.run_context import close_crashed, open_run
-from tasks.form import in_form
+from tasks.form import to_form_json
 from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
 
 # Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
-DEFAULT: Any = Field(PatternSettings(), json_schema_extra={"default": in_form(asdict(PatternSettings()))})
+DEFAULT: Any = Field(
+    PatternSettings(), json_schema_extra={"default": to_form_json(asdict(PatternSettings()))}
+)
 
 
 @flow(

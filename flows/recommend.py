@@ -11,13 +11,13 @@ from flows.ownership import tag_with_home
 from flows.run_context import close_crashed, open_run
 from storage.artifacts import Tonight
 from storage.home.zones import home_zone, in_zone
-from tasks.form import in_form
+from tasks.form import to_form_json
 from tasks.tonight.evening import evening_interval
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
 
 # Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
-DEFAULT: Any = Field(TONIGHT, json_schema_extra={"default": in_form(asdict(TONIGHT))})
+DEFAULT: Any = Field(TONIGHT, json_schema_extra={"default": to_form_json(asdict(TONIGHT))})
 
 
 @flow(

@@ -1,4 +1,4 @@
-"""HOW: one folder per stage; in each, task.py is the only file that knows Prefect."""
+"""Stages and their libraries, one folder each. Only the task.py of a folder imports Prefect."""
 
 import os
 

@@ -31,17 +31,17 @@ def complete_schema(schema: dict[str, Any]) -> None:
         if text:
             field_schema["description"] = f"{field_schema.get('description', '').rstrip('.')} ({text})"
         if "default" in field_schema:
-            field_schema["default"] = in_form(field_schema["default"])
-        if key.startswith("strategy_"):  # other programs send `name`, which is not in the form
+            field_schema["default"] = to_form_json(field_schema["default"])
+        if key.startswith("strategy_"):  # API clients send `name`, which the form does not have
             schema["patternProperties"] = {"^name$": {"const": field_schema["const"]}}
 
 
-def in_form(value: Any) -> Any:
-    """Converts settings to JSON with the names of strategies under the keys of the form."""
+def to_form_json(value: Any) -> Any:
+    """Converts settings to JSON; the key of a strategy's name is ``strategy_NAME``, as in the form."""
     if isinstance(value, dict):
         strategy = f"strategy_{value['name']}" if isinstance(value.get("name"), str) else "name"
-        return {strategy if key == "name" else key: in_form(item) for key, item in value.items()}
-    return [in_form(item) for item in value] if isinstance(value, list | tuple) else value
+        return {strategy if key == "name" else key: to_form_json(item) for key, item in value.items()}
+    return [to_form_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 FORM: Any = {"extra": "forbid", "validate_by_name": True, "json_schema_extra": complete_schema}
@@ -52,7 +52,7 @@ def setting(default: Any, description: str, **constraints: Any) -> Any:
 
     Args:
         default: Default value; ``...`` if the field is required.
-        description: Text in the form.
+        description: Text shown in the form.
         constraints: As in ``pydantic.Field``; ``keyed=False`` excludes the field from the cache key.
     """
     value = MISSING if default is ... else default
@@ -61,7 +61,7 @@ def setting(default: Any, description: str, **constraints: Any) -> Any:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def configurable(cls: type[T]) -> type[T]:
-    """Makes a frozen keyword-only dataclass of settings; a class with a constant ``name`` is a strategy."""
+    """Makes a class a frozen keyword-only settings dataclass; a constant ``name`` marks it as a strategy."""
     cls.__pydantic_config__ = FORM  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(name := cls.__dict__.get("name"), str):
         in_schema = {"validation_alias": f"strategy_{name}", "title": "Strategy"}

@@ -46,7 +46,7 @@ def override(settings: S, assignments: Sequence[str]) -> S:
         previous, parent[last] = parent.get(last), text
         if isinstance(previous, dict) and "name" in previous:
             parent[last] = {"name": text}
-            with contextlib.suppress(ValidationError):  # inserts its defaults, which may be strategies
+            with contextlib.suppress(ValidationError):  # inserts defaults, which may contain strategies
                 values = dataclasses.asdict(adapter.validate_python(values))
         elif not isinstance(previous, str):
             with contextlib.suppress(ValueError):
@@ -59,7 +59,7 @@ def override(settings: S, assignments: Sequence[str]) -> S:
 
 
 def _explain(error: ValidationError) -> str:
-    """Returns path, problem and value in one line; for a union, only those of the selected strategy."""
+    """Returns path, problem and value in one line; for a union, only problems of the selected strategy."""
     problems = error.errors()
     other_names = [item for item in problems if item["type"] == "literal_error" and item["loc"][-1] == "name"]
     others = {item["loc"][:-1] for item in other_names}

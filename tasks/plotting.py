@@ -21,7 +21,7 @@ def make_figure(
     Args:
         title: Heading of the figure.
         height: Height in pixels.
-        xaxis, yaxis, legend: Parts of plotly's layout; no legend is shown if it is None.
+        xaxis, yaxis, legend: Parts of plotly's layout; without ``legend``, no legend is shown.
     """
     grid, white = {"gridcolor": GRID, "zeroline": False}, "#ffffff"
     heading = {"text": title, "x": 0, "xref": "paper", "font": {"size": 18}}

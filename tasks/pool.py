@@ -20,9 +20,9 @@ from typing import Any
 
 from storage.memory import configure_memory
 
-MIN_HELPER_TITLES = 10_000  # below it, starting the process (1 s) costs more than it saves
-MAX_HELPER_TITLES = 100_000  # at a million titles, the helper retains 3 GB between stages
-AUTOMATIC = -1  # value of a setting: the number of workers is chosen by a function
+MIN_HELPER_TITLES = 10_000  # with fewer titles, starting a helper process (1 s) takes longer than it saves
+MAX_HELPER_TITLES = 100_000  # with a million titles, the helper would retain 3 GB between stages
+AUTOMATIC = -1  # setting value with which the program chooses the number of workers
 Submit = Callable[..., Any]  # submit(function, *arguments) returns a future with result() and done()
 
 
@@ -93,7 +93,7 @@ def iterate(submit: Submit, function: Callable[..., Any], *args: Any) -> Generat
 
 
 _generator_numbers = itertools.count()
-_generators: dict[int, Generator[Any, None, Any]] = {}  # of this process, by number
+_generators: dict[int, Generator[Any, None, Any]] = {}  # generators of this process by number
 
 
 def _begin(number: int, function: Callable[..., Any], *args: Any) -> None:

@@ -16,10 +16,12 @@ class Settings:
     """Settings of every stage, in their order."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
-    tokenize: TokenizeSettings = setting(TokenizeSettings(), "Titles to tokens, and what is held out")
-    preprocess: PreprocessSettings = setting(PreprocessSettings(), "What a label is")
-    train: TrainSettings = setting(TrainSettings(), "What is learnt, how and for how long")
-    augment: AugmentSettings = setting(AugmentSettings(), "Vectors for words never seen")
-    cluster: ClusterSettings = setting(ClusterSettings(), "Finding groups, without saying how many")
-    evaluate: EvaluateSettings = setting(EvaluateSettings(), "Scores and baselines")
-    publish: PublishSettings = setting(PublishSettings(), "The map and the gate")
+    tokenize: TokenizeSettings = setting(
+        TokenizeSettings(), "Conversion of titles to tokens, and held-out titles"
+    )
+    preprocess: PreprocessSettings = setting(PreprocessSettings(), "Categories that become labels")
+    train: TrainSettings = setting(TrainSettings(), "Encoder, objective, optimizer and duration of training")
+    augment: AugmentSettings = setting(AugmentSettings(), "Vectors of words that are not in training titles")
+    cluster: ClusterSettings = setting(ClusterSettings(), "Clusters of similar titles")
+    evaluate: EvaluateSettings = setting(EvaluateSettings(), "Scores on held-out titles, and baselines")
+    publish: PublishSettings = setting(PublishSettings(), "The map, and promotion of models by the gate")

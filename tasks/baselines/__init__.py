@@ -1,4 +1,4 @@
-"""Baselines that the space is compared with, trained and scored on the same titles."""
+"""Baselines that our title vectors are compared with, trained and scored on the same titles."""
 
 from tasks.baselines.logistic import L1Logistic
 from tasks.baselines.majority import Majority

@@ -13,16 +13,16 @@ _REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess
 
 
 class NoSentenceVectors(ValueError):
-    """The titles of a baseline that reads dense vectors have none; the message states why."""
+    """A baseline needs dense vectors, and the titles have none; the message contains the remedy."""
 
 
 @dataclass(frozen=True)
 class TitleInputs:
-    """Titles, one entry each. ``dense`` has no columns if the corpus has no sentence vectors."""
+    """Texts, dense vectors and contexts of titles. ``dense`` has no columns without sentence vectors."""
 
     texts: Sequence[str]
     dense: Float32[np.ndarray, "titles features"]  # unit norm, or zero if unknown
-    contexts: Sequence[str] = ()  # context tokens of each, separated by spaces; empty: without context
+    contexts: Sequence[str] = ()  # context tokens of each title, separated by spaces; () without contexts
     derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see tfidf.py
 
     def __post_init__(self) -> None:

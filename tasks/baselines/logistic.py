@@ -40,7 +40,7 @@ from tasks.linear.proximal import ProximalSgd
 
 @dataclass(frozen=True)
 class FittedL1Logistic:
-    """Fitted vectorizers and classifiers."""
+    """Fitted vectorizers and classifiers, and the number of training titles per label (``frequency``)."""
 
     features: Vectorizers
     model: SparseLogistic
@@ -61,11 +61,13 @@ class L1Logistic:
     """A logistic regression per label on TF-IDF, with sparse weights."""
 
     name: Literal["l1_logistic"] = "l1_logistic"
-    alpha: float = setting(1e-6, "Weight of ‖w‖₁ against the mean loss: more, and more weights are 0.", ge=0)
-    learning_rate: float = setting(1.0, "Step at the start; about 1 / ‖x‖².", gt=0)
+    alpha: float = setting(
+        1e-6, "Weight of ‖w‖₁ relative to the mean loss; larger values set more weights to 0.", ge=0
+    )
+    learning_rate: float = setting(1.0, "Initial learning rate; about 1 / ‖x‖² is suitable.", gt=0)
     epochs: int = setting(4, "Passes over the titles.", ge=1)
-    seed: int = setting(0, "Order in which the titles are visited.", ge=0)
-    features: TfidfFeatures = setting(TfidfFeatures(), "What is classified.")
+    seed: int = setting(0, "Seed of the order in which titles are visited.", ge=0)
+    features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit(self, training: LabelledTitles) -> FittedL1Logistic:
         """Fits a classifier per label; raises a ValueError if no title has a feature."""

@@ -19,14 +19,14 @@ def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarra
     Args:
         queries: float32 CSR, shape (queries, features).
         base: float32 CSR, shape (rows, features).
-        k: At least 1.
+        k: Number of neighbours, at least 1.
 
     Returns:
         Ids (int64) and cosines (float32), both of shape (queries, k); -1 and 0 if there are fewer rows.
     """
     from sklearn.preprocessing import normalize
 
-    normalize_rows: Any = normalize  # its annotation is a union of array and pair
+    normalize_rows: Any = normalize  # Any, because scikit-learn's annotation also allows a pair
     ids = np.full((queries.shape[0], k), -1, dtype=np.int64)
     cosines = np.zeros(ids.shape, dtype=np.float32)
     if not len(ids):  # scikit-learn rejects empty matrices

@@ -1,7 +1,7 @@
 """k-NN on the frozen sentence vectors: measures the pretrained encoder without our training.
 
-The baseline does not read contexts, so its scores are equal in both forms, and its neighbours are searched
-once.
+The baseline does not read contexts, so its scores are equal with and without contexts, and its neighbours are
+searched once.
 """
 
 from dataclasses import dataclass

@@ -29,9 +29,9 @@ titles, unseen shows and the next period, CPU seconds of all labels):
 inputs                                            accuracy            s
 ================================================  ==================  ====
 TF-IDF alone                                      .462 .416 .333      7.5
-and all 512 numbers                               .499 .451 .354      45.7
-and 128 principal components                      .487 .461 .374      16.1
-**and 32 directions of ridge regression**         .501 .454 .374      8.1
+TF-IDF and all 512 numbers                        .499 .451 .354      45.7
+TF-IDF and 128 principal components               .487 .461 .374      16.1
+**TF-IDF and 32 directions of ridge regression**  .501 .454 .374      8.1
 margins of TF-IDF and of ridge regression, added  .482 .452 .384      5
 ================================================  ==================  ====
 
@@ -41,9 +41,9 @@ Four passes of our solver instead of liblinear at tolerance 1, mean accuracy of 
 inputs                 liblinear         ours
 =====================  ================  ================
 TF-IDF                 .490 .418 .481    .490 .423 .481
-and the sentence       .543 .503 .531    .540 .501 .532
+with sentence vector   .543 .503 .531    .540 .501 .532
 with context           .679 .651 .672    .678 .650 .671
-and the sentence       .700 .676 .688    .700 .674 .686
+with both              .700 .676 .688    .700 .674 .686
 =====================  ================  ================
 
 Our solver takes about a tenth of the CPU time on four guides merged (125 labels;
@@ -70,7 +70,7 @@ from tasks.form import configurable, setting
 from tasks.linear.svm import OnlineSvm
 
 RIDGE = 3.0  # λ of label_directions; 30 gives the same scores
-_MEMORY = "Above this, samples are trained from disk, by the dual cached SVM to a duality gap of 0.1 %."
+_MEMORY = "If samples need more memory, the dual cached SVM reads them from disk, to a duality gap of 0.1 %."
 _MIN_TITLES = "Features in fewer training titles are dropped (2 instead of 1 costs a point of accuracy)."
 
 
@@ -78,22 +78,24 @@ _MIN_TITLES = "Features in fewer training titles are dropped (2 instead of 1 cos
 class TfidfFeatures:
     """N-grams used as features. The defaults scored best on four English guides."""
 
-    longest_word_ngram: int = setting(2, "Longest run of words that is a feature.", ge=1, le=5)
-    shortest_char_ngram: int = setting(3, "Shortest character n-gram, within words.", ge=1, le=10)
-    longest_char_ngram: int = setting(5, "Longest character n-gram, within words.", ge=1, le=10)
+    longest_word_ngram: int = setting(2, "Maximum number of words of a word n-gram.", ge=1, le=5)
+    shortest_char_ngram: int = setting(3, "Minimum length of a character n-gram, within words.", ge=1, le=10)
+    longest_char_ngram: int = setting(5, "Maximum length of a character n-gram, within words.", ge=1, le=10)
     min_titles: int = setting(1, _MIN_TITLES, ge=1)
 
     def __post_init__(self) -> None:
         if self.longest_char_ngram < self.shortest_char_ngram:
             lengths = f"{self.shortest_char_ngram} to {self.longest_char_ngram}"
-            raise ValueError(f"character n-grams of {lengths} are none; raise longest_char_ngram")
+            raise ValueError(
+                f"there are no character n-grams of {lengths} characters; raise longest_char_ngram"
+            )
 
     def fit_transform(self, titles: TitleInputs) -> tuple["Vectorizers", Any]:
         """Fits the vectorizers and computes the features of the titles: float32 CSR, (titles, features).
 
         Words, characters and contexts each have unit norm (or are zero if unknown), so that they have equal
-        weight. The result is cached for all baselines with these settings; text features are cached for both
-        forms. Raises a ValueError if no text has a feature.
+        weight. The result is cached for all baselines with these settings; text features are also cached
+        for titles with and without contexts. Raises a ValueError if no text has a feature.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -169,7 +171,7 @@ class TfidfKnn:
 
     name: Literal["tfidf_knn"] = "tfidf_knn"
     k: int = setting(10, "Neighbours that vote.", ge=1)
-    features: TfidfFeatures = setting(TfidfFeatures(), "What is compared.")
+    features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit(self, training: LabelledTitles) -> FittedTfidfKnn:
         """Indexes the training titles; raises a ValueError if none has a feature."""
@@ -178,7 +180,7 @@ class TfidfKnn:
 
 @dataclass(frozen=True)
 class FittedTfidfSvm:
-    """Classifiers of all labels on TF-IDF and directions of the dense vectors, and the solver that ran."""
+    """Classifiers of all labels on TF-IDF and directions of the dense vectors, and the solver used."""
 
     features: Vectorizers
     directions: np.ndarray  # float32 (dense features, directions), orthonormal columns
@@ -199,11 +201,11 @@ class FittedTfidfSvm:
 class LinearSvm:
     """Base of the linear classifiers, one per label, on TF-IDF and directions of the dense vectors."""
 
-    cost: float = setting(0.2, "C: price of a margin not kept.", gt=0)
+    cost: float = setting(0.2, "C: weight of violated margins.", gt=0)
     epochs: int = setting(4, "Passes over the titles.", ge=1)
-    seed: int = setting(0, "Order in which a pass visits the titles.", ge=0)
+    seed: int = setting(0, "Seed of the order in which titles are visited.", ge=0)
     memory_bytes: int = setting(1 << 30, _MEMORY, ge=1)
-    features: TfidfFeatures = setting(TfidfFeatures(), "What is classified.")
+    features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
         """Fits the classifiers of all labels."""
@@ -240,7 +242,7 @@ class TfidfSvmSentence(LinearSvm):
     """A linear classifier per label on TF-IDF and the sentence vector, the inputs of our model."""
 
     name: Literal["tfidf_svm_sentence"] = "tfidf_svm_sentence"
-    directions: int = setting(32, "Directions of the sentence vectors that are kept.", ge=1)
+    directions: int = setting(32, "Number of directions of the sentence vectors that are used.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
         """Fits the classifiers; raises NoSentenceVectors if the corpus has none."""

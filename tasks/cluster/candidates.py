@@ -28,7 +28,7 @@ from tasks.cluster.phrases import Phrases, words_of
 from tasks.cluster.subjects import FICTION, find_title_subjects, read_subjects
 
 Encode = Callable[[Sequence[str]], np.ndarray]
-MAJORITY = 0.5  # share of the titles required of the category and of the general part
+MAJORITY = 0.5  # minimum share of titles with the category or with the general part
 SUBJECT_SHARE = 0.3  # minimum share of titles with a subject by category or word, if it is rarer elsewhere
 MIN_SHOWS = 3  # minimum number of titles, and of different shows, that contain a phrase
 PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase of several words, of one word
@@ -38,13 +38,13 @@ WORD_WEIGHT = 0.5  # factor on the score of a phrase of one word
 COSINE_WEIGHT = 4.0  # weight of the cosine relative to share · log(lift)
 MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject that it votes for
 VOTE_SHARE, MIN_VOTES = 0.2, 3  # votes for a subject: this share of the titles plus one, and at least three
-MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject by votes; a third of it for one by category
+MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject by votes; of a subject by category, a third
 BROADER_RATIO = 1.2  # minimum cosine of a subject by votes, relative to its broader subject's
-GENERAL_COSINE = 0.2  # minimum cosine of a subject that is the general part by votes alone
+GENERAL_COSINE = 0.2  # minimum cosine of a general part that has only votes
 CHANNEL_SHARE = 0.1  # minimum share of the titles on a candidate channel
 OVERLAP = 0.8  # a channel with this share of its titles on a chosen channel is redundant
 LONG = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))
-EPISODES = "manner:episodes:2"  # token: most airings have an episode number
+EPISODES = "manner:episodes:2"  # context token of titles most of whose airings have an episode number
 _ENDS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
 _QUALITY = re.compile(rf"\s*\([^)]*\)|[\s-]+(?:{_ENDS})\b|\+\d\b", re.IGNORECASE)
 _GENERIC = frozenset(["the", "das", "die", "der", "les", "las", "los", "channel", "canal", "kanal", "radio"])
@@ -58,7 +58,7 @@ class NamingInputs:
     shows: Sequence[str]  # show keys
     labels: Sequence[Sequence[str]]
     channels: Sequence[Sequence[str]]  # display names
-    films: np.ndarray  # bool (titles,), long single programmes
+    films: np.ndarray  # bool (titles,), titles that air as long single programmes
     language: str = "en"  # ISO 639-1
     sentences: np.ndarray | None = None  # (titles, features), unit norm or zero
     encode: Encode | None = None  # encodes texts as vectors of the same space
@@ -195,7 +195,8 @@ class Candidates:
         for row in rows:
             for channel in self.inputs.channels[row]:
                 subjects = self._channel_subjects(channel)
-                if not subjects.any() or (subjects & cluster_subjects).any():  # not NBC Sports for news
+                # Excludes NBC Sports for a cluster of news.
+                if not subjects.any() or (subjects & cluster_subjects).any():
                     for prefix in _channel_prefixes(channel):
                         votes.setdefault(prefix, set()).add(row)
         remaining = sorted(votes, key=lambda name: (-len(votes[name]), name))

@@ -11,8 +11,8 @@ the block. Nodes whose neighbours have not changed since their last update are s
 the result.
 
 On 21,800 titles of four English guides (k = 25, minimum_similarity .5), links weighted by shared neighbours
-gave 351 clusters, 1.3 % noise, purity .776, run-to-run ARI .93; by the cosine 168, 1.2 %, .742, .90; mutual
-ones 25 % noise.
+gave 351 clusters, 1.3 % noise, purity .776 and run-to-run ARI .93; links weighted by the cosine gave
+168, 1.2 %, .742 and .90; mutual links gave 25 % noise.
 
 References: C. Biemann, Chinese Whispers: an efficient graph clustering algorithm and its application to
 natural language processing problems, TextGraphs 2006.
@@ -36,7 +36,7 @@ from tasks.neighbours.similarity import nonzero_rows
 
 SYNCHRONOUS = 4  # number of first iterations, which update all nodes at once
 BLOCKS = 16  # blocks per later iteration
-EDGES_PER_CHUNK = 1 << 18  # their weights are computed in float64 at once, about 6 MiB
+EDGES_PER_CHUNK = 1 << 18  # edges whose weights are computed at once in float64, about 6 MiB
 WEIGHT_BITS = 24
 PRIORITY_BITS = 16  # 2^24 x a million neighbours x 2^16 stays below 2^63
 Update = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int]
@@ -50,29 +50,33 @@ class ChineseWhispers:
     name: Literal["chinese_whispers"] = "chinese_whispers"
     neighbours: int = setting(
         25,
-        "Nearest titles that each title is linked to; 20 to 30 is usual, fewer gives smaller clusters.",
+        "Nearest titles that each title is linked to; 20 to 30 are usual, fewer give smaller clusters.",
         ge=1,
     )
     minimum_similarity: float = setting(
         0.4,
-        "Titles of a lower cosine are not linked; higher gives smaller clusters and more noise.",
+        "Minimum cosine of linked titles; higher values give smaller clusters and more noise.",
         ge=0,
         le=1,
     )
     links: Literal["shared", "cosine"] = setting(
         "shared",
         "Strength of a link: the share of neighbours that both titles have in common, or their cosine. "
-        "Shared gives smaller clusters, fewer hubs.",
+        "'shared' gives smaller clusters and fewer hubs.",
     )
-    sharpness: float = setting(1.0, "Exponent of the strength; higher gives smaller clusters.", gt=0, le=16)
+    sharpness: float = setting(
+        1.0, "Exponent of link strengths; higher values give smaller clusters.", gt=0, le=16
+    )
     weighting: Weighting = setting(
         "log",
         "Weight of a neighbour: the strength of its link, divided by nothing (top), by its number of links "
         "(lin), or by that number's logarithm (log).",
     )
-    mutual: bool = setting(False, "Link only titles that are among each other's nearest; gives more noise.")
-    iterations: int = setting(50, "Most passes over all titles; it stops before when nothing changes.", ge=1)
-    minimum_size: int = setting(3, "Smaller clusters count as noise.", ge=1)
+    mutual: bool = setting(
+        False, "Whether only titles are linked that are among each other's nearest; gives more noise."
+    )
+    iterations: int = setting(50, "Maximum number of passes over all titles; fewer if nothing changes.", ge=1)
+    minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters the titles by their neighbours; a zero vector marks a title without a vector."""
@@ -177,5 +181,6 @@ def _update_block(offsets, targets, weights, sums, labels, waiting, block, rando
             for edge in range(first, end):
                 waiting[targets[edge]] = True
     for index in range(len(block)):
-        labels[block[index]] = chosen[index]  # last: nodes of a block read the classes from before it
+        # A separate loop, because nodes of a block read the classes from before the block.
+        labels[block[index]] = chosen[index]
     return moved

@@ -2,9 +2,9 @@
 
 A title is *core* if at least ``min_samples`` titles, including itself, are within cosine distance eps of it.
 Clusters are the connected components of core titles within eps of each other. A non-core title within eps of
-a core title belongs to the cluster of its nearest core title; ties go to the lowest id (in the original, to
-the order of rows). Core titles, their components and noise are unique, hence equal to scikit-learn's. Tiles
-of all pairs are computed once, and memory is linear in the number of titles.
+a core title belongs to the cluster of its nearest core title; ties go to the lowest id (in the original
+algorithm, the order of rows decides). Core titles, their components and noise are unique, hence equal to
+scikit-learn's. Tiles of all pairs are computed once, and memory is linear in the number of titles.
 
 By default, eps is the knee of the k-distance curve. In high dimensions the curve often has no clear knee, and
 one cluster contains nearly all titles (docs/log). As eps increases from 0, titles first form small groups,
@@ -38,15 +38,19 @@ class DBSCAN:
     """DBSCAN: dense regions are clusters and the rest is noise; independent of the seed."""
 
     name: Literal["dbscan"] = "dbscan"
-    neighbours: int = setting(25, "Nearest titles kept of each title; eps is suggested from them.", ge=1)
+    neighbours: int = setting(
+        25, "Number of nearest titles of each title, from which eps is suggested.", ge=1
+    )
     eps: float | None = setting(
         None,
-        "Greatest cosine distance (1 - cosine) of two near titles; empty suggests it from the "
+        "Maximum cosine distance (1 - cosine) of near titles; if empty, it is suggested by the "
         "k-distance curve.",
         ge=0,
         le=2,
     )
-    min_samples: int = setting(5, "Titles within eps, itself included, that make a title core.", ge=1)
+    min_samples: int = setting(
+        5, "Minimum number of titles within eps of a core title, including itself.", ge=1
+    )
 
     def __post_init__(self) -> None:
         if self.eps is None:

@@ -55,8 +55,8 @@ def neighbour_graph(
     """Builds the symmetric graph of neighbours with at least the minimum similarity.
 
     Args:
-        neighbours: Pairs with a cosine or weight of 0 or less are omitted.
-        weights: Symmetric weights (titles, k); None: the cosines.
+        neighbours: Nearest titles; pairs with a cosine or weight of at most 0 are omitted.
+        weights: Symmetric weights of the neighbours, (titles, k); None: the cosines.
         minimum_similarity: Minimum cosine of a pair.
         mutual: Link only pairs that are among each other's neighbours.
     """

@@ -25,11 +25,11 @@ PLURALITY = 0.33  # share that is enough for the general part if no other subjec
 TIE_SHARE = 0.98  # broad subjects with at least this fraction of the largest share compete by score
 NARROWER_SHARE = 0.8  # a narrower subject with this fraction of the broader one's titles is preferred
 FILM_SHARE = 0.6  # share of long single programmes from which a cluster of fiction is called films
-SHARED_CHANNEL = 0.5  # minimum share of the titles on one or two channels that are named for lack of parts
-CATEGORY_SHARE = 0.3  # minimum share of titles with a subject by category, where the cosine is not enough
+SHARED_CHANNEL = 0.5  # minimum share of the titles on channels that are named if there are no other parts
+CATEGORY_SHARE = 0.3  # minimum share of titles with a subject by category if its cosine is too low
 RELAXED = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
 SECOND_PART = 0.4  # minimum score of a second part, relative to the best part's
-PARTS = 2
+PARTS = 2  # maximum number of specific parts
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class ClusterName:
     name: str
     size: int
     titles: list[str]  # the most central ones
-    label: str | None  # category that at least half of its titles carry, the rarest of nearly equal ones
-    label_share: float  # fraction of its titles that carry it
+    label: str | None  # category of at least half of its titles; the rarest of several with similar shares
+    label_share: float  # fraction of its titles that have the category
 
 
 def name_clusters(
@@ -98,12 +98,12 @@ class _NameOptions:
         general = _general(candidates, members, subjects)
         films = general is not None and general.key == FILMS  # words of film titles are not informative
         phrases = [] if films else candidates.find_phrases(members)
-        if general:  # a single word is too vague after a general part: Cookery: Jamie
+        if general:  # a single word after a general part is too vague, as in "Cookery: Jamie"
             phrases = [phrase for phrase in phrases if len(words_of(phrase.text)) > 1]
         inner = [subject for subject in subjects if _within(subject, general)]
         best = _best(inner)
         if general and best and best.share >= CATEGORY_SHARE and _repeats(best, general):
-            general, inner = best, []  # Crime drama, not Drama: Crime drama
+            general, inner = best, []  # "Crime drama" instead of "Drama: Crime drama"
         self.head = general.text if general else ""
         self.parts = _choose([*inner, *phrases], general)
         relaxed = candidates.find_subjects(members, RELAXED)
@@ -133,7 +133,7 @@ class _NameOptions:
         """Yields names that only distinguish the cluster from others; the iterator is infinite."""
         first = self.parts[:PARTS]
         yield from (_joined(self.head, self.weak[:count]) for count in (PARTS, 1) if self.weak)
-        yield from self.narrower  # World news, not News: World news
+        yield from self.narrower  # "World news" instead of "News: World news"
         yield from (_with_channel(self.head, first[:1], name) for name, _ in self.channels)
         title = _joined(self.head, [*first, f"“{min(nearest, key=len)}”"])
         yield title

@@ -19,7 +19,7 @@ MAX_WORDS = 3
 WORD_BITS = 21  # per word number: a phrase of three words has 63 bits, with up to two million words
 MIN_SINGLE_WORD = 4  # minimum letters of a phrase of one word
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")  # letters and digits, joined by apostrophe or hyphen
-_JOINT = re.compile(r"[ &'’]*")  # between words of a phrase; colon, comma, dash and bracket end it
+_JOINT = re.compile(r"[ &'’]*")  # between words of a phrase; colons, commas, dashes and brackets end it
 _FRAGMENT = re.compile(r"['’]\w?$|^[^aeiouyà-ÿ]+$|\d", re.IGNORECASE)  # Jamie's, Hlts, S3
 _DECADE = re.compile(r"(?:19|20)?\d0s")
 Phrase = tuple[str, ...]  # folded words
@@ -50,7 +50,7 @@ class Phrases:
                     case_balance[title[start:end].casefold()] += 1 if title[start].islower() else -1
         # Words that are seldom capitalised: the, und.
         self.common_words = {word for word, balance in case_balance.items() if balance > 0}
-        self._word_numbers: dict[str, int] = {}  # of words, from 1 on
+        self._word_numbers: dict[str, int] = {}  # number of each word, from 1
         keys, lengths = array("q"), array("q")
         for row in range(len(titles)):
             phrases = self.of_title(row)

@@ -24,13 +24,13 @@ class HDBSCAN:
     """HDBSCAN: dense groups at any scale; independent of the seed. Slow for more than 20,000 titles."""
 
     name: Literal["hdbscan"] = "hdbscan"
-    minimum_size: int = setting(5, "Fewest titles of a cluster.", ge=2)
+    minimum_size: int = setting(5, "Minimum number of titles of a cluster.", ge=2)
     min_samples: int | None = setting(
         None,
-        "Nearest titles by whose distance density is estimated; more gives noise. Empty is minimum_size.",
+        "Number of nearest titles that determine the density; more give more noise. Empty: minimum_size.",
         ge=1,
     )
-    neighbours: int = setting(25, "Nearest titles kept of each title, for the map.", ge=1)
+    neighbours: int = setting(25, "Number of nearest titles of each title, for the map.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters the titles. The neighbours and the seed are ignored."""
@@ -40,7 +40,9 @@ class HDBSCAN:
         labels = np.full(len(vectors), -1, dtype=np.int64)
         points = vectors[has_vector].astype(np.float64)
         if len(points) >= max(self.minimum_size, self.min_samples or 0):
-            if (points == points[0]).all():  # all equal: one cluster; scikit-learn returns noise
+            if (
+                points == points[0]
+            ).all():  # one cluster if all vectors are equal; scikit-learn returns noise
                 labels[has_vector] = 0
             else:
                 solver = Solver(min_cluster_size=self.minimum_size, min_samples=self.min_samples, copy=True)  # pyright: ignore[reportArgumentType]
@@ -54,11 +56,13 @@ class KMeans:
     """k-means: a preset number of clusters without noise, for comparison."""
 
     name: Literal["k_means"] = "k_means"
-    clusters: int | None = setting(None, "Number of clusters; empty is the square root of the titles.", ge=1)
-    neighbours: int = setting(25, "Nearest titles kept of each title, for the map.", ge=1)
-    starts: int = setting(3, "Times it starts from other centres; the best is kept.", ge=1)
-    iterations: int = setting(50, "Most passes over all titles.", ge=1)
-    minimum_size: int = setting(3, "Smaller clusters count as noise.", ge=1)
+    clusters: int | None = setting(
+        None, "Number of clusters; empty: the square root of the number of titles.", ge=1
+    )
+    neighbours: int = setting(25, "Number of nearest titles of each title, for the map.", ge=1)
+    starts: int = setting(3, "Number of runs from different initial centres; the best is kept.", ge=1)
+    iterations: int = setting(50, "Maximum number of passes over all titles.", ge=1)
+    minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters the titles. The neighbours are ignored."""

@@ -9,9 +9,11 @@ from tasks.neighbours.index import SearchSettings
 class ClusterSettings:
     """Settings of clustering and its seeds."""
 
-    strategy: Clusterer = setting(ChineseWhispers(), "How the clusters are found")
-    seeds: int = setting(3, "Runs; the one that agrees best with the others is kept", ge=1, le=100)
-    seed: int = setting(0, "First of the seeds", ge=0)
+    strategy: Clusterer = setting(ChineseWhispers(), "Clustering strategy")
+    seeds: int = setting(
+        3, "Runs with different seeds; the one that agrees best with the others is kept", ge=1, le=100
+    )
+    seed: int = setting(0, "Seed of the first run", ge=0)
     # Exact neighbours of 200,000 titles take five minutes; the time is quadratic.
     search: SearchSettings = setting(
         SearchSettings(exact_below=200_000), "How the nearest titles of each title are found"

@@ -2,8 +2,8 @@
 
 A title is assigned to the centre with the smallest Hamming distance of signatures
 (tasks/neighbours/simhash.py). Centres are the means of their titles with unit norm. With 256 bits, the error
-of a cosine of .7 is .06. The strategy measures the loss of quality and the gain in time due to signatures
-(docs/log).
+of a cosine of .7 is .06. The strategy exists to measure how much quality signatures lose and how much
+time they save (docs/log).
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
@@ -28,13 +28,17 @@ class SimHashClusters:
     """SimHash clustering: a preset number of clusters by signatures, for comparison."""
 
     name: Literal["simhash"] = "simhash"
-    clusters: int = setting(10_000, "Number of clusters to begin with; empty ones are dropped.", ge=1)
+    clusters: int = setting(10_000, "Initial number of clusters; empty clusters are dropped.", ge=1)
     bits: int = setting(
-        256, "Bits of a signature, a multiple of 64; more are more exact.", ge=64, le=8_192, multiple_of=64
+        256,
+        "Bits of a signature, a multiple of 64; more bits are more accurate.",
+        ge=64,
+        le=8_192,
+        multiple_of=64,
     )
-    iterations: int = setting(10, "Most passes over all titles; it stops before when nothing changes.", ge=1)
-    neighbours: int = setting(25, "Nearest titles kept of each title, for the map.", ge=1)
-    minimum_size: int = setting(3, "Smaller clusters count as noise.", ge=1)
+    iterations: int = setting(10, "Maximum number of passes over all titles; fewer if nothing changes.", ge=1)
+    neighbours: int = setting(25, "Number of nearest titles of each title, for the map.", ge=1)
+    minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters the titles. The neighbours are ignored."""

@@ -26,7 +26,7 @@ class Stability:
 
     @property
     def typical(self) -> Partition:
-        """Partition with the best agreement with the others; the first in a tie."""
+        """Partition that agrees best with the others; the first one if several do."""
         return self.partitions[int(np.round(self.agreement.sum(1), 12).argmax())]
 
 

@@ -28,7 +28,7 @@ class Subject:
     categories: frozenset[str]  # case-folded names in feeds, in any language
 
     def name(self, language: str) -> str:
-        """Returns the name in a language, or the English name if the table has none."""
+        """Returns the name in a language, or the English name if the table lacks it."""
         return self.names.get(language, self.key)
 
 
@@ -69,9 +69,8 @@ def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.nda
 def find_title_subjects(
     labels: Sequence[Sequence[str]], words: Iterable[Sequence[str]], language: str
 ) -> Bool[np.ndarray, "titles subjects"]:
-    """Marks the subjects of each title, by its categories ``labels`` or by a name among its folded ``words``.
-
-    A title with a subject also has the broader subject.
+    """Marks the subjects of each title: those with one of its ``labels`` as a category, or with a name among
+    its folded ``words``, and their broader subjects.
     """
     by_category, by_word, broader = _lookup(language)
     contains = np.zeros((len(labels), len(broader)), dtype=bool)

@@ -1,1 +1,1 @@
-"""Stage evaluate: scores of the space and of the baselines on held-out titles, and cluster agreement."""
+"""Stage evaluate: scores of the title vectors and of the baselines on held-out titles, and of clusters."""

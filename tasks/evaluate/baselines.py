@@ -1,4 +1,4 @@
-"""Held-out sets, shared by the baselines and the space, and the scores of the baselines.
+"""Held-out sets, which are the same for baselines and title vectors, and the scores of the baselines.
 
 This module does not import Prefect, because it runs in a helper process.
 """
@@ -49,12 +49,12 @@ def read_titles(workspace: Workspace, corpus: Corpus) -> pa.Table:
 
 
 def empty_reasons(workspace: Workspace, corpus: Corpus, table: pa.Table) -> dict[str, str]:
-    """Returns, by name of a form or protocol, why its held-out sets are empty."""
+    """Maps each form and protocol without held-out titles to the reason why it has none."""
     next_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
     tokens = sum(len(chunk.flatten()) for chunk in table["context"].chunks)
     return {"next_period": str(next_period)} | ({} if tokens else {"title_context": CONTEXT_REASON})
 
 
 def draw_held_out(titles: Titles, reasons: dict[str, str], settings: EvaluateSettings) -> Iterator[HeldOut]:
-    """Draws the held-out sets and resamples, identical for the space and the baselines."""
+    """Draws the held-out sets and resamples, identical for the title vectors and the baselines."""
     return held_out_sets(titles, settings.resamples, np.random.default_rng(settings.seed), reasons)

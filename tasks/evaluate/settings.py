@@ -12,15 +12,15 @@ from tasks.baselines import (
 from tasks.form import configurable, setting
 
 _NEIGHBOURS = "Neighbours that vote on a title's categories."
-_RIVALS = "Rivals scored in the same run, on the same titles."
+_RIVALS = "Baselines that are scored in the same run on the same titles."
 
 
 @configurable
 class EvaluateSettings:
-    """Settings of scoring the space and the baselines."""
+    """Settings of the scores of title vectors and baselines."""
 
     k: int = setting(10, _NEIGHBOURS, title="Neighbours that vote", ge=1, le=1000)
-    resamples: int = setting(1000, "Bootstrap resamples of shows behind each interval.", ge=100)
+    resamples: int = setting(1000, "Bootstrap resamples of shows for each confidence interval.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.", ge=0)
     baselines: tuple[Baseline, ...] = setting(
         (Majority(), TfidfKnn(), L1Logistic(), TfidfSvm(), SentenceKnn(), TfidfSvmSentence()), _RIVALS

@@ -28,11 +28,11 @@ from tasks.scoring.confidence import (
     measure_confidence,
     score_votes,
 )
-from tasks.scoring.protocols import Titles, score_space
+from tasks.scoring.protocols import Titles, score_title_vectors
 
 STAGE = Stage(Scores, __file__)
 BASELINES = Stage(Baselines, __file__, "baselines")
-ARRAYS = {"title_only": "vectors", "title_context": "full"}  # names of the arrays of Vectors, by form
+ARRAYS = {"title_only": "vectors", "title_context": "full"}  # form to the name of its array in Vectors
 
 
 @task(**BASELINES.options)
@@ -62,7 +62,7 @@ def evaluate(
     baselines: Baselines,
     settings: EvaluateSettings,
 ) -> Scores:
-    """Scores the space on held-out titles together with the baselines, and the clusters."""
+    """Publishes scores of the title vectors, the baselines and the clusters."""
     workspace = Workspace(home)
     corpus_files, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
     titles, table = Titles.of(corpus_files), read_titles(workspace, corpus)
@@ -75,7 +75,7 @@ def evaluate(
     pending_agreement = submit(measure_agreement, clusters, reference, held_out=~is_training)
     sets = draw_held_out(titles, empty_reasons(workspace, corpus, table), settings)
     baselines_folder = workspace.folder(baselines)
-    scored = score_space(titles, forms, read_baselines(baselines_folder), sets, settings.k)
+    scored = score_title_vectors(titles, forms, read_baselines(baselines_folder), sets, settings.k)
 
     augmented = forms["title_only"]
     unaugmented = augmented.copy()

@@ -1,7 +1,7 @@
-"""Effect of unseen words, which no training title contains: their share, distances and scores.
+"""Effect of unseen words, which no training title contains: their share, and distances and scores of titles.
 
-Everything is measured on held-out titles. "Without augmentation" is the same model with the unseen words
-removed from the bag.
+Everything is measured on held-out titles. "Without augmentation" is the same model, which ignores
+unseen words.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ def measure_unseen_words(
     """Measures shares (also by language), distances and, by protocol, scores with and without augmentation.
 
     ``words`` is the number of words of each title, ``unseen`` the number of unseen ones. ``distance`` is the
-    cosine distance to the mean of the other titles with the same first word; ``known`` refers to titles
-    without unseen words.
+    cosine distance to the mean of the other titles with the same first word; key ``known`` is for
+    titles without unseen words.
     """
     is_held_out = np.isin(titles.split, PROTOCOLS)
     names = np.array([language or "unknown" for language in languages])

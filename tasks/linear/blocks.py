@@ -39,7 +39,7 @@ class Block:
         number: Block number, from 0.
         first: Number of its first sample in the file.
         offsets: int64 (rows + 1,).
-        ids: int32 (values,), below the number of features; no id twice in a row.
+        ids: int32 (values,), below the number of features; the ids of a row are distinct.
         values: float32 (values,), finite.
         labels: int8 (rows,), -1 or 1.
     """
@@ -197,7 +197,7 @@ class BlockStream(Iterator[Block]):
         self._next = (self._next + 1) % len(self._blocks)
 
 
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # lengths, ids, values, labels
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # values per row, feature ids, values, labels
 
 
 def _cut(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
@@ -225,6 +225,6 @@ def _checked(rows: Any, labels: Ragged, features: int) -> _Rows:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    offsets, ids, values = checked_rows(rows, features)  # sums may overflow
+    offsets, ids, values = checked_rows(rows, features)  # again: sums of duplicates may overflow
     ends, _ = checked_labels(labels, len(offsets) - 1, 1)
     return np.diff(offsets), ids, values, np.where(np.diff(ends) > 0, 1, -1).astype(np.int8)

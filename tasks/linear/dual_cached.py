@@ -2,16 +2,17 @@
 
     minimise over w   ½‖w − w₀‖² + C Σ loss(1 − y_i wᵀx_i),   x_i followed by a 1 for the intercept
 
-The loss is the hinge loss max(0, v), as in liblinear's L1-loss SVM, or its square, as in ``svm.py``. w₀ is 0
-except for the intercept b₀. A thread reads the samples from disk cyclically while dual coordinate descent
-visits the cached samples. The dual has one variable α_i per sample, which stays in memory when the sample is
-evicted, and w = w₀ + Σ α_i y_i x_i holds at any time. Visiting a sample more often brings its α_i closer to
-the optimum but gives it no more weight, so any eviction rule is correct. Samples whose gradient keeps α_i at
-a bound with the largest slack are evicted first and are cached again when they are next read.
+The loss of a violation v is the hinge loss max(0, v), as in liblinear's L1-loss SVM, or its square, as in
+``svm.py``. The last entry of w is the intercept b; w₀ is 0 except for its intercept b₀. A thread reads the
+samples from disk cyclically while dual coordinate descent visits the cached samples. The dual has one
+variable α_i per sample, which stays in memory when the sample is evicted, and w = w₀ + Σ α_i y_i x_i holds at
+any time. Visiting a sample more often brings its α_i closer to the optimum but gives it no more weight, so
+any eviction rule is correct. Samples whose gradient keeps α_i at a bound with the largest slack are evicted
+first and are cached again when they are next read.
 
 Each pass over the disk sums the losses of all samples at the weights v with which it began. This yields
-primal(v) without an additional pass, and primal(v) − dual(α) bounds the suboptimality of v. The solution is
-the v with the smallest primal objective once the bound is within the tolerance.
+the objective primal(v) without an additional pass, and primal(v) − dual(α) bounds the suboptimality of v. The
+solution is the v with the smallest objective, as soon as its bound is within the tolerance.
 
     dual(α) = Σ (α_i − D α_i² / 2) − b₀ (b − b₀) − ½‖w − w₀‖²,   D = 1 / 2C for the squared loss, else 0
 
@@ -20,8 +21,8 @@ References:
     Hsieh, Chang, Lin, Keerthi, Sundararajan. A Dual Coordinate Descent Method for Large-scale Linear SVM.
     ICML 2008.
 
-We differ: a sample is evicted when its space is needed, not by a threshold on its gradient; such a threshold,
-as in liblinear's shrinking, gained nothing. The bound on the suboptimality is not in the papers.
+We differ: a sample is evicted when its space is needed, not when its gradient exceeds a threshold. Such a
+threshold, as in liblinear's shrinking, saved no time. The bound on the suboptimality is not in the papers.
 """
 
 from collections.abc import Iterator
@@ -47,13 +48,13 @@ class DualCachedSVM:
     """Binary linear SVM.
 
     Attributes:
-        cost: C.
+        cost: C, the weight of the losses.
         squared: Whether the hinge loss is squared.
         prior: b₀, the intercept before training.
         alphas: float32 (samples,), at least 0; with the hinge loss, at most C.
         gap: Relative duality gap of the best weights of all passes; infinite before the first pass ends.
-        weights: float32 (features, 1); those with the smallest gap once ``fit`` has reached its tolerance,
-            the current ones before.
+        weights: float32 (features, 1): the weights with the smallest gap if ``fit`` has reached its
+            tolerance, else the current weights.
         intercepts: float32 (1,).
     """
 
@@ -69,12 +70,12 @@ class DualCachedSVM:
 
     @property
     def weights(self) -> np.ndarray:
-        """float32 (features, 1)."""
+        """Weights, float32 (features, 1)."""
         return self._solution[:-1, None].astype(np.float32)
 
     @property
     def intercepts(self) -> np.ndarray:
-        """float32 (1,)."""
+        """Intercept, float32 (1,)."""
         return self._solution[-1:].astype(np.float32)
 
     def fit(
@@ -106,7 +107,7 @@ class DualCachedSVM:
         Raises:
             ValueError: ``cache_bytes`` is too small, or the model was trained on another file.
         """
-        self._join(blocks)
+        self._bind(blocks)
         rng = np.random.default_rng(seed)
         cache = _open_cache(blocks, cache_bytes, rng)
         self.gap, self._solution = np.inf, self._weights
@@ -166,7 +167,8 @@ class DualCachedSVM:
         """Computes ‖w − w₀‖²."""
         return float(weights[:-1] @ weights[:-1]) + float(weights[-1] - self.prior) ** 2
 
-    def _join(self, blocks: SampleBlocks) -> None:
+    def _bind(self, blocks: SampleBlocks) -> None:
+        """Allocates the variables for the samples, or checks that they are those of earlier calls."""
         if self._file is None:
             self.alphas = np.zeros(blocks.samples, dtype=np.float32)
             self._weights = np.append(np.zeros(blocks.features), self.prior)

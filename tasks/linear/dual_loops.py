@@ -5,6 +5,8 @@ for Large-scale Linear SVM. ICML 2008, algorithm 1), here with x_i followed by a
 
     G = y_i wᵀx_i − 1 + D α_i,   α_i ← min(max(α_i − G / (‖x_i‖² + D), 0), U),   w ← w + Δα_i y_i x_i
 
+G is the gradient with respect to α_i, and y_i is the label.
+
 ``Loss`` holds D and U: 0 and C for the hinge loss, 1 / 2C and infinity for the squared hinge loss.
 """
 
@@ -19,7 +21,7 @@ PREFETCH_ROWS = 4  # random row order defeats the hardware prefetcher: 8.2 ns pe
 
 
 class Rows(NamedTuple):
-    """Rows in memory.
+    """Samples in memory, one per row.
 
     Attributes:
         begins: int64 (rows,), first position of the row's ids and values.
@@ -29,7 +31,7 @@ class Rows(NamedTuple):
         labels: int8 (rows,), -1 or 1.
         samples: int64 (rows,), sample number in the file.
         norms: float64 (rows,), ‖x‖² with the intercept's 1.
-        slacks: float32 (rows,), size of the gradient that keeps α at its bound; 0 where α is free.
+        slacks: float32 (rows,), absolute gradient that keeps α_i at a bound; 0 if α_i is between bounds.
     """
 
     begins: np.ndarray
@@ -47,8 +49,8 @@ class Loss(NamedTuple):
 
     Attributes:
         squared: Whether the hinge loss is squared.
-        diagonal: D.
-        upper: U, the upper bound of α.
+        diagonal: D, the diagonal term of the dual.
+        upper: U, the upper bound of α_i.
     """
 
     squared: bool
@@ -127,7 +129,7 @@ def visit(
 
 
 def measure(rows: Rows, weights: np.ndarray, squared: bool) -> float:
-    """Computes the norms in place; returns the sum of the losses of the rows."""
+    """Writes ``rows.norms``; returns the sum of the losses of the rows at the weights."""
     begins, ends, ids, values, labels, _, norms, _ = rows
     total = 0.0
     for row in range(len(begins)):
@@ -156,17 +158,17 @@ def append(cached: Rows, count: int, used: int, rows: Rows, selected: np.ndarray
         count += 1
 
 
-def move_together(held: Rows, kept: np.ndarray) -> None:
-    """Moves the kept rows, in their order, to the beginning."""
+def compact_rows(rows: Rows, kept: np.ndarray) -> None:
+    """Moves the rows ``kept`` (ascending row numbers) to the beginning and overwrites the others."""
     used = 0
     for place in range(len(kept)):
         row = kept[place]
-        begin, end = held.begins[row], held.ends[row]
-        held.begins[place] = used
+        begin, end = rows.begins[row], rows.ends[row]
+        rows.begins[place] = used
         for position in range(begin, end):
-            held.ids[used] = held.ids[position]
-            held.values[used] = held.values[position]
+            rows.ids[used] = rows.ids[position]
+            rows.values[used] = rows.values[position]
             used += 1
-        held.ends[place] = used
-        held.labels[place], held.samples[place] = held.labels[row], held.samples[row]
-        held.norms[place], held.slacks[place] = held.norms[row], held.slacks[row]
+        rows.ends[place] = used
+        rows.labels[place], rows.samples[place] = rows.labels[row], rows.samples[row]
+        rows.norms[place], rows.slacks[place] = rows.norms[row], rows.slacks[row]

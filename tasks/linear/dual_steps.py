@@ -8,13 +8,13 @@ from tasks.linear.blocks import Block
 from tasks.linear.dual_loops import Loss, Rows
 
 ROW_BYTES = (
-    45  # per cached row in addition to ids and values: the arrays of Rows and its position in the order
+    45  # per cached row in addition to ids and values: other arrays of Rows, and an entry of the order
 )
-EVICTED_FRACTION = 8  # an eviction removes at least 1/8 of the rows
+EVICTION_DIVISOR = 8  # an eviction removes at least 1/8 of the rows
 
 
 def rows_of(block: Block, weights: np.ndarray, squared: bool = False) -> tuple[Rows, float]:
-    """Returns the rows of a block with empty slacks, and the sum of their losses at these weights."""
+    """Returns the rows of a block with uninitialized slacks, and the sum of their losses at these weights."""
     count = len(block.labels)
     rows = Rows(
         begins=block.offsets[:-1],
@@ -37,7 +37,7 @@ def visit(
 
 
 class SampleCache:
-    """Rows in memory. Rows with the largest slack are evicted first.
+    """Cached samples. Rows with the largest slack are evicted first.
 
     Attributes:
         rows: Storage; the first ``count`` rows are in use.
@@ -111,11 +111,11 @@ class SampleCache:
         """
         order = np.argsort(-self.rows.slacks[: self.count], kind="stable")
         freed = np.cumsum((self.rows.ends - self.rows.begins)[order])
-        leaving = order[: max(rows, int(np.searchsorted(freed, values)) + 1, self.count // EVICTED_FRACTION)]
+        leaving = order[: max(rows, int(np.searchsorted(freed, values)) + 1, self.count // EVICTION_DIVISOR)]
         self._limit = float(self.rows.slacks[leaving].min(initial=np.inf))
         self.holds[self.rows.samples[leaving]] = False
         stays = np.ones(self.count, dtype=bool)
         stays[leaving] = False
         self._remaining = (np.cumsum(stays) - 1)[self._remaining[stays[self._remaining]]]
-        compiled(dual_loops.move_together)(self.rows, np.flatnonzero(stays))
+        compiled(dual_loops.compact_rows)(self.rows, np.flatnonzero(stays))
         self.count = int(stays.sum())

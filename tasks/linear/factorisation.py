@@ -2,7 +2,7 @@
 
     r = ⟨u, v⟩ + b_u + b_v + b₀        u, v: factors of the user and the item; b₀: mean of the first ratings
 
-Trained by stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + |v|² + b_u² + b_v²), one rating at a
+Training is stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + |v|² + b_u² + b_v²), one rating at a
 time, in blocks (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization Techniques for
 Recommender Systems. IEEE Computer 42(8), 2009, equations 4 and 5.
 
@@ -33,18 +33,18 @@ LINE = 16  # float32 in a cache line
 class FactorisationSettings:
     """Hyper-parameters of matrix factorisation."""
 
-    dim: int = setting(128, "Factors of a user or item; 0: biases alone", ge=0, le=4096)
-    epochs: int = setting(50, "Passes over the ratings of fit", ge=1)
-    learning_rate: float = setting(0.01, "Step", gt=0)
+    dim: int = setting(128, "Number of factors of a user or item; 0: only biases", ge=0, le=4096)
+    epochs: int = setting(50, "Passes over the ratings in ``fit``", ge=1)
+    learning_rate: float = setting(0.01, "Learning rate", gt=0)
     weight_decay: float = setting(0.1, "λ: decay of factors and biases at each rating", ge=0)
-    seed: int = setting(0, "Of the factors before training", ge=0)
-    threads: int = setting(1, "CPU threads; their number does not change the result", ge=1, le=BLOCKS)
+    seed: int = setting(0, "Seed of the initial factors", ge=0)
+    threads: int = setting(1, "Number of CPU threads; it does not change the result", ge=1, le=BLOCKS)
 
 
 class Factorisation:
     """Factors and biases of users and items.
 
-    The result depends on the seed but not on the number of threads, bitwise.
+    The result depends on the seed. It is bitwise equal for any number of threads.
 
     Attributes:
         settings: Hyper-parameters.
@@ -109,7 +109,7 @@ class Factorisation:
         both_trained = np.flatnonzero((rows >= 0) & (columns >= 0))
         for part in np.array_split(
             both_trained, len(both_trained) // 4096 + 1
-        ):  # gathered rows stay in cache
+        ):  # in blocks, so that gathered rows stay in the cache
             left, right = self.users.factors[rows[part]], self.items.factors[columns[part]]
             scores[part] += np.einsum("ij,ij->i", left, right)
         return scores
@@ -179,6 +179,7 @@ class Rows:
         return np.append(self.biases, np.float32(0))[rows]
 
     def _place(self, rows: np.ndarray) -> None:
+        """Copies rows, float32 (rows, dim + 1), to new memory that is aligned to cache lines."""
         width = -(-rows.shape[1] // LINE) * LINE
         memory = np.zeros(len(rows) * width + LINE, np.float32)
         begin = -(memory.ctypes.data // memory.itemsize) % LINE

@@ -1,12 +1,12 @@
 """FTRL-proximal (follow the regularized leader): per-weight learning rates and lazy L1 regularization.
 
-With g the gradient of sample t, n the sum of g² of a weight, and η the learning rate:
+With g the gradient of sample t, n the sum of g² of a weight w, η the learning rate and α the weight of ‖w‖₁:
 
     σ = (√(n + g²) − √n) / η    z ← z + g − σ w    n ← n + g²
     w = −soft(z, α t) η / (β + √n),    soft(v, p) = sign(v) max(|v| − p, 0)
 
 σ uses n before the update. A record stores z and √n, from which the weight is computed when it is read, so
-samples without the feature require no update.
+samples without the feature cause no work.
 
 References:
     McMahan et al. *Ad click prediction: a view from the trenches*. KDD 2013, algorithm 1.
@@ -29,15 +29,19 @@ class Ftrl:
     """FTRL-proximal. A record is float32 (2 · labels,): z of all labels, then √n of all labels."""
 
     name: Literal["ftrl"] = "ftrl"
-    learning_rate: float = setting(1.0, "η: step of a weight whose squared gradients add up to 1.", gt=0)
-    beta: float = setting(0.01, "β: bounds the steps of weights with small gradients so far.", gt=0)
+    learning_rate: float = setting(
+        1.0, "η: learning rate of a weight whose squared gradients sum to 1.", gt=0
+    )
+    beta: float = setting(
+        0.01, "β: limits the learning rate of weights whose gradients have been small.", gt=0
+    )
 
     def record_size(self, labels: int) -> int:
         """Number of values in the record of a feature."""
         return 2 * labels
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Learning rate, initial α t and its growth per sample, for each block: float64 (blocks, 3)."""
+        """Returns learning rate, initial α t and growth of α t per sample of blocks: float64 (blocks, 3)."""
         columns = np.broadcast_arrays(self.learning_rate, alpha * seen, alpha)
         return np.stack(columns, axis=1).astype(np.float64)
 

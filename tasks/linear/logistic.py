@@ -31,9 +31,9 @@ from tasks.linear.sparse import checked_labels, checked_rows
 from tasks.linear.threads import run_merged, run_shared
 
 KIND = "L1 logistic regression"
-CHUNK, BLOCK = 32, 1024  # consecutive samples visited together; samples per unit of work of a thread
-NARROW = 16  # with fewer labels, a record is shorter than two cache lines
-SAMPLE = 2048  # samples used to estimate feature frequencies
+CHUNK, BLOCK = 32, 1024  # consecutive samples visited together; samples that a thread processes at once
+NARROW = 16  # with fewer labels, a record is shorter than two cache lines, so that threads use copies
+FREQUENCY_SAMPLES = 2048  # samples used to estimate feature frequencies
 Solver = Ftrl | ProximalSgd
 _SOLVERS = {solver.name: solver for solver in (Ftrl, ProximalSgd)}
 
@@ -101,7 +101,7 @@ class SparseLogistic:
             ValueError: A value is not finite or an id is out of range; the model is unchanged.
         """
         offsets, ids, values = checked_rows(rows, self.features)
-        held = checked_labels(labels, rows.shape[0], self.labels)
+        label_arrays = checked_labels(labels, rows.shape[0], self.labels)
         if not (count := rows.shape[0]):
             return self
         rng = np.random.default_rng((self.seed, self.seen))
@@ -110,18 +110,20 @@ class SparseLogistic:
         step, longest = compiled(loop, fastmath=True), int(np.diff(offsets).max())
         beta = np.float32(self.solver.beta) if isinstance(self.solver, Ftrl) else None
         # unsigned: numba omits the check for negative indices
-        samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *held)
+        samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *label_arrays)
         if self.threads > 1 and self.labels < NARROW and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate
 
-            def step_part(part: np.ndarray, before: int, at_work: int, copies: Sequence[np.ndarray]) -> None:
+            def step_part(part: np.ndarray, before: int, threads: int, copies: Sequence[np.ndarray]) -> None:
                 records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
-                penalty = self.alpha * (self.seen + before), self.alpha * at_work
+                penalty = self.alpha * (self.seen + before), self.alpha * threads
                 step(samples, part, rate, *penalty, longest, records, state, beta)
 
-            some = orders[0][:SAMPLE]  # all samples would take a fifth of the time of a pass
-            held_ids, held_values = (Ragged(offsets, array).take(some).values for array in (ids, values))
-            squares = np.bincount(held_ids, held_values**2, self.features) / len(some)
+            sample = orders[0][:FREQUENCY_SAMPLES]  # all samples would take a fifth of the time of a pass
+            sampled_ids, sampled_values = (
+                Ragged(offsets, array).take(sample).values for array in (ids, values)
+            )
+            squares = np.bincount(sampled_ids, sampled_values**2, self.features) / len(sample)
             curvature = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
             shared = self._records.reshape(self.features, 2, self.labels), self._state[None]
             run_merged(self.threads, np.concatenate(orders), curvature, step_part, shared)
@@ -154,7 +156,7 @@ class SparseLogistic:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The saved model, which continues as the one that was saved."""
+        """Loads a model that can continue training as the saved one would."""
         files = read_linear_model(folder, KIND)
         settings = dict(files.settings)
         seen, solver = settings.pop("seen"), settings.pop("solver")
@@ -165,10 +167,10 @@ class SparseLogistic:
 
 
 def visiting_order(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Chunks of consecutive samples in random order: int64 (count,).
+    """Returns the numbers of all samples, chunks of CHUNK in random order: int64 (count,).
 
-    On 100,000 samples of 72 numbers a pass takes .2 µs a sample; .73 in an order without chunks, which waits
-    for memory at every sample (chunks of 8: .3, of 128: .19).
+    On 100,000 samples of 72 values, a pass takes .2 µs per sample, with chunks of 8 .3, with chunks of 128
+    .19, and without chunks .73, because it then waits for memory at each sample.
     """
     order = (rng.permutation(-(-count // CHUNK))[:, None] * CHUNK + np.arange(CHUNK)).ravel()
     return order[order < count]

@@ -2,8 +2,8 @@
 
 ``beta`` selects the solver when a loop is compiled: a number for FTRL-proximal (``ftrl.py``), None for
 proximal SGD (``proximal.py``). With one label, the sums over the features of a sample are vectorized; with
-several labels, the loops over labels are. The latter would take 1.7 times (FTRL) and 1.9 times (proximal SGD)
-as long for one label and 72 features per sample.
+several labels, the loops over labels are. For one label and 72 features per sample, loops over labels would
+take 1.7 times (FTRL) and 1.9 times (proximal SGD) as long.
 
 Arguments of both loops:
 
@@ -16,9 +16,9 @@ Arguments of both loops:
     state       float32 (2, labels): z and √n of the intercepts (FTRL), or the intercepts and zeros; changed
                 in place once per block, to avoid contention between threads
 
-Threads that share the records may be several blocks apart. A row of proximal SGD keeps its ``last`` if that
-exceeds the S of this thread, since it would otherwise be shrunk twice. Updates are added to the current
-record, because another thread may have changed it since it was read.
+Threads that share the records may be several blocks apart. A row of proximal SGD keeps its ``last``
+(``proximal.py``) if that exceeds the S of this thread, since it would otherwise be shrunk twice. Updates are
+added to the current record, because another thread may have changed it since it was read.
 """
 
 from typing import no_type_check
@@ -26,7 +26,8 @@ from typing import no_type_check
 import numpy as np
 
 # Learning rate of the intercept relative to that of weights, since every sample changes it. At 1, its noise
-# was most of the suboptimality after 10 to 20 passes, up to .0016 of the objective. (SGDClassifier uses .01.)
+# caused most of the suboptimality after 10 to 20 passes, up to .0016 of the objective. SGDClassifier uses
+# .01.
 INTERCEPT_RATE = 0.1
 
 
@@ -105,7 +106,7 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
             intercepts[label] = bias[0, label]
             if beta is not None:
                 intercepts[label] = -bias[0, label] * intercept_rate / (beta + bias[1, label])
-            error[label] = intercepts[label]  # margins first
+            error[label] = intercepts[label]  # holds the margin at first, then the error
         for place in range(len(features)):
             record, factor, row_weights = records[features[place]], value[place], weights[place]
             if beta is None:

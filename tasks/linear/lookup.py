@@ -19,7 +19,7 @@ class Lookup:
         self._rows = _Rows()
         for count, name in enumerate(names):
             if self._rows[name] != count:
-                raise ValueError(f"{name!r} is named twice; each name stands for one row")
+                raise ValueError(f"{name!r} is named twice; names must be unique")
 
     def __len__(self) -> int:
         return len(self._rows)

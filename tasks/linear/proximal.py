@@ -4,13 +4,15 @@ A step is a gradient step followed by the proximal operator of the penalty, the 
 
     w ← soft(w − η g, η α),    soft(v, p) = sign(v) max(|v| − p, 0)
 
-Thresholds add up, soft(soft(v, p), q) = soft(v, p + q), and a sample has no gradient for features that it
-does not contain. The pending threshold S − last of a row is therefore applied when a sample reads the row: S
-is the sum of η α of all steps so far, and ``last`` is S at the previous read. Except for rounding this equals
-shrinking every weight at every step. ``apply_pending_`` updates all rows at the end of a call.
+η is the learning rate, g the gradient, and α the weight of ‖w‖₁.
 
-A weight is exactly 0 only until a sample changes it, so many weights are small where ``ftrl.py`` leaves 0. On
-titles this solver has the better accuracy in half the time (``tasks/baselines/logistic.py``).
+Thresholds are additive, soft(soft(v, p), q) = soft(v, p + q), and a sample has no gradient for features that
+it does not contain. The pending threshold S − last of a row is therefore applied when a sample reads the row:
+S is the sum of η α of all steps so far, and ``last`` is S at the previous read. Except for rounding this
+equals shrinking every weight at every step. ``apply_pending_`` updates all rows at the end of a call.
+
+A weight is exactly 0 only until a sample changes it; many weights that ``ftrl.py`` sets to 0 are only small.
+On titles this solver has a higher accuracy than FTRL in half the time (``tasks/baselines/logistic.py``).
 
 References:
     Langford, Li, Zhang. *Sparse online learning via truncated gradient*. JMLR 10, 2009, section 3.3.
@@ -36,7 +38,9 @@ class ProximalSgd:
     """
 
     name: Literal["proximal_sgd"] = "proximal_sgd"
-    learning_rate: float = setting(1.0, "Step at the start; about 1 / ‖x‖² of the samples.", gt=0)
+    learning_rate: float = setting(
+        1.0, "Initial learning rate; about 1 / ‖x‖² of the samples is suitable.", gt=0
+    )
     halved: float = setting(50_000, _HALVED, gt=0)
 
     def record_size(self, labels: int) -> int:
@@ -44,7 +48,7 @@ class ProximalSgd:
         return labels + 1
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Learning rate, initial S and its growth per sample, for each block: float64 (blocks, 3)."""
+        """Returns learning rate, initial S and growth of S per sample of blocks: float64 (blocks, 3)."""
         rates = self.learning_rate / (1 + seen / self.halved)
         growth = rates * alpha
         return np.stack([rates, np.cumsum(growth * counts) - growth * counts, growth], axis=1)

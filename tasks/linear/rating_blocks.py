@@ -5,7 +5,7 @@ contains the blocks (p, p + s mod BLOCKS). No two of them share a row, so they c
 in parallel with bitwise the same result. An epoch runs its stages one after the other.
 
     users   assigned to parts round-robin by falling number of ratings, so that blocks have similar sizes
-    items   divided by popularity into parts with equally many ratings, so popular items share a small part
+    items   divided by popularity into parts with equally many ratings; parts of popular items are small
     tiles   inside a block, the ratings of ``TILE`` users in random order; their rows stay in the L1 cache and
             the rows of items in the L2 cache
 
@@ -23,7 +23,7 @@ import numpy as np
 from storage.arrays import offsets_of, stable_order
 
 BLOCKS = 8  # with 128 factors, 16 blocks take 1.1 times as long and 32 blocks 1.25 times
-TILE = 8  # with 16 factors, 1 user takes 1.3 times as long: each step waits for the row of the previous one
+TILE = 8  # with 1 and 16 factors, a pass takes 1.3 times as long: each step waits for the previous one
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RatingBlocks:
 def sort_into_blocks(
     users: np.ndarray, items: np.ndarray, values: np.ndarray, rng: np.random.Generator
 ) -> RatingBlocks:
-    """Sorts ratings into blocks: user and item rows, integers (ratings,), and values, float32 (ratings,)."""
+    """Sorts ratings into blocks; user and item rows are integers (ratings,), values float32 (ratings,)."""
     user_part, item_part = (
         _deal_by_count(np.bincount(users)).take(users),
         _cut_by_count(np.bincount(items)).take(items),

@@ -46,7 +46,9 @@ class Ratings:
                 raise ValueError(f"{problem}; there are {what}s 0 to {len(names) - 1}")
             if len(set(names)) < len(names):
                 twice = next(name for place, name in enumerate(names) if name in set(names[:place]))
-                raise ValueError(f"two {what}s are named {twice!r}; give each one number")
+                raise ValueError(
+                    f"two {what}s are named {twice!r}; names must be unique: use one number per {what}"
+                )
         wrong = np.flatnonzero(~np.isfinite(self.values))
         if len(wrong):
             raise ValueError(f"rating {wrong[0]} is {self.values[wrong[0]]}; expected a finite float32")
@@ -78,6 +80,6 @@ def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
         place = next(place for place, name in enumerate(column) if not name.is_valid)
         raise ValueError(f"name {place} is missing; expected a string or an integer")
     encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):  # of no chunk
+    if isinstance(encoded, pa.ChunkedArray):  # an array without chunks
         encoded = encoded.combine_chunks()
     return encoded.indices.to_numpy(), encoded.dictionary.cast(pa.string()).to_pylist()

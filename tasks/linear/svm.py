@@ -34,8 +34,8 @@ from tasks.compiled import compiled
 from tasks.linear.lookup import Lookup
 from tasks.linear.sparse import checked_labels, checked_rows
 
-UNTRAINED_INTERCEPT = -1.0  # b₀
-VECTOR = 32  # columns are padded to a multiple: 128 columns train 1.6 times as fast as 125
+UNTRAINED_INTERCEPT = -1.0  # b₀ of a label before training
+VECTOR = 32  # columns are padded to a multiple of it: 128 columns train 1.6 times as fast as 125
 
 
 class OnlineSvm:
@@ -65,7 +65,7 @@ class OnlineSvm:
             raise ValueError(f"cost must be more than 0 and epochs at least 1, got {cost} and {epochs}")
         self.features, self.labels = features, labels
         self.cost, self.epochs, self.seed = cost, epochs, seed
-        self.seen = 0  # samples of all calls
+        self.seen = 0  # number of samples in all calls
         self._weights = np.zeros((0, 0), dtype=np.float32)  # capacity may exceed the size
         self._intercepts = np.zeros(0, dtype=np.float32)
         self._grow()
@@ -92,13 +92,13 @@ class OnlineSvm:
         """
         self._grow()
         samples = checked_rows(rows, _size(self.features))
-        held = checked_labels(labels, rows.shape[0], _size(self.labels))
+        label_arrays = checked_labels(labels, rows.shape[0], _size(self.labels))
         count, width = rows.shape[0], _padded(_size(self.labels))
         duals = np.empty((count if self.epochs > 1 else 1, width), dtype=np.float32)
         rng, learn = np.random.default_rng((self.seed, self.seen)), compiled(_learn)
         model = self._weights, self._intercepts[:width], np.float32(1 / (2 * self.cost))
         for epoch in range(self.epochs):
-            learn(*samples, *held, rng.permutation(count), duals, epoch == 0, *model)
+            learn(*samples, *label_arrays, rng.permutation(count), duals, epoch == 0, *model)
         self.seen += count
         return self
 
@@ -158,14 +158,14 @@ def _padded(labels: int) -> int:
 
 
 @no_type_check
-def _learn(offsets, ids, values, held_offsets, held, order, duals, first, weights, intercepts, slack):
-    """One pass over the samples in ``order``; ``slack`` is 1 / 2C. A single row of duals is not kept."""
+def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, weights, intercepts, slack):
+    """Trains one pass in ``order``; ``slack`` is 1 / 2C. ``duals`` of one row are not kept."""
     zero, one = np.float32(0), np.float32(1)
     step, sign = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)
     for row in order:
         begin, end = offsets[row], offsets[row + 1]
-        step[:] = intercepts  # margins first
+        step[:] = intercepts  # holds the margins at first, then the changes
         square = one
         for place in range(begin, end):
             value, row_weights = values[place], weights[ids[place]]
@@ -173,8 +173,8 @@ def _learn(offsets, ids, values, held_offsets, held, order, duals, first, weight
             for label in range(width):
                 step[label] += value * row_weights[label]
         sign[:] = -one
-        for place in range(held_offsets[row], held_offsets[row + 1]):
-            sign[held[place]] = one
+        for place in range(label_offsets[row], label_offsets[row + 1]):
+            sign[label_ids[place]] = one
         dual = duals[row % len(duals)]
         if first:
             dual[:] = zero

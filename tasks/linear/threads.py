@@ -25,7 +25,7 @@ MIN_ROUND, MAX_ROUND = 512, 65536  # samples per thread between two merges
 
 def run_shared(threads: int, turns: int, step: Callable[[int], Any]) -> None:
     """Calls ``step(turn)`` for each turn in ``range(turns)``; each thread takes the next remaining turn."""
-    left = iter(range(turns))  # the interpreter hands each number to one thread
+    left = iter(range(turns))  # the interpreter lock ensures that one thread gets each number
 
     def work() -> None:
         for turn in left:
@@ -59,7 +59,8 @@ def run_merged(
         curvature: For each array of ``shared``, learning rate times mean squared value, float32 (rows,).
         step: Called with a part of the order, the number of samples before it, the number of active threads,
             and the arrays to change.
-        shared: Records and intercept state, sums and roots (rows, 2, labels); changed in place.
+        shared: Records and intercept state, (rows, 2, labels): sums of gradients, then roots of the sums of
+            squared gradients. Changed in place.
     """
     hottest = [np.argsort(-rates)[:64] for rates in curvature]
     begin, copies, add = 0, [], compiled(_add)
@@ -76,8 +77,8 @@ def run_merged(
     with ThreadPoolExecutor(threads) as pool:
         while begin < len(order):
             bounds = (
-                records[rows, 1].min(axis=1) / (0.25 * bent[rows] * threads)
-                for records, bent, rows in zip(shared, curvature, hottest, strict=True)
+                records[rows, 1].min(axis=1) / (0.25 * rates[rows] * threads)
+                for records, rates, rows in zip(shared, curvature, hottest, strict=True)
             )
             count = min(
                 MAX_ROUND,

@@ -1,4 +1,4 @@
-"""Scores of the baselines: each is fitted once per form and evaluated on every held-out set."""
+"""Scores of the baselines: each is fitted with and without contexts and scored on all held-out sets."""
 
 import itertools
 import time

@@ -28,14 +28,14 @@ from tasks.baselines.predictions import vote
 from tasks.neighbours.similarity import top_neighbours
 from tasks.scoring.protocols import PROTOCOLS, Titles
 
-K = 10  # voting neighbours
+NEIGHBOURS = 10  # voting neighbours
 MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
 MIN_HELD_OUT = 50  # held-out titles needed to estimate the precision
 FOLDS = 5
 MIN_GROUP_TITLES = 200  # held-out titles for a separate calibration of a language
 PRECISION_TARGETS = (0.8, 0.9)  # requested precisions at which coverage is measured
-BINS = 10  # of equal size, for the calibration error and the reliability plot
-_CHUNK = 4096  # titles scored at once; a score per title and label is in memory
+BINS = 10  # bins of equal size for the calibration error and the reliability plot
+_CHUNK = 4096  # titles scored at once, since their scores of all labels are in memory
 
 
 class TooFewHeldOut(ValueError):
@@ -60,7 +60,7 @@ def held_out_votes(titles: Titles, vectors: Float32[np.ndarray, "titles dim"], s
     if len(queries) > MAX_HELD_OUT:
         queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))
     training = titles.labelled("train")
-    ids, cosines = top_neighbours(vectors[queries], np.ascontiguousarray(vectors[training]), K)
+    ids, cosines = top_neighbours(vectors[queries], np.ascontiguousarray(vectors[training]), NEIGHBOURS)
     if not len(training):
         return HeldOutVotes(queries, ids, cosines)
     return HeldOutVotes(queries, np.where(ids >= 0, training[ids], -1), cosines)
@@ -137,7 +137,7 @@ class Calibrations:
         correct: Bool[np.ndarray, " titles"],
         groups: np.ndarray,
     ) -> "Calibrations":
-        """Fits held-out titles; raises TooFewHeldOut if there are fewer than MIN_HELD_OUT."""
+        """Fits calibrations on held-out titles; raises TooFewHeldOut for fewer than MIN_HELD_OUT."""
         _check_count(len(scores))
         return Calibrations._fit(scores, correct, _pool_small_groups(groups))
 
@@ -269,6 +269,6 @@ def measure_confidence(
 
 
 def contains_label(labels: Ragged, first: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
-    """Tells whether each row of ``labels`` contains the top label ``first``."""
+    """Marks the rows of ``labels`` that contain the top label of the query, ``first``."""
     owners = labels.row_ids
     return np.bincount(owners, labels.values == first[owners], minlength=len(labels)) > 0

@@ -1,4 +1,4 @@
-"""Repeated splits of one guide, by salt: results per held-out title, and means over all folds."""
+"""Folds, splits of one guide with different salts: results per held-out title, and means over folds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Scores of a space on every held-out set: our k-NN and the baselines on the same titles with the same code.
+"""Scores of title vectors on held-out sets: our k-NN and the baselines on the same titles with the same code.
 
 Only labelled titles are scored, and only labelled training titles vote. Missing scores are
 ``{"n": 0, "reason": "…"}``; keys are never absent.
@@ -21,7 +21,7 @@ from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number
 from tasks.scoring.metrics import Judged, judge, measure
 
 PROTOCOLS = ("unseen_title", "unseen_show", "next_period")
-FORMS = ("title_only", "title_context")
+FORMS = ("title_only", "title_context")  # inputs of a predictor: the title without or with its context
 # Maximum numbers of scored titles per held-out set, and of training titles that vote and that baselines are
 # fitted on. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
@@ -33,7 +33,7 @@ NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 class Titles:
     """The titles of a corpus; every array has one entry per title, placeholders included."""
 
-    split: np.ndarray  # ``train``, one of PROTOCOLS, or another name
+    split: np.ndarray  # ``train``, one of PROTOCOLS, or another split, which is not scored
     labels: Ragged  # ids from 0 to label_count (exclusive)
     label_count: int
     show: np.ndarray  # show-key id, the unit of resampling
@@ -87,11 +87,11 @@ class Resamples(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """A held-out set in one form. All predictors are scored on it with the same resamples."""
+    """A held-out set with one of FORMS as input. All predictors are scored on it with the same resamples."""
 
     form: str
     protocol: str
-    reason: str  # why there are no queries, or ""
+    reason: str  # reason why there are no queries; "" if there are
     queries: np.ndarray  # rows of the labelled titles, ascending
     resamples: Resamples
     is_oov: np.ndarray  # bool (queries,)
@@ -101,9 +101,9 @@ class HeldOut(NamedTuple):
 def held_out_sets(
     titles: Titles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
 ) -> Iterator[HeldOut]:
-    """Yields every held-out set in every form, in a fixed order, so that a seed determines all resamples.
+    """Yields each held-out set with each of FORMS in a fixed order, so that a seed determines all resamples.
 
-    ``reasons`` maps a form to why it is missing and a protocol to why it has no titles.
+    ``reasons`` maps a form or protocol to the reason why it has no titles.
     """
     has_training = len(titles.labelled("train")) > 0
     for form, protocol in itertools.product(FORMS, PROTOCOLS):
@@ -119,11 +119,11 @@ def held_out_sets(
 class ProtocolScores(NamedTuple):
     """Scores per protocol and results per title."""
 
-    protocols: dict[str, dict[str, dict[str, object]]]  # in scores.json: protocol to form to scores
+    protocols: dict[str, dict[str, dict[str, object]]]  # content of scores.json: scores by protocol and form
     rows: dict[str, np.ndarray]  # columns of queries.parquet, a row per held-out title of our k-NN
 
 
-def score_space(
+def score_title_vectors(
     titles: Titles,
     vectors: Mapping[str, np.ndarray],
     baselines: Mapping[tuple[str, str], Mapping[str, object]],

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from flows.cli.settings import members
 from flows.settings import Settings
-from tasks.form import in_form
+from tasks.form import to_form_json
 from tests.contracts.families import families
 
 FAMILIES = dict(families(Settings))
@@ -49,7 +49,7 @@ def test_a_strategy_is_found_by_that_key_and_by_its_name(path: str) -> None:
 
 def test_names_of_strategies_have_keys_of_their_own_at_any_depth() -> None:
     value = {"name": "outer", "rate": 1, "several": ({"name": "inner"}, 2), "groups": {"name": 3}}
-    assert in_form(value) == {
+    assert to_form_json(value) == {
         "strategy_outer": "outer", "rate": 1, "groups": {"name": 3},
         "several": [{"strategy_inner": "inner"}, 2],
     }  # fmt: skip

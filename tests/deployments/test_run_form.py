@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter
 
 from flows.settings import PRESETS
 from storage.stages import ROOT
-from tasks.form import configurable, in_form, setting
+from tasks.form import configurable, setting, to_form_json
 
 if TYPE_CHECKING:
     from .conftest import Site
@@ -138,7 +138,7 @@ class Pair:
 PAIR = Pair(chosen=Right(rate=0.3))
 
 
-def pair_flow(pair: Pair = Field(PAIR, json_schema_extra={"default": in_form(asdict(PAIR))})) -> None:  # noqa: B008
+def pair_flow(pair: Pair = Field(PAIR, json_schema_extra={"default": to_form_json(asdict(PAIR))})) -> None:  # noqa: B008
     """A flow whose strategies cannot be told apart by their fields."""
 
 

@@ -21,7 +21,7 @@ from tasks.scoring.protocols import (
     Titles,
     held_out_sets,
     judge_knn,
-    score_space,
+    score_title_vectors,
 )
 
 WORDS = [["kitchen", "cook", "bake"], ["football", "league", "cup"], ["news", "world", "report"]]
@@ -75,7 +75,9 @@ def run(
         try:
             steps.append(next(work))
         except StopIteration as stop:
-            return score_space(titles, dict.fromkeys(FORMS, vectors), stop.value, sets(), settings.k), steps
+            return score_title_vectors(
+                titles, dict.fromkeys(FORMS, vectors), stop.value, sets(), settings.k
+            ), steps
 
 
 @pytest.fixture(scope="module")
