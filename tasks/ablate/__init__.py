@@ -1,1 +1,1 @@
-"""What each building block is worth: one taken away or swapped at a time, on the same folds and seeds."""
+"""Measures the effect of each building block by removing or replacing it, on the same folds and seeds."""

@@ -1,4 +1,4 @@
-"""Building blocks: each is a change of the settings that removes or swaps a part of the model.
+"""Building blocks: parts of the model, with the changes of settings that remove or replace them.
 
 A new block is a new line of BLOCKS. `guidespace ablate --blocks train.optimizer=adam` compares a change that
 is not listed.
@@ -20,7 +20,7 @@ class UnknownBlock(ExpectedError, ValueError):
 
 
 class Block(NamedTuple):
-    """A building block, the beginning of a sentence about it, and the changes that remove it."""
+    """A building block, the beginning of a sentence about it, and the changes that remove or replace it."""
 
     name: str
     subject: str  # with its verb, before "worth .031 ± .006"
@@ -41,52 +41,66 @@ def _kind(name: str, subject: str) -> Block:
 
 
 BLOCKS = (
-    # What of a title is in its bag.
+    # Tokens of titles.
     _kind("word", "Words are"),
     _kind("bigram", "Two words in a row are"),
     _block("n-grams", "Character n-grams are", "train.encoder.ngram=0"),
-    _kind("edge", "First and last word are"),
-    _kind("shape", "Length and shape are"),
-    _kind("raw", "Words and punctuation as written are"),
-    _kind("mark", "What was glued to titles is"),
-    # How it airs.
-    *(_kind(kind, f"The {kind} is") for kind in _AIRING),
-    _block("context", "How titles air, in all, is", *(f"train.encoder.{kind}=0" for kind in _AIRING)),
-    # Pretrained.
+    _kind("edge", "Tokens of the first and last word are"),
+    _kind("shape", "Tokens of length and shape are"),
+    _kind("raw", "Words and punctuation in their original form are"),
+    _kind("mark", "Marks that were removed from titles are"),
+    # Tokens of airings.
+    *(_kind(kind, f"Context of kind {kind} is") for kind in _AIRING),
+    _block("context", "The complete airing context is", *(f"train.encoder.{kind}=0" for kind in _AIRING)),
+    # Pretrained vectors.
     _block(
         "sentence", "The sentence vector is", "train.encoder.sentence=0", "train.encoder.sentence_context=0"
     ),
     _block("description", "The vector of descriptions is", "train.encoder.description=0"),
-    # What is learnt from what.
-    _block("objective", "Label mode, not leave-one-out softmax, is", "train.objective=leave_one_out_softmax"),
-    _block("margin", "Label mode, not a margin over groups, is", "train.objective=leave_one_out_hinge"),
+    # Objectives and encoder.
     _block(
-        "negatives", "Label mode, not other classes' titles of the batch, is", "train.objective=neighbourhood"
+        "objective",
+        "The label objective, not leave-one-out softmax, is",
+        "train.objective=leave_one_out_softmax",
     ),
-    _block("memory", "Label mode without a memory of rare events is", "train.objective=rare_memory"),
+    _block(
+        "margin", "The label objective, not a margin over groups, is", "train.objective=leave_one_out_hinge"
+    ),
+    _block(
+        "negatives", "The label objective, not negatives from the batch, is", "train.objective=neighbourhood"
+    ),
+    _block("memory", "The label objective without a memory of rare events is", "train.objective=rare_memory"),
     _block(
         "temperature",
-        "A temperature of its own with how titles air is",
+        "A separate temperature for vectors with context is",
         "train.objective.context_temperature=0.4",
     ),
     _block(
         "encoder",
-        "A weighted bag, not the mean of each kind alike, is",
+        "Weights of token kinds, not equal weights, are",
         *(f"train.encoder.{kind}=1" for kind in (*_TITLE, *_AIRING, "length_power")),
     ),
-    _block("length power", "Dividing a kind by the root of its tokens is", "train.encoder.length_power=0"),
+    _block(
+        "length power",
+        "Dividing a kind by the root of its number of tokens is",
+        "train.encoder.length_power=0",
+    ),
     _block("dropout", "Dropout of tokens is", "train.dropout=0"),
-    _block("context dropout", "Showing titles without how they air is", "train.context_dropout=0"),
-    # How rows move.
+    _block("context dropout", "Training on titles without context is", "train.context_dropout=0"),
+    # Updates.
     _block("scaling", "The inverse-frequency weight is", "tokenize.weight_exponent=0"),
     _block("rule", "Row-wise Adagrad, not Adam, is", "train.optimizer=adam"),
     _block("adagrad", "Row-wise Adagrad, not Adagrad, is", "train.optimizer=adagrad"),
-    _block("groups", "An optimizer of its own for the sentence layer is", "train.groups=[]"),
+    _block("groups", "A separate optimizer for the sentence layer is", "train.groups=[]"),
     _block("schedule", "A falling learning rate is", "train.schedule=constant"),
     # Before and after training.
     _block("tokenizer", "Words and n-grams, not words alone, are", "tokenize.tokenizer=words"),
     _block("subwords", "Words and n-grams, not subwords, are", "tokenize.tokenizer=subwords"),
-    _block("augmentation", "No rows for unseen words, not distilled ones, is", "augment.strategy=distilled"),
+    _block(
+        "augmentation",
+        "Ignoring unseen words, not distilled vectors for them, is",
+        "augment.strategy=distilled",
+    ),
     # Clusters.
     _block("clusterer", "Chinese Whispers, not DBSCAN, is", "cluster.strategy=dbscan"),
     _block("hdbscan", "Chinese Whispers, not HDBSCAN, is", "cluster.strategy=hdbscan"),

@@ -2,8 +2,8 @@
 
 The quality of a held-out title is the mean of top-label accuracy and precision at 10, as in the gate, or its
 B-cubed F for blocks of clusters. The difference is computed per title and fold from means over the seeds. A
-figure is the mean over titles and folds; its interval, 1.96 standard errors, comes from a bootstrap over
-families, each with its titles of all folds.
+figure is the mean over titles and folds, with an interval of ± 1.96 standard errors from a bootstrap over
+families of titles, each with its titles of all folds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ class Effect:
 
     block: Block
     figures: dict[tuple[str, str], Figure]
-    with_it: float  # mean quality of all held-out answers with the block, and without
-    without: float
+    with_it: float  # mean quality of all held-out answers with the block
+    without: float  # mean quality without the block
 
     @property
     def overall(self) -> Figure:
@@ -69,7 +69,7 @@ def _pairs(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
         if left and right:
             parts.append((_mean(left), _mean(right), left[0].family, left[0].oov))
             if not np.array_equal(left[0].family, right[0].family):
-                problem = f"other titles of {key[1]} are held out without the block than with it"
+                problem = f"other titles of {key[1]} are held out without the block than with the block"
                 raise ValueError(f"{problem}; a block must leave tokenize.splits and the labels as they are")
     return _join(parts)
 

@@ -14,7 +14,7 @@ ROW = 26  # pixels per block
 
 def plot_effects(effects: Sequence[Effect]) -> go.Figure:
     """Plots a row per block, the best on top; a menu selects the held-out titles."""
-    title = "What each block is worth: quality with it minus quality without it"
+    title = "Effect of each block: quality with the block minus quality without it"
     figure = make_figure(title, height=160 + ROW * len(effects), yaxis={"automargin": True})
     keys = [OVERALL, *(key for key in CELLS if any(key in effect.figures for effect in effects))]
     for key in keys:

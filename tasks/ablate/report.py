@@ -5,24 +5,24 @@ from collections.abc import Sequence
 from tasks.ablate.effects import AGREEMENT, CELLS, OOV, OVERALL, SHOWS, Effect
 from tasks.scoring.folds import Figure
 
-SHOWN = {"title_only": "title alone", "title_context": "with how it airs"}
+SHOWN = {"title_only": "title only", "title_context": "title and context"}
 HELD = {
     "unseen_title": "unseen titles",
-    "unseen_show": "shows never seen",
+    "unseen_show": "unseen shows",
     "next_period": "next period",
 }
-NEW_WORDS = "titles with a word never seen"
+NEW_WORDS = "titles with an unseen word"
 VERDICTS = {True: "pays", False: "costs", None: "no difference"}
 NOTE = (
-    "Worth: quality (mean of accuracy and precision at 10) of the preset minus that without the block, "
-    "on the same held-out titles, mean of the seeds; ± is 1.96 standard errors of a bootstrap over "
-    "families, each with its titles of all folds. Of clusters: B-cubed F of all labelled titles. "
-    "One interval in twenty misses by chance."
+    "Worth: quality of the preset minus quality without the block, on the same held-out titles, averaged "
+    "over seeds. Quality is the mean of accuracy and precision at 10; for clusters, B-cubed F of all "
+    "labelled titles. ± is 1.96 standard errors of a bootstrap over families, each with its titles of all "
+    "folds. About one interval in twenty does not contain the true value."
 )
 
 
 def number(figure: Figure) -> str:
-    """``.031 ± .006``."""
+    """Formats a figure and its margin, as in ``.031 ± .006``."""
     return f"{_short(figure.value)} ± {_short(figure.margin)}"
 
 
@@ -38,7 +38,7 @@ def sentence(effect: Effect) -> str:
         text = f"{effect.block.subject} worth {number(figures[AGREEMENT])} of the clusters' B-cubed F"
     elif figures[SHOWS].n:
         overall = f"{number(effect.overall)} on all held-out titles"
-        text = f"{effect.block.subject} worth {number(figures[SHOWS])} on shows never seen, {overall}"
+        text = f"{effect.block.subject} worth {number(figures[SHOWS])} on unseen shows, {overall}"
     else:
         text = f"{effect.block.subject} worth {number(effect.overall)} on held-out titles"
     return f"{text}." if effect.pays else f"{text}: {VERDICTS[effect.pays]}."
@@ -58,14 +58,14 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
     lines += ["", *(f"- {sentence(effect)}" for effect in effects), ""]
     if idle := [effect for effect in effects if effect.pays is not True]:
         changes = ", ".join(f"{effect.block.name} (`{' '.join(effect.block.changes)}`)" for effect in idle)
-        lines += [f"Not shown to pay: {changes}.", ""]
+        lines += [f"Without a positive effect: {changes}.", ""]
     if left_out:
-        lines += [f"Left out, since the preset has them so: {', '.join(left_out)}.", ""]
+        lines += [f"Left out, because they do not change the preset: {', '.join(left_out)}.", ""]
     return "\n".join([*lines, NOTE, ""])
 
 
 def _table(effects: Sequence[Effect], cells: Sequence[tuple[str, str]], heads: Sequence[str]) -> list[str]:
-    names = ["block", "taken away by", *heads, ""]
+    names = ["block", "removed by", *heads, ""]
     lines = [f"| {' | '.join(names)} |", f"| --- | --- |{' ---: |' * len(heads)} --- |"]
     for effect in effects:
         worth = [number(effect.figures[key]) if key in effect.figures else "–" for key in cells]

@@ -65,7 +65,7 @@ def conclude(
         tracking.log_folder(run, folder)
     tracking.log_progress(run, 0, {f"worth/{effect.block.name}": effect.overall.value for effect in effects})
     if TaskRunContext.get():
-        create_markdown_artifact(text, key="ablation", description="What each building block is worth")
+        create_markdown_artifact(text, key="ablation", description="Effect of each building block")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The corpus and the vectors in the formats of other programs."""
+"""Writes the corpus or the vectors as a file of another program."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,15 +24,15 @@ class ExportError(ExpectedError, ValueError):
     """Options that cannot be exported; the message contains the reason."""
 
 
-def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -> Iterator[str]:
+def export(home: str | Path, target_format: str, out: Path, buckets: int | None = None) -> Iterator[str]:
     """Exports the corpus or the vectors of the last run; yields a line per written file.
 
     Args:
         home: Folder of the home.
-        form: ``labels``: a folder with train.txt, test.txt (all held-out titles) and a file per held-out set,
-            with a line per title, ``__label__drama __label__crime words of the title``, which fastText and
-            StarSpace read; ``word2vec``: a text file, titles with underscores for spaces; ``parquet``: title,
-            labels, vector. Forms of words instead of titles: ``fasttext``: a .bin that fastText loads, with
+        target_format: ``labels``: a folder for fastText and StarSpace with train.txt, test.txt (all held-out
+            titles) and a file per held-out set; a title is a line ``__label__drama __label__crime words``;
+            ``word2vec``: a text file, titles with underscores for spaces; ``parquet``: title, labels, vector.
+            Formats with vectors of words instead of titles: ``fasttext``: a .bin that fastText loads, with
             n-grams for unseen words; ``vec``, ``glove``, ``word2vec-binary``: words of the training titles.
         out: File to write, or folder for ``labels``; replaced if it exists.
         buckets: Hash buckets of ``fasttext``; None: the number of the model.
@@ -40,23 +40,23 @@ def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -
     Raises:
         ExportError: ``out`` cannot be written, or ``buckets`` is out of bounds.
     """
-    if form == "labels" and out.exists() and not out.is_dir():
-        raise ExportError(f"{out} is a file, and labels are several: name a folder")
-    if form != "labels" and out.is_dir():
-        raise ExportError(f"{out} is a folder: name a file in it")
-    if form != "labels" and not out.absolute().parent.is_dir():
-        raise ExportError(f"the folder {out.absolute().parent} is not there: make it, or name another file")
-    if buckets is not None and not (form == "fasttext" and 1 <= buckets <= MAX_BUCKETS):
+    if target_format == "labels" and out.exists() and not out.is_dir():
+        raise ExportError(f"{out} is a file, but labels are several files; name a folder")
+    if target_format != "labels" and out.is_dir():
+        raise ExportError(f"{out} is a folder; name a file in it")
+    if target_format != "labels" and not out.absolute().parent.is_dir():
+        raise ExportError(f"the folder {out.absolute().parent} is missing; create it, or name another file")
+    if buckets is not None and not (target_format == "fasttext" and 1 <= buckets <= MAX_BUCKETS):
         bounds = f"a number from 1 to {MAX_BUCKETS:,}, for the format fasttext only"
         raise ExportError(f"--buckets {buckets}: expected {bounds}")
-    latest = read_latest(home, "corpus" if form == "labels" else "model")
+    latest = read_latest(home, "corpus" if target_format == "labels" else "model")
     model = Path(latest["model"])
-    if form == "labels":
+    if target_format == "labels":
         yield from _labels(Path(latest["corpus"]), out)
-    elif form in ("word2vec", "parquet"):
-        yield (_word2vec if form == "word2vec" else _parquet)(model, out)
+    elif target_format in ("word2vec", "parquet"):
+        yield (_word2vec if target_format == "word2vec" else _parquet)(model, out)
     else:
-        yield _words(model, form, out, buckets)
+        yield _words(model, target_format, out, buckets)
 
 
 def _labels(corpus: Path, out: Path) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _parquet(model: Path, out: Path) -> str:
     return f"{out}: {len(table)} titles, {vectors.shape[1]} dimensions"
 
 
-def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
+def _words(model: Path, target_format: str, out: Path, buckets: int | None) -> str:
     from tasks.augment.distilled import Distilled
     from tasks.encoder.fasttext_export import export_bin, require_ngrams, word_vectors
     from tasks.encoder.title_encoder import TitleEncoder
@@ -105,7 +105,7 @@ def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
 
     encoder = TitleEncoder.open(model)
     words, vectors = word_vectors(encoder)
-    if form == "fasttext":
+    if target_format == "fasttext":
         tokens = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])
         frequency, ngrams = tokens["document_frequency"].to_numpy(), require_ngrams(encoder)
         if words and (not ngrams.size or buckets not in (None, ngrams.buckets)):
@@ -116,5 +116,5 @@ def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
         count = export_bin(encoder, frequency, out)
         size = f"{require_ngrams(encoder).buckets} buckets, {encoder.dim} dimensions"
         return f"{out}: {count} words, {size}, {out.stat().st_size / 1e6:.0f} MB"
-    write_vectors(out, WORD_FORMS[form], words, vectors)
+    write_vectors(out, WORD_FORMS[target_format], words, vectors)
     return f"{out}: {len(words)} words, {encoder.dim} dimensions"

@@ -60,7 +60,7 @@ def read_export(
         return to_table(drop_single_viewer(items), source, viewer, at, zone)
     except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         problem = f"{type(error).__name__}: {error}"
-        raise LikesError(f"{file} is not as its program documents exports ({problem})") from error
+        raise LikesError(f"{file} does not match the documented export format ({problem})") from error
     except OSError as error:
         raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
 

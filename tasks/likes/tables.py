@@ -5,10 +5,10 @@ optionally ``viewer``, ``time``, ``episode`` and ``sub_title``; others are ignor
 number from -1 (dislike) to 1 (like):
 
     liked    true, yes, 1, like → 1        false, no, 0, -1, dislike → -1
-    rating   (2 r - low - high) / (high - low); the scale is 1 to 5 if the file's largest is at most 5, else
-             1 to 10 if it is at most 10, else 0 to 100; values outside the scale are clipped
-    share    of the programme that was watched, 0 to 1, or 0 to 100 if the file's largest is above 1: 2 s - 1,
-             at least 0, because stopping early is not a dislike
+    rating   (2 r - low - high) / (high - low); the scale low to high is 1 to 5 if the file's largest is at
+             most 5, else 1 to 10 if it is at most 10, else 0 to 100; values outside are clipped
+    share    max(0, 2 s - 1), because stopping early is not a dislike; s is the share of the programme that
+             was watched, 0 to 1, or 0 to 100 if the file's largest is above 1
 """
 
 import csv

@@ -77,7 +77,7 @@ def _to_row(
     if stated is not None and not number:
         source = STATED
     elif stated is not None and not seen:
-        source = f"{source}: rating"  # a later row about watching the episode does not replace it
+        source = f"{source}: rating"  # so that a later row about watching the episode does not replace it
     return {
         "viewer": item.viewer or viewer,
         "show_key": parse_title(item.title).show_key,

@@ -1,1 +1,1 @@
-"""Nearest neighbours: one exact kernel, an index on top of it, and SimHash."""
+"""Nearest neighbours: an exact kernel, exact and approximate indexes, and SimHash."""

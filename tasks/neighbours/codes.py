@@ -2,7 +2,7 @@
 
 Each vector y is quantized to y' = s · c with integers c from -127 to 127 and s = max |y| / 127, and the error
 e = |y - y'| is stored. For a unit query x, x·y is within e of x·y'. With T the k-th largest x·y' - e, no
-vector with x·y' + e < T is among the k nearest. The remaining vectors, some hundreds of 20,000, are compared
+vector with x·y' + e < T is among the k nearest. The remaining vectors, a few hundred of 20,000, are compared
 in float32. No neighbour is missed: the result equals that of similarity.top_neighbours.
 
 References:
@@ -35,7 +35,7 @@ class Codes:
     vectors: Float32[np.ndarray, "titles dim"]
     codes: Int8[np.ndarray, "titles dim"]
     scales: Float32[np.ndarray, " titles"]
-    errors: Float32[np.ndarray, " titles"]  # including the float32 error
+    errors: Float32[np.ndarray, " titles"]  # |y - y'| plus the float32 error
 
     @staticmethod
     def of(vectors: np.ndarray) -> "Codes":
@@ -51,7 +51,7 @@ class Codes:
         return Codes(vectors, codes, scales, errors)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Equals ``top_neighbours(queries, vectors, k)``; queries are float32 (queries, dim), unit norm."""
+        """Returns ``top_neighbours(queries, vectors, k)``; queries are float32 (queries, dim), unit norm."""
         candidates = min(k + EXTRA_CANDIDATES, len(self.vectors))
         upper_bounds = np.empty((len(queries), len(self.vectors)), dtype=np.float32)
         lower_bounds = np.full((len(queries), candidates), -np.inf, dtype=np.float32)
@@ -96,7 +96,7 @@ def with_codes(index: Index) -> Index:
 
 
 @no_type_check
-def _bound(  # numba: one function, arrays and numbers
+def _bound(  # compiled by numba: a single function of arrays and numbers
     codes: np.ndarray,
     scales: np.ndarray,
     errors: np.ndarray,

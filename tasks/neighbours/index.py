@@ -28,7 +28,7 @@ _METHOD = (
     "exact compares all pairs, approximate only titles in the nearest cells (needs faiss-cpu), "
     "auto decides by the number of titles."
 )
-_EXACT_BELOW = "With auto: number of titles from which the search is approximate."
+_EXACT_BELOW = "With auto, the search is approximate from this number of titles on."
 _PROBES = "Cells that an approximate search visits; more cells find more neighbours and take longer."
 REMEDY = "`pip install faiss-cpu` (the extra `approximate` of GuideSpace)"
 
@@ -38,7 +38,7 @@ class IndexMissing(ImportError):
 
 
 class Index(Protocol):
-    """Returns nearest titles as ``top_neighbours`` does: ids, int64, and cosines, float32."""
+    """Finds nearest titles; results are those of ``top_neighbours``: ids, int64, and cosines, float32."""
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Finds the k nearest titles of each query: (queries, k)."""
@@ -172,7 +172,7 @@ def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
 
 
 def _nearest(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
-    """Ids as returned by ``top_neighbours``, computed in blocks to avoid a copy of all titles."""
+    """Returns the ids of ``top_neighbours``, computed in blocks to avoid a copy of all titles."""
     ids, cosines = empty_neighbours(len(queries), k)
     cosines -= 2
     for block in row_blocks(len(titles)):

@@ -11,7 +11,7 @@ import torch
 
 from tasks.neighbours.rescoring import order_candidates
 
-MIN_PAIRS = 1 << 26  # fewer take a CPU core .2 s, as long as the start-up of the GPU
+MIN_PAIRS = 1 << 26  # for fewer pairs, a CPU core takes at most .2 s, the start-up time of the GPU
 PRODUCT_ENTRIES = 1 << 26  # pairs per product: 256 MiB of GPU memory per thread
 
 

@@ -1,9 +1,9 @@
 """Sorts candidate neighbours by their float64 cosines.
 
-The order, ties and cosines therefore do not depend on tiles, threads or the machine. If more candidates are
-within the float32 error of the k-th one than were kept (many equal vectors), the row is compared with the
-entire base. ``pairs_within`` finds all pairs above a cosine and decides pairs within the float32 error of the
-threshold in float64.
+The order, ties and cosines therefore do not depend on tiles, threads or the machine. If candidates within the
+float32 error of the k-th one may be missing (many equal vectors), the row is compared with the entire base.
+``pairs_within`` finds all pairs above a cosine and decides pairs within the float32 error of the threshold in
+float64.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ import torch
 BASE_BLOCK = 16_384  # columns of a float64 product
 PRODUCT_ENTRIES = 2_097_152  # entries of a float64 product: 16 MiB
 ROWS_PER_BATCH = 32  # .8 MiB with 33 candidates of 100 dimensions, which fits in the cache
-DECIMALS = 12  # of compared cosines: equal vectors tie regardless of the order of summation
+DECIMALS = 12  # of compared cosines, so that equal vectors tie in any order of summation
 TILE_SIDE = 1_024  # rows and columns of a tile, whose product fits in the cache
 PAIRS_PER_BATCH = 16_384  # pairs compared in float64 at once: 32 MiB with 128 dimensions
 ROUNDING = 1e-12  # tolerance for the float64 error at the threshold

@@ -17,10 +17,10 @@ from tasks.neighbours.similarity import nonzero_rows
 
 WORD = 64  # bits per word of a signature
 BAND_BITS = 16
-RECALL = 0.999  # of near_duplicates for pairs with exactly the minimum cosine
+RECALL = 0.999  # share of pairs with exactly the minimum cosine that near_duplicates finds
 ROWS_AT_ONCE = 64  # queries compared with the base at once
 PAIRS_AT_ONCE = 65_536
-LARGEST_BUCKET = 512  # in a larger bucket, each title is compared with the next few hundred only
+LARGEST_BUCKET = 512  # in a larger bucket, each title is compared only with the next titles
 
 
 def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Exact nearest neighbours by cosine: tiled matrix products with a running top-k.
 
 When all titles are queries, each tile is computed once and used in both directions, which halves the
-products. Products are float32; the remaining candidates are sorted in float64. Memory: a few tiles of 4 MiB
+products. Products are float32; the remaining candidates are sorted in float64. It needs a few tiles of 4 MiB
 and 16 (k + EXTRA_CANDIDATES) bytes per row (52 MiB for 100,000 titles with k = 25). If torch has a GPU, it
 computes large products (on_gpu.py) with the same result.
 """
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 TILE_SIDE = 1_024  # rows and columns of a tile: 4 MiB, and column numbers fit in 16 bits
 EXTRA_CANDIDATES = 8  # candidates beyond k, which float64 may reorder
-FEW_QUERIES = 8  # multiplied as titles x queries: 1.5 instead of 2.5 ms for 4 queries and 21,800 titles
+FEW_QUERIES = 8  # up to it, the product is titles x queries: 1.5 instead of 2.5 ms (4 queries, 21,800 titles)
 HIT_BUFFER = 32  # slots for hits in addition to the kept values
 EMPTY = np.int64(np.iinfo(np.int64).min)  # an empty slot, less than every value
 ID_BITS = 32

@@ -49,7 +49,7 @@ def _nearest(
     index = search.open(points)
     ids, cosines = index.among_themselves(k)
     kind, exact = type(index).__name__.lower(), isinstance(index, Exact)
-    del index  # half the size of the points
+    del index  # has half the size of the points
     recall = 1.0 if exact else sampled_recall(points, ids)
     get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, kind, recall)
     return ids, cosines, recall

@@ -1,9 +1,9 @@
-"""What pages share: theme, head, logo and button, and data in a page that nothing in them can break out of.
+"""Renders HTML pages with shared parts (theme, head, logo, button) and safely embedded data.
 
 A page is one self-contained HTML file. It opens from disk without a network and inside MLflow's artifact
-view, a sandboxed frame: no storage, no fonts, no libraries, and a content security policy that forbids every
-request. Its data are one JSON text. ``<``, ``>``, ``&`` and U+2028, U+2029 are escaped in it, so that no
-title can end the script element; half surrogates, which UTF-8 cannot hold, become U+FFFD.
+view, a sandboxed frame: no storage, no fonts, no libraries, and a content security policy that forbids all
+requests. Its data are a JSON text. ``<``, ``>``, ``&`` and U+2028, U+2029 are escaped in it, so that no
+title can end the script element; lone surrogates, which UTF-8 cannot encode, become U+FFFD.
 """
 
 import html
@@ -18,13 +18,13 @@ ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
 def encode_data(document: object) -> str:
-    """A document as JSON that is safe inside a script element."""
+    """Encodes a document as JSON that is safe inside a script element."""
     return clean(json.dumps(document, ensure_ascii=False, separators=(",", ":"))).translate(ESCAPES)
 
 
 def render_page(template: Path, heading: str, style: Path, data: str, scripts: Sequence[Path]) -> str:
-    """A template with its marks filled in, to be written as UTF-8: ``{{> NAME}}`` by what pages share
-    (NAME.html), then heading, style, data and script.
+    """Fills a template; the page is to be written as UTF-8. ``{{> NAME}}`` is replaced by the shared part
+    NAME.html; ``{{heading}}``, ``{{style}}``, ``{{data}}`` and ``{{script}}`` by the arguments.
     """
     shared = re.compile(r"\{\{> (\w+)\}\}\n")
     text = shared.sub(lambda mark: (HERE / f"{mark[1]}.html").read_text("utf-8"), template.read_text("utf-8"))
@@ -34,10 +34,10 @@ def render_page(template: Path, heading: str, style: Path, data: str, scripts: S
         "data": data,
         "script": "\n".join(script.read_text(encoding="utf-8") for script in scripts),
     }
-    # one pass, so that a mark in a title stays text
+    # in one pass, so that a mark in a title is not replaced
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], text)
 
 
 def clean(text: str) -> str:
-    """Half surrogates as U+FFFD."""
+    """Replaces lone surrogates by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -41,7 +41,7 @@ class FittedChannelHabits:
         return [Reason(int(liked[i]), float(shares[i, 0]), True) for i in order if shares[i, 0] > 0]
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Replaces the likes of one viewer, int32 and float32 (likes,); other viewers lose theirs."""
+        """Replaces the likes of one viewer, int32 and float32 (likes,), and drops those of other viewers."""
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _coverage(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,8 @@ the factors of the liked titles, so they follow ``revised`` likes and need no tr
 
     u = argmin Σ_l (r_l − b₀ − b_l − ⟨u, v_l⟩)² + decay · likes · ‖u‖²
 
+l are the liked titles, r_l the value of a like, and b₀ the mean of all values.
+
 Reasons and shares are those of the nearest likes. The defaults were chosen on validation films of MovieLens
 (nDCG@10 .2360; nearest likes .2296, the factorisation alone .181).
 """
@@ -26,7 +28,7 @@ from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.nearest_likes import FittedNearestLikes, NearestLikes
 
 LEARNING_RATE = 0.05
-UNLIKED = 3  # random pairs per like that count as 0; 8 were no better
+UNLIKED = 3  # random pairs per like that count as 0; 8 pairs did not improve results
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,11 @@ class FactorisedLikes:
     """Scores titles by the nearest likes and by a factorisation of the likes of all viewers."""
 
     name: Literal["factorisation"] = "factorisation"
-    nearest: NearestLikes = setting(NearestLikes(), "Scores to which the factorisation is added.")
+    nearest: NearestLikes = setting(NearestLikes(), "Recommender whose scores the factorisation is added to.")
     weight: float = setting(0.05, "Weight of the factorisation; 0: the nearest likes alone.", ge=0)
     dim: int = setting(16, "Factors of a viewer or title; a multiple of 16 is fast.", ge=1, le=1024)
     epochs: int = setting(40, "Passes over the likes.", ge=1)
-    decay: float = setting(0.05, "Decay of factors and biases at each like.", gt=0)
+    decay: float = setting(0.05, "Weight decay of factors and biases at each like.", gt=0)
     seed: int = setting(0, "Seed of the initial factors and of the pairs that count as 0.", ge=0)
 
     def fit(self, likes: Likes, titles: Titles) -> FittedFactorisedLikes:

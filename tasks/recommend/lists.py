@@ -5,8 +5,9 @@ all football. Each position of the list is therefore filled with the title that 
 
     score(t) + trade_off · Σ_likes share(l, t) · Π_chosen (1 - share(l, c))
 
-A like that is covered by chosen titles has no further weight, so the number of positions of a taste depends
-on its number of likes.
+share(l, t) is the share of like l in the score of t, and c are the titles chosen before. A like that is
+covered by chosen titles has no further weight, so the number of positions of a taste depends on its number of
+likes.
 
 References: Santos, Macdonald, Ounis, *Exploiting query reformulations for web search result
 diversification*, WWW 2010 (xQuAD, eq. 5). We differ: the aspects are the viewer's likes, and we sum
@@ -102,7 +103,7 @@ class Counterfactual:
 
     Attributes:
         without: A small set of liked titles whose removal removes the title; empty if none was found.
-        disliked: A liked title that removes the title if it is disliked, if no single removal does.
+        disliked: A liked title that removes the title if it is disliked; only if no single removal does.
     """
 
     without: tuple[int, ...]

@@ -28,8 +28,8 @@ from tasks.recommend.popularity import popularity
 
 POPULARITY_WEIGHT = 0.01
 TILE_SIZE = 1 << 25  # entries per tile of nearness: 128 MiB
-_NEAREST = "m: the nearest likes that score a title; 1 follows every like, many only the largest taste."
-_MARGIN = "A title must be nearer to likes than to the nearest dislike by this, else that lowers it."
+_NEAREST = "m: number of nearest likes that determine a score; large values follow only the largest taste."
+_MARGIN = "Minimum lead of the likes over the nearest dislike; below it, the dislike lowers the score."
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class FittedNearestLikes:
         ]
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Replaces the likes of one viewer, int32 and float32 (likes,); other viewers lose theirs."""
+        """Replaces the likes of one viewer, int32 and float32 (likes,), and drops those of other viewers."""
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _nearest(self, near: np.ndarray, indices: np.ndarray) -> np.ndarray:

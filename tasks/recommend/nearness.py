@@ -17,14 +17,14 @@ import numpy as np
 
 REACH = 0.3
 GROUPS = 10
-SAMPLE = 2_048  # sampled titles for the computation of crowds: 5,000 titles take .1 s
+SAMPLE_SIZE = 2_048  # sampled titles for the computation of crowds: 5,000 titles take .1 s
 ROW_BATCH = 1_024
 CROWD_WITHOUT_VECTOR = 4.0  # large, so that no title is near
 
 
 def crowds(vectors: np.ndarray) -> np.ndarray:
     """Computes crowds, float32 (titles,); CROWD_WITHOUT_VECTOR where the vector is zero."""
-    step = -(-len(vectors) // SAMPLE) or 1
+    step = -(-len(vectors) // SAMPLE_SIZE) or 1
     sampled = np.arange(0, len(vectors), step)
     groups = min(GROUPS, len(sampled))
     sampled = sampled[: len(sampled) // max(groups, 1) * groups]

@@ -34,8 +34,8 @@ class Without:
     """The first title with one word removed; its context and description are unchanged."""
 
     word: str
-    cosine: float  # of the remaining title and the second title
-    rank: int | None  # as in Explanation; also None if no remaining token is known
+    cosine: float  # cosine of the remaining title and the second title
+    rank: int | None  # as in Explanation, or None if no remaining token is known
     nearest: list[str]  # titles nearest to the remaining title
 
 
@@ -110,7 +110,7 @@ def _evaluate_removals(
 ) -> Iterator[tuple[float, int | None, list[str]]]:
     """Yields, per vector, its cosine with the right title, the rank of that title, and the nearest titles.
 
-    Titles of the left title's show are excluded.
+    Titles of the left title's show are excluded. ``aired`` selects vectors of titles with context.
     """
     shows = np.array(search.columns["show_key"])
     is_left, is_right = (shows == parse_title(title).show_key for title in titles)

@@ -7,7 +7,7 @@ v = normalise(bag + s), where s is the output of the learnt layer for the meanin
 
 If the nearest slot of a memory is concatenated with v (``append_slot_key``), it is an additional part. The
 part of a word contains its row, its character n-grams, its first-word and last-word tokens, and half of each
-of its bigrams. The remaining tokens of the text are the part FORM.
+of its bigrams. The other tokens of the text, such as those for its length, are the part FORM.
 """
 
 import itertools
@@ -37,7 +37,7 @@ from tasks.text.words import (
 )
 
 FORM, MEANING, MEMORY = "(form)", "(meaning)", "(memory)"
-NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # after the words
+NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # parts after the words
 _AIRING = {KINDS.index(kind): NO_WORDS.index(f"({kind})") for kind in CONTEXT_KINDS}
 
 
@@ -107,7 +107,7 @@ def parts_of(
 
 
 def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sums the parts of each title (``parts_of``); NumPy's reduceat takes 20 times as long."""
+    """Sums the parts of each title (``parts_of``) without NumPy's reduceat, which takes 20 times as long."""
     return sum_bags(torch.from_numpy(parts), torch.arange(len(parts)), torch.from_numpy(offsets)).numpy()
 
 

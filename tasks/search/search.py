@@ -26,9 +26,9 @@ from tasks.text.titles import parse_title
 
 COLUMNS = ["title", "show_key", "labels", "channels"]
 OPTIONAL_COLUMNS = ["raw_title", "airings", "context"]  # may be absent in older Model folders
-SIMILARITY_ARRAYS = "similarity", "similarity_alone"  # .npy: vectors of titles with and without context
+SIMILARITY_ARRAYS = "similarity", "similarity_alone"  # .npy files: vectors of titles with and without context
 MAX_NEIGHBOURS = 1000  # per query
-CANDIDATES, SPARE = 4, 20  # 4 k + 20 titles are retrieved for k lines, more if many are editions
+CANDIDATES, SPARE = 4, 20  # 4 k + 20 titles are retrieved for a list of k; more if many are editions
 
 
 class SearchError(ExpectedError, ValueError):

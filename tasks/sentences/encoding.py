@@ -16,7 +16,7 @@ from storage.sentences import SentenceStore, text_keys
 from tasks.pool import cores, open_pool
 from tasks.sentences import SentenceStrategy
 
-PIECE_TEXTS = 2048  # takes about one second for titles, five for descriptions
+PIECE_TEXTS = 2048  # encoding takes about one second for titles, five seconds for descriptions
 MIN_PARALLEL_CHARACTERS = 200_000  # about three seconds of work; for less, starting processes takes longer
 NICENESS = 10
 
@@ -92,5 +92,5 @@ def _limit_worker() -> None:
     from threadpoolctl import threadpool_limits
 
     os.nice(NICENESS)
-    threadpool_limits(1)  # loaded libraries
-    os.environ["OMP_NUM_THREADS"] = "1"  # libraries loaded later by the encoder
+    threadpool_limits(1)  # of libraries that are already loaded
+    os.environ["OMP_NUM_THREADS"] = "1"  # of libraries that the encoder loads later

@@ -10,5 +10,5 @@ def model_identity(package: str, version: str, strategy: str, model: str) -> str
     if not model:
         option = "preprocess.sentences.encoder"
         remedy = f"--set {option}={strategy} --set {option}.model=FOLDER"
-        raise ValueError(f"{option}.model names no model of {package}; {remedy} does")
+        raise ValueError(f"{option}.model names no model of {package}; set {remedy}")
     return f"{package} {version} {content_digest(model) if Path(model).exists() else model}"

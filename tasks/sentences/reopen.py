@@ -13,7 +13,7 @@ def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
 
     Returns None after a warning if the package is missing or its version differs from that of the corpus,
     since vectors of different versions are not comparable.
-    ``encoder_info`` has "encoder", the strategy, and "identity".
+    ``encoder_info`` has the keys "encoder" (fields of the strategy) and "identity".
     """
     strategies = {kind.name: kind for kind in typing.get_args(SentenceStrategy)}
     try:
@@ -21,7 +21,7 @@ def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
         identity = opened.identity if opened else "none"
         if identity == encoder_info["identity"]:
             return opened
-        problem = f"the model was trained with {encoder_info['identity']}, here is {identity}"
+        problem = f"the model was trained with {encoder_info['identity']}, but this machine has {identity}"
     except SentenceEncoderMissing as error:
         problem = str(error)
     logging.getLogger(__name__).warning("texts have no sentence vectors here: %s", problem)

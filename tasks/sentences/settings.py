@@ -4,7 +4,7 @@ from tasks.form import configurable, setting
 from tasks.sentences import SentenceStrategy
 from tasks.sentences.use import UniversalSentenceEncoder
 
-_DESCRIPTIONS = "Distinct descriptions of a title that are encoded, sub-titles where they are fewer; 0: none"
+_DESCRIPTIONS = "Maximum number of encoded descriptions per title, completed by sub-titles; 0: none"
 
 
 @configurable

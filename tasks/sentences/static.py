@@ -50,7 +50,7 @@ class Model2Vec:
     """A static model of model2vec (extra model2vec)."""
 
     name: Literal["model2vec"] = "model2vec"
-    model: str = setting("", "Folder of a model, or the name of one that is then downloaded", content=True)
+    model: str = setting("", "Folder of a model, or name of a model to download", content=True)
 
     def open(self) -> _OpenModel2Vec:
         """Opens the encoder.

@@ -52,7 +52,7 @@ class SentenceTransformers:
     """A model of sentence-transformers (extra sentence-transformers)."""
 
     name: Literal["sentence_transformers"] = "sentence_transformers"
-    model: str = setting("", "Folder of a model, or the name of one that is then downloaded", content=True)
+    model: str = setting("", "Folder of a model, or name of a model to download", content=True)
 
     def open(self) -> _OpenSentenceTransformers:
         """Opens the encoder; raises the errors of ``Model2Vec.open``."""

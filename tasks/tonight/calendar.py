@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from tasks.tonight.choose import Recommendation
 
 MAX_OCTETS = 75  # per line, without CR LF
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]"
-)  # not allowed in text, nor are lone surrogates
+# Control characters and lone surrogates, which are not allowed in text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 def render_calendar(recommendations: Sequence[Recommendation], now: datetime.datetime) -> str:

@@ -16,7 +16,7 @@ from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.vectors import open_titles
 
-EVENING_HOUR = 18  # by the clock of the home
+EVENING_HOUR = 18  # in the time zone of the home
 EVENING_LENGTH = datetime.timedelta(hours=6)
 MIN_LENGTH = datetime.timedelta(hours=3)
 NIGHT_END_HOUR = 5  # earlier hours belong to the previous evening
@@ -35,9 +35,9 @@ def evening_interval(
     """Returns begin and end of the programmes to recommend, by default the rest of the evening.
 
     Args:
-        now: In the zone of the home, which is also that of the result.
-        begin: None: now, or the beginning of the evening if that is later and ``hours`` is None.
-        end: None: midnight, but at least MIN_LENGTH after the beginning.
+        now: Time in the zone of the home, which is also the zone of the result.
+        begin: Begin; None: now, or the beginning of the evening if that is later and ``hours`` is None.
+        end: End; None: midnight, but at least MIN_LENGTH after the beginning.
         hours: Length of the interval, in place of ``end``.
 
     Raises:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from storage.episodes.numbers import EpisodeNumber, fold_sub_title
 from tasks.text.titles import is_placeholder, parse_title
 
-REGULAR_DAYS = 3  # a title without episodes on more days is regular, no film
+REGULAR_DAYS = 3  # a title without episode data that airs on more days is a regular show, not a film
 # Suffixes of channels that differ only in quality or by hours: "ITV2 HD", "ITV2 +1", "Film4+1", "RTL UHD".
 _TWIN = re.compile(
     r"\s*\+(\d{1,2})\b|\s*(?:\b|(?-i:(?<=[a-z])(?=HD\b)))(?:full[ -]?hd|uhd|fhd|hd|sd|4k)\b\s*", re.IGNORECASE
@@ -74,7 +74,9 @@ class _Group:
 def fold_programmes(coming: pa.Table) -> list[Show]:
     """Groups the rows of ``upcoming_programmes``, sorted by first start; skips placeholder titles."""
     groups: dict[tuple[str, str], _Group] = {}  # by show key and episode
-    slots: dict[tuple[str, int], list[tuple[dict[str, Any], _Group]]] = {}  # by base name and time
+    slots: dict[
+        tuple[str, int], list[tuple[dict[str, Any], _Group]]
+    ] = {}  # rows by base name of the channel and start time
     rows = [{**row, **_read(row)} for row in coming.to_pylist()]
     for row in sorted(rows, key=lambda row: (row["start"], row["shift"], row["channel_name"])):
         if is_placeholder(row["show_key"]):

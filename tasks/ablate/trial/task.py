@@ -72,7 +72,7 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
         _temporary_home(workspace) as scratch,
         disable_run_logger(),
         threadpool_limits(1),
-    ):  # a process per core
+    ):  # because there is a process per core
         checkpoint = train.fn(scratch, corpus, learning.train)
         encoder_files = augment.fn(
             scratch, vocabulary, corpus, checkpoint, learning.train.encoder, learning.augment

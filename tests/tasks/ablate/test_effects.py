@@ -34,7 +34,7 @@ def test_a_block_that_helps_is_worth_the_difference_of_the_means():
     assert effect.figures[OOV].n == 2 * 3 * 50
     assert (effect.with_it, effect.without) == (pytest.approx(0.8), pytest.approx(0.5))
     said = "Character n-grams are worth .300 ± "
-    assert sentence(effect).startswith(said) and "shows never seen" in sentence(effect)
+    assert sentence(effect).startswith(said) and "unseen shows" in sentence(effect)
 
 
 def test_one_that_hurts_costs_and_one_that_changes_nothing_has_no_interval():
@@ -53,7 +53,7 @@ def test_titles_with_a_word_never_seen_have_a_figure_of_their_own():
     effect = measure_effect(N_GRAMS, *cells)
     assert effect.figures[OOV].value == 0.5 and effect.overall.value == pytest.approx(0.125)
     assert "| n-grams | `train.encoder.ngram=0` | .125 ± .0" in (text := write_report([effect]))
-    assert "| titles with a word never seen |" in text and " | .500 ± .000 |" in text
+    assert "| titles with an unseen word |" in text and " | .500 ± .000 |" in text
 
 
 def test_the_difference_is_paired_and_families_are_drawn_whole():
@@ -93,7 +93,10 @@ def test_the_report_sorts_names_what_does_not_pay_and_keeps_clusters_apart():
     rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
     assert rows == ["block", "---", "n-grams", "hour", "block", "---", "clusterer"]
     assert "Chinese Whispers, not DBSCAN, is worth .200 ± .000 of the clusters' B-cubed F." in text
-    assert "Not shown to pay: hour (`train.encoder.hour=0`)." in text and "has them so: rule." in text
+    assert (
+        "Without a positive effect: hour (`train.encoder.hour=0`)." in text
+        and "change the preset: rule." in text
+    )
     assert "next period" not in text  # nothing was held out there
     figure = plot_effects(effects)
     shown = next(trace for trace in figure.data if trace.visible)

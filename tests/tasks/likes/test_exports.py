@@ -199,7 +199,7 @@ def test_a_table_is_no_export(tmp_path, name, content):
 )
 def test_an_export_with_other_fields_is_refused(tmp_path, name, content):
     (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(LikesError, match=f"{name} is not as its program documents exports"):
+    with pytest.raises(LikesError, match=f"{name} does not match the documented export format"):
         read_export(tmp_path / name, "me", AT, None)
 
 
