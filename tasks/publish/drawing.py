@@ -1,4 +1,4 @@
-"""Writes the pages of a night: the map and the plots."""
+"""Writes the pages of a nightly run: the map and the plots."""
 
 import json
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def write_page(
         parts = (airings.times(block.start, block.stop, MAX_TIMES) for block in row_blocks(len(titles)))
         times = pa.concat_tables(
             parts
-        )  # in blocks because a million titles exceed the memory limit of DuckDB
+        )  # in blocks, because a million titles would exceed the memory limit of DuckDB
     descriptions: Sequence[str] = ()
     if settings.descriptions:
         descriptions = read_excerpts(guide, variants, len(titles), folder)

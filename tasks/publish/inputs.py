@@ -29,7 +29,7 @@ class LayoutInputs(StageInputs):
     encoder: TitleEncoderFiles
     vectors: Vectors
     nearest: NearestTitles
-    neighbours: int  # listed per title on the map
+    neighbours: int  # number of listed neighbours per title on the map
     seed: int
 
 
@@ -61,7 +61,7 @@ class Challenger:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousNight:
-    """The previous night, for comparisons in the report; empty if there is none."""
+    """Results of the previous nightly run, for comparisons in the report; empty if there is none."""
 
     figures: Mapping[str, float] = field(default_factory=dict)  # headline figures by name
     model_folder: str = ""
@@ -69,7 +69,7 @@ class PreviousNight:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportInputs:
-    """Inputs of the report of a night."""
+    """Inputs of the report of a nightly run."""
 
     guide: Guide
     corpus: Corpus

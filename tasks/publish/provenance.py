@@ -1,4 +1,4 @@
-"""Renders artifacts.html: the artifacts of a night with their inputs and uses."""
+"""Renders artifacts.html: the artifacts of a nightly run with their inputs and uses."""
 
 import json
 from collections import deque
@@ -14,7 +14,7 @@ from storage.home.workspace import Workspace
 from tasks.pages import clean, render_page
 
 FOLDER = Path(__file__).parent
-DIGITS = 16  # of a digest
+DIGITS = 16  # shown digits of a digest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ RIVALS = {
     "sentence_knn": "k-NN of sentence vectors",
     "majority": "majority class",
 }
-MAX_LISTED = 20  # anomalies and clusters
+MAX_LISTED = 20  # maximum number of listed anomalies and of listed clusters
 PROTOCOLS = {
     "unseen_title": "Unseen titles",
     "unseen_show": "Unseen franchises",

@@ -7,13 +7,13 @@ from tasks.form import configurable, setting
 
 @configurable
 class PublishSettings:
-    """Content of the map, and decision and promotion rules of the gate."""
+    """Settings of the map, the gate and the promotion of models."""
 
     heading: str = setting("TV guide", "Heading of the map")
-    neighbours: int = setting(10, "Neighbours shown of each title", ge=1, le=10)
+    neighbours: int = setting(10, "Number of neighbours shown per title", ge=1, le=10)
     keep: int = setting(
         7,
-        "Artifacts of each kind that stay in the home, the newest; MLflow keeps its models itself",
+        "Number of newest artifacts of each kind to keep in the home; MLflow keeps its own copies of models",
         keyed=False,
         ge=1,
     )
@@ -21,17 +21,17 @@ class PublishSettings:
         False,
         "Whether the map's card shows the beginning of a title's description, which belongs to its author",
     )
-    seed: int = setting(0, "Of the map's layout and the gate's bootstrap", ge=0)
+    seed: int = setting(0, "Seed of the map's layout and of the gate's bootstrap", ge=0)
     promote: Literal["auto", "first", "always", "never"] = setting(
         "auto",
-        "Whether tonight's model becomes the champion: as the gate says, only where none was promoted "
-        "before, whatever the gate says, or never",
+        "When tonight's model becomes the champion: auto: if the gate allows it; first: only if no model was "
+        "promoted before; always: regardless of the gate; never",
         keyed=False,
     )
     registered_model: str = setting(
         "",
-        "Name of the registered model in MLflow; empty is guidespace-titles, on a server followed by the "
-        "home's id; a new name starts without a champion",
+        "Name of the registered model in MLflow; empty: guidespace-titles, on a server followed by the "
+        "home's id; a new name has no champion at first",
         keyed=False,
         pattern=r"^[\w. -]*$",
     )

@@ -1,4 +1,4 @@
-"""Stage publish: Layout, Page, Model and the report of a night."""
+"""Stage publish: Layout, Page, Model and the report of a nightly run."""
 
 import io
 import json
@@ -39,7 +39,7 @@ from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
 LAYOUT = Stage(Layout, __file__, "layout")
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
-MAX_DROPPED = 200  # dropped categories in the table of the flow run; MLflow has all of them
+MAX_DROPPED_SHOWN = 200  # dropped categories in the table of the flow run; MLflow has all of them
 
 
 @task(**LAYOUT.options)
@@ -48,7 +48,9 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
     folder = Workspace(home).folder
     with LAYOUT.publish(home, inputs) as draft:
         titles = inputs.corpus.counts["titles"]
-        with open_pool("processes", int(titles > MAX_HELPER_TITLES)) as submit_to_pool:  # ends with the block
+        with open_pool(
+            "processes", int(titles > MAX_HELPER_TITLES)
+        ) as submit_to_pool:  # its process ends with the block
             submit = submit_to_pool if titles > MAX_HELPER_TITLES else helper_submit(titles)
             count = submit(
                 write_layout,
@@ -111,7 +113,7 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
 
 @task(name="report", task_run_name="report", persist_result=False)
 def report(home: str, inputs: ReportInputs, run: str) -> Report:
-    """Logs a night to MLflow, and writes its report and nights.html of the home.
+    """Logs a nightly run to MLflow, writes its report and updates nights.html of the home.
 
     MLflow receives figures, scores, drift, training history, feeds, map, plots and dropped categories.
     """
@@ -182,7 +184,7 @@ def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
     """Adds the table of dropped categories to the page of the flow run."""
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     description = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
-    rows = dropped.slice(0, MAX_DROPPED).to_pylist()
+    rows = dropped.slice(0, MAX_DROPPED_SHOWN).to_pylist()
     create_table_artifact(table=rows, key="dropped-categories", description=description)  # pyright: ignore[reportUnusedCoroutine]
 
 

@@ -16,8 +16,8 @@ match the previous positions.
 References: L. McInnes, J. Healy, J. Melville, UMAP: uniform manifold approximation and projection for
 dimension reduction, 2018, arXiv:1802.03426, section 3. We differ: full rounds instead of single links, q
 without the two fitted exponents, and a weak force towards the centre that keeps unconnected parts on the
-page. On 21,800 English titles, 23 % of the ten nearest in the plane are among the 25 nearest in space (21 %
-with 10 samples and a start a third as wide), in 5 CPU-s.
+page. On 21,800 English titles, 23 % of the ten nearest in the plane are among the 25 nearest by vectors (21 %
+with 10 samples and a third of SPREAD), in 5 CPU-s.
 """
 
 from typing import NamedTuple
@@ -31,12 +31,12 @@ from tasks.compiled import compiled
 NEAREST = 12  # links per title; more would blur the groups and take longer
 NEGATIVES = 20  # titles that repel each title in a round
 REPULSION = 6.0
-STEP = 0.35  # of the first round, decreasing to 0; at .5 or more, linked pairs overshoot
-SMALL_STEP = 0.1  # of the first round when starting from a previous map
+STEP = 0.35  # step size of the first round, decreasing to 0; at .5 or more, linked pairs overshoot
+SMALL_STEP = 0.1  # step size of the first round when starting from a previous map
 MOMENTUM = 0.8
-GRAVITY = 2e-3
+GRAVITY = 2e-3  # strength of the force towards the centre
 SPREAD = 0.2  # half-width of the start divided by the root of the number of titles; q is 1/2 at distance 1
-MAX_STEP = 2.0
+MAX_STEP = 2.0  # maximum movement of a title in a round
 SCALES = np.geomspace(2, 200, 24)  # candidates for the half-width of the page in units of the forces
 SCALE_NEGATIVES = 10  # titles sampled per title to compare SCALES
 
@@ -185,18 +185,21 @@ def _average(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, plac
 def _move(
     places: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
 ) -> np.ndarray:
+    """Moves linked titles in ``rounds`` rounds from noisy positions; ``step`` is the first step size."""
     linked = np.flatnonzero(np.diff(links.offsets))
     count = len(linked)
     number = np.cumsum(np.diff(links.offsets) > 0) - 1
-    compact = np.append(links.offsets[linked], len(links.targets)), number[links.targets], links.weights
+    linked_graph = np.append(links.offsets[linked], len(links.targets)), number[links.targets], links.weights
     noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
     place = (places[linked] + noise).astype(np.float32)
     state = generator.integers(1 << 63, dtype=np.uint64)
-    places[linked] = compiled(_run_rounds, fastmath=True)(*compact, place, rounds, np.float32(step), state)
+    places[linked] = compiled(_run_rounds, fastmath=True)(
+        *linked_graph, place, rounds, np.float32(step), state
+    )
     return places
 
 
-def _run_rounds(  # numba: one function, arrays and numbers
+def _run_rounds(  # compiled by numba: a single function of arrays and numbers
     offsets: np.ndarray,
     targets: np.ndarray,
     weights: np.ndarray,

@@ -85,7 +85,7 @@ function createOverlay(canvas, guide, legends) {
   let written;
   let ringed = 0;
   let looked = 0;
-  let names = []; // written by the last drawing
+  let names = []; // labels of the last frame
 
   const measure = (text, font) => {
     const key = font + text;

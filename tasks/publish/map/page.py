@@ -25,9 +25,9 @@ from tasks.search.parts import NO_WORDS
 
 FOLDER = Path(__file__).parent
 PARTS = "data colours camera levels points labels search legend filter link card input main"
-SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # in order of dependency
-MAX_TIMES = 24  # latest airings per title; three weeks of a daily programme
-COLUMNS = ["title", "labels", "channels", "airings", "language", "days"]  # of titles.parquet
+SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # each depends only on earlier ones
+MAX_TIMES = 24  # maximum airings per title, the latest; three weeks of a daily programme
+COLUMNS = ["title", "labels", "channels", "airings", "language", "days"]  # columns of titles.parquet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +47,13 @@ class MapContent:
     descriptions: Sequence[str] = ()  # excerpts; () for a map without descriptions
     held_out: np.ndarray  # bool: titles outside the training set
     fresh: np.ndarray | None = None  # bool: titles missing on the previous map; None without a previous map
-    clusters: np.ndarray  # index into cluster_names, -1 is noise
+    clusters: np.ndarray  # index in cluster_names of each title, -1 is noise
     cluster_names: Sequence[str]
     cluster_categories: Sequence[str | None]  # category after which each cluster is named
     cluster_colours: Sequence[int]  # palette indices, stable from run to run
-    subclusters: np.ndarray  # index into subcluster_names, -1 is none
+    subclusters: np.ndarray  # index in subcluster_names of each title, -1 is none
     subcluster_names: Sequence[str]
-    subcluster_parents: Sequence[int]  # clusters
+    subcluster_parents: Sequence[int]  # cluster of each subcluster
     neighbours: np.ndarray  # (titles, k), nearest first, padded with -1
     cosines: np.ndarray  # (titles, k)
     reasons: Reasons | None = None  # reasons of neighbours; None for a large map
@@ -78,7 +78,7 @@ class MapContent:
             values = np.asarray(getattr(self, name))
             wrong = ~(
                 (values >= low - 1e-4) & (values <= high + 1e-4)
-            )  # NaN too; float32 rounding is allowed
+            )  # true for NaN; tolerates float32 rounding
             if wrong.any():
                 raise ValueError(f"{name} contains {values[wrong].flat[0]!r}, expected {low} to {high}")
 

@@ -19,8 +19,8 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.map.layout import NEAREST, lay_out, principal_plane
 from tasks.publish.map.reasons import Reasons, find_reasons
 
-PLACES = "places.parquet"  # positions, from which the next layout starts
-MAX_EXPLAINED = 100_000  # titles of a map with reasons; the parts of one title take 7 KB
+PLACES = "places.parquet"  # file of the positions, from which the next layout starts
+MAX_EXPLAINED = 100_000  # maximum titles of a map with reasons; the parts of a title take 7 KB
 REASONS = ("left", "right", "share")
 
 

@@ -1,7 +1,7 @@
 """Reasons of neighbours: the pairs of parts with the largest contributions to the cosine.
 
 Parts are words, the meaning, and the kinds of context (tasks/search/parts.py). Reasons are pairs of words and
-pairs of the same other part; a pair of a word and a channel would not mean anything to a reader.
+pairs of the same other part; a pair of a word and a channel would be meaningless to readers.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from tasks.encoder.bags import widen
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.search.parts import FORM, NO_WORDS, add_up_parts, parts_of
 
-NEIGHBOURS = 5  # explained per title
-POSITIVE, NEGATIVE = 3, 1  # pairs per neighbour that increase and that decrease the cosine
-MIN_SHARE = 0.02  # of a cosine
-MAX_WORDS = 11  # compared per title
+NEIGHBOURS = 5  # number of explained neighbours per title
+POSITIVE, NEGATIVE = 3, 1  # maximum pairs per neighbour that increase and that decrease the cosine
+MIN_SHARE = 0.02  # minimum absolute contribution to a cosine
+MAX_WORDS = 11  # maximum number of compared words per title
 PAIRS, OTHER_PARTS, FORM_INDEX = POSITIVE + NEGATIVE, len(NO_WORDS), NO_WORDS.index(FORM)
 _TITLES = 4096  # per block; their parts and those of their neighbours take 200 MB
 
@@ -73,7 +73,7 @@ def find_reasons(
     return Reasons(words, left, right, share)
 
 
-def _find_pairs(  # numba: one function, arrays and numbers
+def _find_pairs(  # compiled by numba: a single function of arrays and numbers
     parts: np.ndarray,
     begins: np.ndarray,
     words: np.ndarray,

@@ -1,1 +1,1 @@
-"""Comparison of nights: drift, model cards and the page of the last thirty nights."""
+"""Comparison of nightly runs (nights): drift, model cards and the page of the last thirty nights."""

@@ -11,8 +11,8 @@ from typing import Any
 from storage.artifacts import Corpus, Guide
 from tasks.publish.report import PROTOCOLS, markdown_cell, markdown_table
 
-MAX_FEEDS, MAX_LANGUAGES = 10, 5  # listed
-DIGITS = 12  # of a digest
+MAX_FEEDS, MAX_LANGUAGES = 10, 5  # maximum numbers of listed feeds and languages
+DIGITS = 12  # shown digits of a digest
 
 
 def model_card(
@@ -27,7 +27,7 @@ def model_card(
     """Writes the card as Markdown.
 
     Args:
-        guide, corpus: Artifacts of the run.
+        guide, corpus: Guide and Corpus of the run.
         feeds: source, content_digest and stored of each reading, in reading order.
         span: First and last start of a programme, UTC.
         languages: Language of each title.

@@ -1,8 +1,8 @@
-"""Drift between the models of two nights: vocabulary, categories, titles and neighbours.
+"""Drift between the models of two nightly runs: vocabulary, categories, titles and neighbours.
 
 Distributions are compared by the Jensen–Shannon divergence in bits, 0 for equal and 1 for disjoint ones (Lin,
 *Divergence measures based on the Shannon entropy*, 1991, equation 4.1 with equal weights). Neighbours are
-compared among titles of both nights, so that new titles in the guide do not displace any.
+compared among titles of both nights, so that new titles do not replace other neighbours.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ def oov_share(corpus: OpenCorpus) -> float:
 
 
 def measure_drift(before: Path, now: Path) -> dict[str, float]:
-    """Returns the metrics of two Model folders by name.
+    """Returns the drift metrics between two Model folders, by name.
 
     Without more than ten common titles, ``neighbours_stayed`` is missing.
     """

@@ -1,4 +1,4 @@
-"""Records a night in addition to its scores: drift, model card and nights.html."""
+"""Records the drift and the model card of a nightly run, and writes nights.html."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from tasks.publish.nights.drift import measure_drift, oov_share
 from tasks.publish.nights.page import render_nights
 from tasks.publish.report import Verdict
 
-PAGE = "nights.html"  # in the home; the last 30 nights
+PAGE = "nights.html"  # file in the home with the last 30 nightly runs
 
 
 def record_night(

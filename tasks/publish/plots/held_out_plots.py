@@ -1,7 +1,7 @@
 """Plots of held-out titles: precision by rarest word, k-NN against hyperplanes, accuracy by category.
 
 The hyperplanes, one per category, are fitted to the same vectors by ridge regression to ±1. Both classifiers
-use the same space and differ only in the shape of their decision boundaries.
+use the same vectors and differ only in the shape of their decision boundaries.
 
 References: Rifkin, Yeo, Poggio, Regularized least-squares classification, 2003.
 """
@@ -28,9 +28,9 @@ PROTOCOLS = {
 }
 MAX_CATEGORIES = 25
 ROW_PIXELS = 26
-OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # bar labels
+OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # position of bar labels
 RIDGE = 1.0
-K = 10
+NEIGHBOURS = 10
 BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)
 BIN_NAMES = ("unseen", "1", "2", "3–4", "5–9", "10–19", "20–49", "50–99", "100 or more")
 # k-NN correct, hyperplane correct, name, colour, symbol (to distinguish outcomes without colours)
@@ -83,7 +83,7 @@ def predict_both(
     training = Titles.of(corpus).labelled("train")
     labels, count = corpus.labels.take(training), len(corpus.label_names)
     frequency = np.bincount(labels.values, minlength=count)
-    knn = predict_labels(vectors[queries], vectors[training], labels, frequency, K).top
+    knn = predict_labels(vectors[queries], vectors[training], labels, frequency, NEIGHBOURS).top
     points = np.column_stack([vectors[training], np.ones(len(training))]).astype(np.float64)
     targets = np.where(labels.multi_hot(count), 1.0, -1.0)
     gram = points.T @ points + RIDGE * np.eye(points.shape[1])

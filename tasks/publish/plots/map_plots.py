@@ -9,10 +9,10 @@ from storage.formats.clustering import Density
 from tasks.plotting import BLUE, GRID, INK, MUTED, RED, make_figure, show_message
 from tasks.publish.map.page import MapContent
 
-MAX_CELLS = 25  # clusters and categories of the heat map
-DEFAULT_MIN_SAMPLES = 5  # of DBSCAN, for clusters of another strategy
+MAX_CELLS = 25  # maximum clusters and maximum categories of the heat map
+DEFAULT_MIN_SAMPLES = 5  # min_samples of DBSCAN if another strategy made the clusters
 CURVE_POINTS = 500
-SAMPLE, NEAREST = 15, 5  # rows and neighbours in the table of neighbours
+SAMPLED_TITLES, NEAREST = 15, 5  # titles and neighbours per title in the table of neighbours
 ROW_PIXELS = 26
 
 
@@ -97,7 +97,7 @@ def plot_k_distances(content: MapContent, density: Density | None = None) -> go.
 
 
 def plot_neighbours(content: MapContent) -> go.Figure:
-    """Makes a table of SAMPLE titles with their nearest titles and cosines.
+    """Makes a table of SAMPLED_TITLES titles with their nearest titles and cosines.
 
     The sample contains the most aired title of each of the largest clusters, then other titles.
     """
@@ -106,7 +106,7 @@ def plot_neighbours(content: MapContent) -> go.Figure:
     firsts = {int(content.clusters[i]): i for i in reversed(order)}
     by_size = np.argsort(-sizes, kind="stable").tolist()
     rows = list(dict.fromkeys([*(firsts[cluster] for cluster in by_size if cluster in firsts), *order]))[
-        :SAMPLE
+        :SAMPLED_TITLES
     ]
     nearest = min(NEAREST, content.neighbours.shape[1])
     columns = [[f"<b>{html.escape(content.titles[i])}</b>" for i in rows]]

@@ -23,9 +23,9 @@ from tasks.publish.map.page import MapContent
 from tasks.publish.plots import held_out_plots as held_out
 from tasks.publish.plots import map_plots
 
-HISTORY_FILE = "nights.json"  # in the Page, extended by the next run
+HISTORY_FILE = "nights.json"  # file of a Page, which the next run extends
 MAX_RUNS = 60
-DASHES = ("solid", "dash", "dot")  # of the protocols
+DASHES = ("solid", "dash", "dot")  # line styles of the protocols
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">

@@ -13,7 +13,7 @@ from tasks.publish.registry.gate import FORM, Answers
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 
-TITLES = 100  # spaced evenly over the held-out titles
+TITLES = 100  # number of titles, spaced evenly over the held-out titles
 NEAREST = 5
 
 

@@ -28,7 +28,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles, resample_mean
 from tasks.scoring.protocols import Titles, judge_knn
 
-MAX_PROMOTED = 30  # promoted models that are compared
+MAX_PROMOTED = 30  # number of latest promoted models whose qualities are compared
 FORM, NO_TITLES = "title_only", "there are no held-out titles to score the challenger"
 OVERRIDE = "run again with --promote (publish.promote=always) to promote it anyway"
 

@@ -9,7 +9,7 @@ import plotly.io
 from storage.formats.clustering import Density
 from tasks.publish.plots.held_out_plots import plot_category_accuracy
 from tasks.publish.plots.map_plots import (
-    SAMPLE,
+    SAMPLED_TITLES,
     plot_cluster_sizes,
     plot_clusters_by_category,
     plot_k_distances,
@@ -51,7 +51,7 @@ def test_history_extends_from_page_to_page(tmp_path):
 def test_neighbours_of_the_most_aired_titles(plant_map, hostile_titles):
     content = plant_map(60, hostile_titles)
     columns = plot_neighbours(content).data[0].cells["values"]
-    assert [len(column) for column in columns] == [SAMPLE] * 6
+    assert [len(column) for column in columns] == [SAMPLED_TITLES] * 6
     row = next(i for i in range(60) if f"<b>{content.titles[i]}</b>" == columns[0][-1])
     assert columns[1][-1].endswith(f" <i>{content.cosines[row, 0]:.2f}</i>")
     members = [i for i in range(60) if content.clusters[i] == 0]
