@@ -103,28 +103,28 @@ def _symmetric(titles, sources, targets, weights, mutual):
     offsets = np.zeros(titles + 1, dtype=np.int64)
     edges = 0
     for title in range(titles):
-        place, end = begins[title], begins[title + 1]
-        while place < end:
-            entry = entries[place]  # for equal targets, the original direction is first
+        position, end = begins[title], begins[title + 1]
+        while position < end:
+            entry = entries[position]  # for equal targets, the original direction is first
             target = targets[entry] if entry < pairs else sources[entry - pairs]
             last = entry
-            place += 1
-            while place < end:
-                other = entries[place]
+            position += 1
+            while position < end:
+                other = entries[position]
                 if (targets[other] if other < pairs else sources[other - pairs]) != target:
                     break
                 last = other
-                place += 1
+                position += 1
             if not mutual or entry < pairs <= last:
                 by_target[edges] = entry
                 edges += 1
         offsets[title + 1] = edges
     edge_targets, edge_weights = np.empty(edges, dtype=np.int32), np.empty(edges, dtype=np.float32)
-    for place in range(edges):
-        entry = by_target[place]
+    for position in range(edges):
+        entry = by_target[position]
         pair = entry if entry < pairs else entry - pairs
-        edge_targets[place] = targets[pair] if entry < pairs else sources[pair]
-        edge_weights[place] = weights[pair]
+        edge_targets[position] = targets[pair] if entry < pairs else sources[pair]
+        edge_weights[position] = weights[pair]
     return offsets, edge_targets, edge_weights
 
 

@@ -41,9 +41,9 @@ def keep_identities(
         next_identity: First unused number.
 
     Returns:
-        An identity per cluster; the first number that is unused afterwards; and, of the titles that were
-        clustered in the previous run and still exist, the share whose cluster continues their previous one
-        (None without a previous run).
+        An identity per cluster; the first number that is unused afterwards; and the share of titles whose
+        cluster continues their previous cluster, among existing titles that the previous run clustered (None
+        without a previous run).
     """
     count = int(clusters.max(initial=-1)) + 1
     previous_clusters = np.array([(previous or {}).get(show, -1) for show in shows], dtype=np.int64)
@@ -62,7 +62,7 @@ def keep_identities(
     used_colours = {previous_identities[old].colour for old in continued.values()}
     free_colours = (colour for colour in range(count + len(used_colours)) if colour not in used_colours)
     new = (Identity(number, next(free_colours)) for number in range(next_identity, next_identity + count))
-    heirs = (continued.get(cluster) for cluster in range(count))
-    identities = [next(new) if old is None else previous_identities[old] for old in heirs]
+    predecessors = (continued.get(cluster) for cluster in range(count))
+    identities = [next(new) if old is None else previous_identities[old] for old in predecessors]
     remaining = int((previous_clusters >= 0).sum())
     return identities, next_identity + count - len(continued), stayed / remaining if remaining else None

@@ -73,8 +73,8 @@ class Phrases:
         return functools.reduce(lambda key, number: key << WORD_BITS | number, numbers, 0)
 
     def _phrase(self, key: int) -> Phrase:
-        numbers = (key >> WORD_BITS * place & (1 << WORD_BITS) - 1 for place in range(MAX_WORDS))
-        return tuple(self._words[place - 1] for place in numbers if place)[::-1]
+        numbers = (key >> WORD_BITS * position & (1 << WORD_BITS) - 1 for position in range(MAX_WORDS))
+        return tuple(self._words[position - 1] for position in numbers if position)[::-1]
 
     def _find(self, title: str) -> Iterable[tuple[Phrase, str]]:
         spans = _spans(title)

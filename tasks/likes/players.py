@@ -67,8 +67,8 @@ def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.t
     Args:
         file: Database, opened read-only; the player may be running.
         viewer: Name of the viewer if the database has none.
-        at: Time of rows without one; UTC, without a zone.
-        zone: Zone of Kodi's times; None for that of this machine.
+        at: Time of rows without one, in UTC, as a datetime without a zone.
+        zone: Time zone of Kodi's times; None: the zone of this machine.
 
     Raises:
         LikesError: The database belongs to another program or version, or cannot be read.

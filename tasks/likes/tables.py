@@ -57,10 +57,10 @@ def read_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
     kind = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
     opinions = _opinions(file, [row.get(kind) for row in rows], kind)
     likes = []
-    for place, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
+    for row_number, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
         if not title:
-            raise LikesError(f"{file}, row {place}: the title is empty")
+            raise LikesError(f"{file}, row {row_number}: the title is empty")
         if opinion is None:
             continue
         numbers = [("", str(row["episode"]))] if row.get("episode") else []
@@ -73,7 +73,7 @@ def read_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
                 "sub_title": sub_title,
                 "source": STATED if kind == "liked" else f"table: {kind}",
                 "title": title,
-                "time": _instant(row.get("time"), at, file, place),
+                "time": _instant(row.get("time"), at, file, row_number),
                 "value": opinion,
                 "seen": kind == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
             }
@@ -127,8 +127,8 @@ def _delimiter(text: str) -> str:
 def _opinions(file: Path, values: Sequence[Any], kind: str) -> list[float | None]:
     """Converts a column to opinions from -1 to 1; None for empty values."""
     if kind == "liked":
-        return [_liked(value, file, place) for place, value in enumerate(values, 1)]
-    numbers = [_number(value, kind, file, place) for place, value in enumerate(values, 1)]
+        return [_liked(value, file, row_number) for row_number, value in enumerate(values, 1)]
+    numbers = [_number(value, kind, file, row_number) for row_number, value in enumerate(values, 1)]
     present = [number for number in numbers if number is not None]
     smallest, largest = min(present, default=0.0), max(present, default=0.0)
     if kind == "share":
@@ -148,16 +148,16 @@ def scale(number: float, low: float, high: float) -> float:
     return max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
 
 
-def _liked(value: Any, file: Path, place: int) -> float | None:
+def _liked(value: Any, file: Path, row_number: int) -> float | None:
     text = str(value).strip().casefold()
     if value is None or not text:
         return None
     if text not in YES + NO:
-        raise LikesError(f"{file}, row {place}: liked is {value!r}; expected {', '.join(YES + NO)}")
+        raise LikesError(f"{file}, row {row_number}: liked is {value!r}; expected {', '.join(YES + NO)}")
     return 1.0 if text in YES else -1.0
 
 
-def _number(value: Any, name: str, file: Path, place: int) -> float | None:
+def _number(value: Any, name: str, file: Path, row_number: int) -> float | None:
     if value is None or not str(value).strip():
         return None
     try:
@@ -165,11 +165,11 @@ def _number(value: Any, name: str, file: Path, place: int) -> float | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise LikesError(f"{file}, row {place}: {name} is {value!r}; expected a number")
+        raise LikesError(f"{file}, row {row_number}: {name} is {value!r}; expected a number")
     return number
 
 
-def _instant(value: Any, at: datetime.datetime, file: Path, place: int) -> datetime.datetime:
+def _instant(value: Any, at: datetime.datetime, file: Path, row_number: int) -> datetime.datetime:
     """Reads ISO text, seconds since 1970, or a date, as UTC unless it has a zone."""
     if value is None or not str(value).strip():
         return at
@@ -184,5 +184,5 @@ def _instant(value: Any, at: datetime.datetime, file: Path, place: int) -> datet
             moment = datetime.datetime.fromisoformat(str(value).strip())
     except (ValueError, OverflowError, OSError) as error:
         expected = "an ISO date or instant, or seconds since 1970"
-        raise LikesError(f"{file}, row {place}: time is {value!r}; expected {expected}") from error
+        raise LikesError(f"{file}, row {row_number}: time is {value!r}; expected {expected}") from error
     return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment

@@ -55,9 +55,9 @@ def to_table(
 
     Args:
         source: Name of the program.
-        viewer: Name of the viewer for items without one.
-        at: Time for items without one; UTC, without a zone.
-        zone: Zone of times without one; None for that of this machine.
+        viewer: Name of the viewer of items without one.
+        at: Time of items without one, in UTC, as a datetime without a zone.
+        zone: Time zone of times without one; None: the zone of this machine.
     """
     rows = (_to_row(item, source, viewer, at, zone) for item in items)
     return pa.Table.from_pylist([row for row in rows if row is not None], schema=LIKES)

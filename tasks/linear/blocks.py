@@ -202,10 +202,11 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # values per row,
 
 def _cut(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
     """Regroups the rows of all batches into parts of ``block_bytes``."""
-    rest: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
+    remaining: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
     for rows, labels in samples:
         lengths, ids, values, signs = (
-            np.concatenate([before, array]) for before, array in zip(rest, _checked(rows, labels, features))
+            np.concatenate([before, array])
+            for before, array in zip(remaining, _checked(rows, labels, features))
         )
         offsets = offsets_of(lengths)
         sizes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)
@@ -215,9 +216,9 @@ def _cut(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int)
             part = slice(offsets[begin], offsets[end])
             yield lengths[begin:end], ids[part], values[part], signs[begin:end]
             begin, before = end, int(sizes[end - 1])
-        rest = lengths[begin:], ids[offsets[begin] :], values[offsets[begin] :], signs[begin:]
-    if len(rest[0]):
-        yield rest
+        remaining = lengths[begin:], ids[offsets[begin] :], values[offsets[begin] :], signs[begin:]
+    if len(remaining[0]):
+        yield remaining
 
 
 def _checked(rows: Any, labels: Ragged, features: int) -> _Rows:

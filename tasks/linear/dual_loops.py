@@ -85,21 +85,21 @@ def visit(
     begins, ends, ids, values, labels, samples, norms, slacks = rows
     intercept = len(weights) - 1
     total = violation = 0.0
-    for place in range(len(order)):
-        if place + 2 * PREFETCH_ROWS < len(order):
-            row = order[place + 2 * PREFETCH_ROWS]
+    for index in range(len(order)):
+        if index + 2 * PREFETCH_ROWS < len(order):
+            row = order[index + 2 * PREFETCH_ROWS]
             prefetch(begins, row)
             prefetch(ends, row)
             prefetch(labels, row)
             prefetch(samples, row)
             prefetch(norms, row)
             prefetch(slacks, row)
-        if place + PREFETCH_ROWS < len(order):
-            row = order[place + PREFETCH_ROWS]
+        if index + PREFETCH_ROWS < len(order):
+            row = order[index + PREFETCH_ROWS]
             for position in range(begins[row], ends[row], 16):  # 64 bytes
                 prefetch(ids, position)
                 prefetch(values, position)
-        row = order[place]
+        row = order[index]
         begin, end = begins[row], ends[row]
         score = weights[intercept]
         for position in range(begin, end):
@@ -145,8 +145,8 @@ def measure(rows: Rows, weights: np.ndarray, squared: bool) -> float:
 
 def append(cached: Rows, count: int, used: int, rows: Rows, selected: np.ndarray) -> None:
     """Appends the selected rows to ``cached``, which has ``count`` rows with ``used`` values."""
-    for place in range(len(selected)):
-        row = selected[place]
+    for index in range(len(selected)):
+        row = selected[index]
         cached.begins[count] = used
         for position in range(rows.begins[row], rows.ends[row]):
             cached.ids[used] = rows.ids[position]
@@ -161,14 +161,14 @@ def append(cached: Rows, count: int, used: int, rows: Rows, selected: np.ndarray
 def compact_rows(rows: Rows, kept: np.ndarray) -> None:
     """Moves the rows ``kept`` (ascending row numbers) to the beginning and overwrites the others."""
     used = 0
-    for place in range(len(kept)):
-        row = kept[place]
+    for target in range(len(kept)):
+        row = kept[target]
         begin, end = rows.begins[row], rows.ends[row]
-        rows.begins[place] = used
+        rows.begins[target] = used
         for position in range(begin, end):
             rows.ids[used] = rows.ids[position]
             rows.values[used] = rows.values[position]
             used += 1
-        rows.ends[place] = used
-        rows.labels[place], rows.samples[place] = rows.labels[row], rows.samples[row]
-        rows.norms[place], rows.slacks[place] = rows.norms[row], rows.slacks[row]
+        rows.ends[target] = used
+        rows.labels[target], rows.samples[target] = rows.labels[row], rows.samples[row]
+        rows.norms[target], rows.slacks[target] = rows.norms[row], rows.slacks[row]

@@ -46,42 +46,42 @@ def train_single_label(samples, order, rate, threshold, growth, longest, records
         current = np.float32(threshold + visit * growth)
         if beta is None:
             margin = total
-            for place in range(len(features)):
-                record = records[features[place]]
+            for index in range(len(features)):
+                record = records[features[index]]
                 pending = max(current - record[1], zero)
-                weights[place] = max(record[0] - pending, zero) + min(record[0] + pending, zero)
-            for place in range(len(features)):
-                margin += weights[place] * value[place]
+                weights[index] = max(record[0] - pending, zero) + min(record[0] + pending, zero)
+            for index in range(len(features)):
+                margin += weights[index] * value[index]
         else:
             intercept = -total * intercept_rate / (beta + root)
             margin = intercept
-            for place in range(len(features)):
-                record = records[features[place]]
-                sums[place], roots[place] = record[0], record[1]
-            for place in range(len(features)):
-                shrunk = max(sums[place] - current, zero) + min(sums[place] + current, zero)
-                weights[place] = -shrunk * rate / (beta + roots[place])
-                margin += weights[place] * value[place]
+            for index in range(len(features)):
+                record = records[features[index]]
+                sums[index], roots[index] = record[0], record[1]
+            for index in range(len(features)):
+                shrunk = max(sums[index] - current, zero) + min(sums[index] + current, zero)
+                weights[index] = -shrunk * rate / (beta + roots[index])
+                margin += weights[index] * value[index]
         error = one / (one + np.exp(-margin))
         if label_offsets[row] < label_offsets[row + 1]:
             error -= one
         if beta is None:
             error *= rate
-            for place in range(len(features)):
-                record = records[features[place]]
+            for index in range(len(features)):
+                record = records[features[index]]
                 pending = max(current - record[1], zero)
                 shrunk = max(record[0] - pending, zero) + min(record[0] + pending, zero)
-                record[0], record[1] = shrunk - error * value[place], max(record[1], current)
+                record[0], record[1] = shrunk - error * value[index], max(record[1], current)
             total -= share * error
         else:
-            for place in range(len(features)):
-                gradient, old_root = error * value[place], roots[place]
-                roots[place] = np.sqrt(old_root * old_root + gradient * gradient) - old_root
-                sums[place] = gradient - roots[place] * per_rate * weights[place]
-            for place in range(len(features)):
-                record = records[features[place]]
-                record[0] += sums[place]
-                record[1] += roots[place]
+            for index in range(len(features)):
+                gradient, old_root = error * value[index], roots[index]
+                roots[index] = np.sqrt(old_root * old_root + gradient * gradient) - old_root
+                sums[index] = gradient - roots[index] * per_rate * weights[index]
+            for index in range(len(features)):
+                record = records[features[index]]
+                record[0] += sums[index]
+                record[1] += roots[index]
             new_root = np.sqrt(root * root + error * error)
             total += error - (new_root - root) / intercept_rate * intercept
             root = new_root
@@ -107,8 +107,8 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
             if beta is not None:
                 intercepts[label] = -bias[0, label] * intercept_rate / (beta + bias[1, label])
             error[label] = intercepts[label]  # holds the margin at first, then the error
-        for place in range(len(features)):
-            record, factor, row_weights = records[features[place]], value[place], weights[place]
+        for index in range(len(features)):
+            record, factor, row_weights = records[features[index]], value[index], weights[index]
             if beta is None:
                 pending = max(current - record[labels], zero)
                 record[labels] = max(record[labels], current)
@@ -124,8 +124,8 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
                     error[label] += row_weights[label] * factor
         for label in range(labels):
             error[label] = one / (one + np.exp(-error[label]))
-        for place in range(label_offsets[row], label_offsets[row + 1]):
-            error[label_ids[place]] -= one
+        for index in range(label_offsets[row], label_offsets[row + 1]):
+            error[label_ids[index]] -= one
         for label in range(labels):
             if beta is None:
                 error[label] *= rate
@@ -135,8 +135,8 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
                 step = (new_root - bias[1, label]) / intercept_rate
                 bias[0, label] += error[label] - step * intercepts[label]
                 bias[1, label] = new_root
-        for place in range(len(features)):
-            record, factor, row_weights = records[features[place]], value[place], weights[place]
+        for index in range(len(features)):
+            record, factor, row_weights = records[features[index]], value[index], weights[index]
             if beta is None:
                 for label in range(labels):
                     record[label] -= error[label] * factor

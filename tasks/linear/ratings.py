@@ -36,18 +36,18 @@ class Ratings:
             )
         if not len(self.values):
             raise ValueError("no ratings; give at least one")
-        for what, ids, names in (
+        for kind, ids, names in (
             ("user", self.users, self.user_names),
             ("item", self.items, self.item_names),
         ):
             wrong = np.flatnonzero((ids < 0) | (ids >= len(names)))
             if len(wrong):
-                problem = f"rating {wrong[0]} is of {what} {ids[wrong[0]]}"
-                raise ValueError(f"{problem}; there are {what}s 0 to {len(names) - 1}")
+                problem = f"rating {wrong[0]} is of {kind} {ids[wrong[0]]}"
+                raise ValueError(f"{problem}; there are {kind}s 0 to {len(names) - 1}")
             if len(set(names)) < len(names):
-                twice = next(name for place, name in enumerate(names) if name in set(names[:place]))
+                twice = next(name for index, name in enumerate(names) if name in set(names[:index]))
                 raise ValueError(
-                    f"two {what}s are named {twice!r}; names must be unique: use one number per {what}"
+                    f"two {kind}s are named {twice!r}; names must be unique: use one number per {kind}"
                 )
         wrong = np.flatnonzero(~np.isfinite(self.values))
         if len(wrong):
@@ -77,8 +77,8 @@ def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
     if len(column) and not any(accepted):
         raise ValueError(f"names are {kind}, such as {column[0]}; expected strings or integers")
     if column.null_count:
-        place = next(place for place, name in enumerate(column) if not name.is_valid)
-        raise ValueError(f"name {place} is missing; expected a string or an integer")
+        index = next(index for index, name in enumerate(column) if not name.is_valid)
+        raise ValueError(f"name {index} is missing; expected a string or an integer")
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):  # an array without chunks
         encoded = encoded.combine_chunks()

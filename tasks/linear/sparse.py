@@ -36,8 +36,8 @@ def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np
     with np.errstate(over="ignore"):
         values = values.astype(np.float32, copy=False)
     if not np.isfinite(values).all():
-        place = np.flatnonzero(~np.isfinite(values))[0]
-        problem = f"row {_row(offsets, place)} holds {rows.data[place]} for feature {ids[place]}"
+        index = np.flatnonzero(~np.isfinite(values))[0]
+        problem = f"row {_row(offsets, index)} holds {rows.data[index]} for feature {ids[index]}"
         raise ValueError(f"{problem}; expected a finite float32")
     return offsets, ids.astype(np.int32, copy=False), values
 
@@ -58,5 +58,5 @@ def checked_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.ndar
     return np.asarray(labels.offsets, dtype=np.int64), np.asarray(labels.values, dtype=np.int32)
 
 
-def _row(offsets: np.ndarray, place: int) -> int:
-    return int(np.searchsorted(offsets, place, side="right")) - 1
+def _row(offsets: np.ndarray, index: int) -> int:
+    return int(np.searchsorted(offsets, index, side="right")) - 1

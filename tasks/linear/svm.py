@@ -167,14 +167,14 @@ def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, 
         begin, end = offsets[row], offsets[row + 1]
         step[:] = intercepts  # holds the margins at first, then the changes
         square = one
-        for place in range(begin, end):
-            value, row_weights = values[place], weights[ids[place]]
+        for index in range(begin, end):
+            value, row_weights = values[index], weights[ids[index]]
             square += value * value
             for label in range(width):
                 step[label] += value * row_weights[label]
         sign[:] = -one
-        for place in range(label_offsets[row], label_offsets[row + 1]):
-            sign[label_ids[place]] = one
+        for index in range(label_offsets[row], label_offsets[row + 1]):
+            sign[label_ids[index]] = one
         dual = duals[row % len(duals)]
         if first:
             dual[:] = zero
@@ -187,8 +187,8 @@ def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, 
             intercepts[label] += step[label]
             moved |= change != zero
         if moved:
-            for place in range(begin, end):
-                value, row_weights = values[place], weights[ids[place]]
+            for index in range(begin, end):
+                value, row_weights = values[index], weights[ids[index]]
                 for label in range(width):
                     row_weights[label] += value * step[label]
 
@@ -198,7 +198,7 @@ def _decide(offsets, ids, values, weights, intercepts, margins):
     for row in range(len(margins)):
         sums = margins[row]
         sums[:] = intercepts
-        for place in range(offsets[row], offsets[row + 1]):
-            value, row_weights = values[place], weights[ids[place]]
+        for index in range(offsets[row], offsets[row + 1]):
+            value, row_weights = values[index], weights[ids[index]]
             for label in range(len(intercepts)):
                 sums[label] += value * row_weights[label]

@@ -25,10 +25,10 @@ MIN_ROUND, MAX_ROUND = 512, 65536  # samples per thread between two merges
 
 def run_shared(threads: int, turns: int, step: Callable[[int], Any]) -> None:
     """Calls ``step(turn)`` for each turn in ``range(turns)``; each thread takes the next remaining turn."""
-    left = iter(range(turns))  # the interpreter lock ensures that one thread gets each number
+    remaining_turns = iter(range(turns))  # the interpreter lock ensures that one thread gets each number
 
     def work() -> None:
-        for turn in left:
+        for turn in remaining_turns:
             step(turn)
 
     if threads == 1:

@@ -60,11 +60,11 @@ class Codes:
         )
         ids = np.empty((len(queries), candidates), dtype=np.int64)
         values = np.empty((len(queries), candidates), dtype=np.float32)
-        for place, query in enumerate(queries):
-            near = np.flatnonzero(upper_bounds[place] >= lower_bounds[place, 0])
+        for row, query in enumerate(queries):
+            near = np.flatnonzero(upper_bounds[row] >= lower_bounds[row, 0])
             products = self.vectors[near] @ query
             order = np.lexsort((near, -products))[:candidates]
-            ids[place], values[place] = near[order], products[order]
+            ids[row], values[row] = near[order], products[order]
         best_ids, cosines = empty_neighbours(len(queries), k)
         best = order_candidates(queries, self.vectors, k, ids, values)
         best_ids[:, : best[0].shape[1]], cosines[:, : best[1].shape[1]] = best
@@ -116,12 +116,12 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
             low = product - errors[title]
             if low <= lower_bounds[row, 0]:
                 continue
-            place, child = 0, 1
+            parent, child = 0, 1
             while child < candidates:
                 if child + 1 < candidates and lower_bounds[row, child + 1] < lower_bounds[row, child]:
                     child += 1
                 if lower_bounds[row, child] >= low:
                     break
-                lower_bounds[row, place] = lower_bounds[row, child]
-                place, child = child, 2 * child + 1
-            lower_bounds[row, place] = low
+                lower_bounds[row, parent] = lower_bounds[row, child]
+                parent, child = child, 2 * child + 1
+            lower_bounds[row, parent] = low

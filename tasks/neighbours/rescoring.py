@@ -32,8 +32,8 @@ def empty_neighbours(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def exact_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Cosines of corresponding rows, float64 (pairs,). Rows need not have unit norm."""
-    wide = left.astype(np.float64), right.astype(np.float64)
-    return np.einsum("ij,ij->i", *wide) / (np.linalg.norm(wide[0], axis=1) * np.linalg.norm(wide[1], axis=1))
+    left, right = left.astype(np.float64), right.astype(np.float64)
+    return np.einsum("ij,ij->i", left, right) / (np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1))
 
 
 def order_candidates(

@@ -94,9 +94,9 @@ def score_votes(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Piecewise linear, increasing map of score to confidence; ``held_out`` are the scores of the fit."""
+    """Piecewise linear, increasing map of score to confidence, fitted on ``fit_scores``."""
 
-    held_out: Float[np.ndarray, " titles"]
+    fit_scores: Float[np.ndarray, " titles"]
     scores: Float[np.ndarray, " knots"]
     probabilities: Float[np.ndarray, " knots"]
 
@@ -118,10 +118,10 @@ class Calibration:
 
         The threshold is the smallest positive number if all titles reach it, and infinite if none do.
         """
-        chosen = choose(self.confidence(self.held_out), self.held_out, minimum_precision)
-        if chosen.sum() == np.count_nonzero(self.held_out) > 0:
+        chosen = choose(self.confidence(self.fit_scores), self.fit_scores, minimum_precision)
+        if chosen.sum() == np.count_nonzero(self.fit_scores) > 0:
             return float(np.finfo(np.float64).tiny)
-        return float(self.held_out[chosen].min(initial=np.inf))
+        return float(self.fit_scores[chosen].min(initial=np.inf))
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def _word_tokens(word: str, lengths: Sequence[int]) -> frozenset[Token]:
 
 @lru_cache(maxsize=4096)
 def _bit_positions(bits: int) -> tuple[int, ...]:
-    return tuple(place for place in range(bits.bit_length()) if bits >> place & 1)
+    return tuple(position for position in range(bits.bit_length()) if bits >> position & 1)
 
 
 def _token_parts(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ...]]:
@@ -135,11 +135,11 @@ def _token_parts(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[in
     lengths = tuple(sorted({len(text) for kind, text in tokens if kind == NGRAM}))
     # Positions are bit sets: with lists, garbage collection took as long as the rest of the function.
     word_bits: dict[Token, int] = {}
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         for token in _word_tokens(word, lengths):
-            word_bits[token] = word_bits.get(token, 0) | 1 << place
+            word_bits[token] = word_bits.get(token, 0) | 1 << index
     form = (len(words),)
-    airing = {kind: (len(words) + place,) for kind, place in _AIRING.items()}
+    airing = {kind: (len(words) + index,) for kind, index in _AIRING.items()}
     part_indices: list[tuple[int, ...]] = []
     for token in tokens:
         kind, text = token
@@ -147,7 +147,7 @@ def _token_parts(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[in
             part_indices.append(airing[kind])
         elif kind == BIGRAM:
             pair = text.split(" ")
-            part_indices.append(tuple(place for place, word in enumerate(words) if word in pair) or form)
+            part_indices.append(tuple(index for index, word in enumerate(words) if word in pair) or form)
         elif kind == RAW:
             part_indices.append(
                 _bit_positions(word_bits.get((WORD, text.removeprefix("raw:").casefold()), 0)) or form

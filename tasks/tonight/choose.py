@@ -73,17 +73,17 @@ class Evening:
         self.titles = titles
         self.fitted = settings.recommender.fit(self.likes, titles)
         self._row_of = {programme: row_of[show.show_key] for show in shows for programme in show.programmes}
-        place_of = {show.show_key: place for place, show in enumerate(shows)}
+        index_of_show = {show.show_key: index for index, show in enumerate(shows)}
         self.seen: dict[str, dict[int, list[tuple[str, str]]]] = {}
         for row in seen.to_pylist():
-            if (place := place_of.get(row["show_key"])) is not None:
-                episodes = self.seen.setdefault(row["viewer"], {}).setdefault(place, [])
+            if (index := index_of_show.get(row["show_key"])) is not None:
+                episodes = self.seen.setdefault(row["viewer"], {}).setdefault(index, [])
                 episodes.append((row["episode"], fold_sub_title(row["sub_title"])))
         self._disliked: dict[int, set[int]] = {}
-        place_of_row = {row: place for place, row in enumerate(self.rows.tolist())}
+        index_of_row = {row: index for index, row in enumerate(self.rows.tolist())}
         for at in np.flatnonzero(values < 0).tolist():
-            if (place := place_of_row.get(int(liked[at]))) is not None:
-                self._disliked.setdefault(int(viewers[at]), set()).add(place)
+            if (index := index_of_row.get(int(liked[at]))) is not None:
+                self._disliked.setdefault(int(viewers[at]), set()).add(index)
 
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
         """Yields the list of each viewer (hashes from ``self.viewers``), best first."""
@@ -94,13 +94,13 @@ class Evening:
         codes = [np.array([code_of[viewer] for viewer in part], dtype=np.int32) for part in parts]
         with ThreadPoolExecutor(1) as executor:  # scoring mostly releases the GIL, building lists does not
             scores = [executor.submit(self.fitted.scores, part, self.rows) for part in codes[:1]]
-            for place in range(len(parts)):
+            for batch in range(len(parts)):
                 batch_scores = scores.pop().result()
                 scores += [
                     executor.submit(self.fitted.scores, part, self.rows)
-                    for part in codes[place + 1 : place + 2]
+                    for part in codes[batch + 1 : batch + 2]
                 ]
-                for code, viewer_scores in zip(codes[place].tolist(), batch_scores, strict=True):
+                for code, viewer_scores in zip(codes[batch].tolist(), batch_scores, strict=True):
                     yield self._list(code, viewer_scores)
 
     def add_counterfactuals(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
@@ -137,33 +137,33 @@ class Evening:
             Recommendation(
                 viewer=self.viewers[code],
                 rank=rank,
-                score=round(float(scores[place]), 4),
+                score=round(float(scores[index]), 4),
                 programme=programme,
-                why=self._why(code, place),
+                why=self._why(code, index),
             )
-            for rank, (place, programme) in enumerate(self._choose(self.fitted, code, scores), 1)
+            for rank, (index, programme) in enumerate(self._choose(self.fitted, code, scores), 1)
         ]
 
     def _choose(self, fitted: Fitted, code: int, scores: np.ndarray) -> list[tuple[int, Programme]]:
         """Chooses the shows of a viewer's list, each with its first unseen programme."""
         seen, disliked = self.seen.get(self.viewers[code], {}), self._disliked.get(code, ())
         candidates: list[tuple[int, Programme]] = []
-        for place in top_indices(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
-            programmes, seen_episodes = self.shows[place].programmes, seen.get(place)
+        for index in top_indices(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
+            programmes, seen_episodes = self.shows[index].programmes, seen.get(index)
             programme = (
                 next((programme for programme in programmes if not programme.seen_in(seen_episodes)), None)
                 if seen_episodes
                 else programmes[0]
             )
-            if programme is not None and place not in disliked:
-                candidates.append((place, programme))
-        places = np.array([place for place, _ in candidates], dtype=np.int64)
-        _, shares = fitted.shares(code, self.rows[places])
-        chosen = diversify(scores[places], shares, self.settings.count, self.settings.trade_off)
+            if programme is not None and index not in disliked:
+                candidates.append((index, programme))
+        indices = np.array([index for index, _ in candidates], dtype=np.int64)
+        _, shares = fitted.shares(code, self.rows[indices])
+        chosen = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
         return [candidates[at] for at in chosen.tolist()]
 
-    def _why(self, code: int, place: int) -> tuple[Why, ...]:
-        reasons = self.fitted.why(code, int(self.rows[place]))[: self.settings.reasons]
+    def _why(self, code: int, index: int) -> tuple[Why, ...]:
+        reasons = self.fitted.why(code, int(self.rows[index]))[: self.settings.reasons]
         return tuple(
             Why(title=self.names[reason.title], share=round(reason.share, 4), liked=reason.liked)
             for reason in reasons

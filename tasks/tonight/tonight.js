@@ -5,7 +5,7 @@ const programmes = evening.programmes;
 const votes = programmes.map(() => 0); // 1 like, -1 dislike
 const at = (minute) => new Date(minute * 60000);
 const clock = (minute) => at(minute).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-const stopOf = (one) => one.stop ?? one.start + 30; // without a stop, the width of the name
+const stopOf = (one) => one.stop ?? one.start + 30; // without a stop, half an hour, for the name
 
 /** Creates an element with a class, a text and children. */
 function make(tag, name = "", text = "", ...children) {
@@ -26,11 +26,11 @@ function drawLine() {
     hour.style.insetInlineStart = share(minute);
     line.append(hour);
   }
-  const ends = []; // of the last bar of each lane
+  const ends = []; // end of the last bar of each lane
   const inTime = programmes.map((one, i) => i).sort((a, b) => programmes[a].start - programmes[b].start);
   for (const i of inTime) {
     const one = programmes[i];
-    const shown = Math.max(stopOf(one), one.start + (last - first) / 8); // wide enough to be read
+    const shown = Math.max(stopOf(one), one.start + (last - first) / 8); // at least an eighth of the line, so that the name is readable
     let lane = ends.findIndex((end) => end <= one.start);
     if (lane < 0) lane = ends.push(0) - 1;
     ends[lane] = shown;
@@ -41,7 +41,7 @@ function drawLine() {
     slot.style.width = `min(${share(shown - one.start + first)}, 100% - ${share(one.start)})`;
     slot.style.top = `${26 + lane * 38}px`;
     slot.addEventListener("click", (event) => {
-      event.preventDefault(); // the address holds the choices
+      event.preventDefault(); // the URL fragment holds the choices
       document.getElementById(`programme-${one.rank}`).scrollIntoView({ block: "start" });
       light(i);
     });

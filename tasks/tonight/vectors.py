@@ -48,8 +48,8 @@ def open_titles(
     if "airings" in about.column_names:  # missing in models of older versions
         airings[listed] = about["airings"].to_pylist()
     names: dict[str, int] = {}
-    for place, title_channels in zip(listed.tolist(), about["channels"].to_pylist(), strict=True):
-        channels[place] = [names.setdefault(channel, len(names)) for channel in title_channels]
+    for index, title_channels in zip(listed.tolist(), about["channels"].to_pylist(), strict=True):
+        channels[index] = [names.setdefault(channel, len(names)) for channel in title_channels]
     if unlisted := {key: title for key, title, row in zip(titles, titles.values(), rows) if row < 0}:
         vectors[rows < 0] = _unlisted_vectors(
             folder, home / FILE_NAME.format(digest[:16]), unlisted, opinions

@@ -161,49 +161,54 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
 
 def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
     """Averages the start over links and whitens it, twelve times; returns a copy."""
-    places, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
+    positions, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
-        mixed = 0.5 * places[linked] + 0.5 * compiled(_average)(*links, places)[linked]
+        mixed = 0.5 * positions[linked] + 0.5 * compiled(_average)(*links, positions)[linked]
         mixed -= mixed.mean(axis=0)
         covariance = mixed.T @ mixed / len(mixed) + 1e-12 * np.eye(2)
         values, axes = np.linalg.eigh(covariance)
-        places[linked] = mixed @ (axes / np.sqrt(values)) @ axes.T  # unit covariance without a rotation
-    reach = np.quantile(np.abs(places[linked]), 0.99)
-    places[linked] = np.clip(places[linked] / max(reach, 1e-12), -1.5, 1.5) * SPREAD * np.sqrt(len(linked))
-    return places
+        positions[linked] = mixed @ (axes / np.sqrt(values)) @ axes.T  # unit covariance without a rotation
+    reach = np.quantile(np.abs(positions[linked]), 0.99)
+    positions[linked] = (
+        np.clip(positions[linked] / max(reach, 1e-12), -1.5, 1.5) * SPREAD * np.sqrt(len(linked))
+    )
+    return positions
 
 
-def _average(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, places: np.ndarray) -> np.ndarray:
-    averaged = np.zeros_like(places)
-    for title in range(len(places)):
+def _average(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, positions: np.ndarray
+) -> np.ndarray:
+    averaged = np.zeros_like(positions)
+    for title in range(len(positions)):
         for link in range(offsets[title], offsets[title + 1]):
-            averaged[title, 0] += weights[link] * places[targets[link], 0]
-            averaged[title, 1] += weights[link] * places[targets[link], 1]
+            averaged[title, 0] += weights[link] * positions[targets[link], 0]
+            averaged[title, 1] += weights[link] * positions[targets[link], 1]
     return averaged
 
 
 def _move(
-    places: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
+    positions: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
 ) -> np.ndarray:
     """Moves linked titles in ``rounds`` rounds from noisy positions; ``step`` is the first step size."""
     linked = np.flatnonzero(np.diff(links.offsets))
     count = len(linked)
-    number = np.cumsum(np.diff(links.offsets) > 0) - 1
-    linked_graph = np.append(links.offsets[linked], len(links.targets)), number[links.targets], links.weights
+    index_among_linked = np.cumsum(np.diff(links.offsets) > 0) - 1
+    offsets = np.append(links.offsets[linked], len(links.targets))
+    linked_graph = offsets, index_among_linked[links.targets], links.weights
     noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
-    place = (places[linked] + noise).astype(np.float32)
+    start = (positions[linked] + noise).astype(np.float32)
     state = generator.integers(1 << 63, dtype=np.uint64)
-    places[linked] = compiled(_run_rounds, fastmath=True)(
-        *linked_graph, place, rounds, np.float32(step), state
+    positions[linked] = compiled(_run_rounds, fastmath=True)(
+        *linked_graph, start, rounds, np.float32(step), state
     )
-    return places
+    return positions
 
 
 def _run_rounds(  # compiled by numba: a single function of arrays and numbers
     offsets: np.ndarray,
     targets: np.ndarray,
     weights: np.ndarray,
-    place: np.ndarray,
+    positions: np.ndarray,
     rounds: int,
     first_step: np.float32,
     state: np.uint64,
@@ -212,83 +217,86 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
 
     Negatives are sampled by Knuth's MMIX generator; its upper 32 bits are scaled to the range.
     """
-    count, half = np.uint64(len(place)), np.uint64(32)
+    count, half = np.uint64(len(positions)), np.uint64(32)
     multiplier, increment = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
     one, repulsion = np.float32(1), np.float32(2 * REPULSION / NEGATIVES)
-    speed, moved = np.zeros_like(place), np.empty_like(place)
+    velocity, moved = np.zeros_like(positions), np.empty_like(positions)
     for round_ in range(rounds):
         step = first_step * np.float32(1 - round_ / rounds)
-        for title in range(len(place)):
-            x, y = place[title]
+        for title in range(len(positions)):
+            x, y = positions[title]
             force_x, force_y = -np.float32(GRAVITY) * x, -np.float32(GRAVITY) * y
             for link in range(offsets[title], offsets[title + 1]):
-                across, up = place[targets[link], 0] - x, place[targets[link], 1] - y
+                across, up = positions[targets[link], 0] - x, positions[targets[link], 1] - y
                 weight = 2 * weights[link] / (one + across * across + up * up)
                 force_x += weight * across
                 force_y += weight * up
             for _ in range(NEGATIVES):
                 state = state * multiplier + increment
                 other = (state >> half) * count >> half
-                across, up = x - place[other, 0], y - place[other, 1]
+                across, up = x - positions[other, 0], y - positions[other, 1]
                 square = across * across + up * up
                 push = repulsion / ((np.float32(0.05) + square) * (one + square))
                 force_x += push * across
                 force_y += push * up
-            dx = np.float32(MOMENTUM) * speed[title, 0] + step * force_x
-            dy = np.float32(MOMENTUM) * speed[title, 1] + step * force_y
-            far = max(np.sqrt(dx * dx + dy * dy), np.float32(1e-12))
-            shorter = min(one, np.float32(MAX_STEP) / far)
-            speed[title, 0], speed[title, 1] = shorter * dx, shorter * dy
-            moved[title, 0], moved[title, 1] = x + shorter * dx, y + shorter * dy
-        place, moved = moved, place
-    return place
+            dx = np.float32(MOMENTUM) * velocity[title, 0] + step * force_x
+            dy = np.float32(MOMENTUM) * velocity[title, 1] + step * force_y
+            length = max(np.sqrt(dx * dx + dy * dy), np.float32(1e-12))
+            factor = min(one, np.float32(MAX_STEP) / length)
+            velocity[title, 0], velocity[title, 1] = factor * dx, factor * dy
+            moved[title, 0], moved[title, 1] = x + factor * dx, y + factor * dy
+        positions, moved = moved, positions
+    return positions
 
 
 def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
     """Replaces NaN by the weighted mean of linked positions, in five passes; 0 if no linked title has one."""
-    places, sources = previous.astype(np.float64), links.sources
+    positions, sources = previous.astype(np.float64), links.sources
     for _ in range(5):
-        missing = np.isnan(places[:, 0])
-        use = np.flatnonzero(missing[sources] & ~missing[links.targets])
-        heads, weights, near = sources[use], links.weights[use], places[links.targets[use]]
-        total = np.bincount(heads, weights, minlength=len(places))
-        sums = [np.bincount(heads, weights * axis, minlength=len(places)) for axis in near.T]
+        missing = np.isnan(positions[:, 0])
+        selected = np.flatnonzero(missing[sources] & ~missing[links.targets])
+        titles, weights = sources[selected], links.weights[selected]
+        neighbours = positions[links.targets[selected]]
+        total = np.bincount(titles, weights, minlength=len(positions))
+        sums = [np.bincount(titles, weights * axis, minlength=len(positions)) for axis in neighbours.T]
         placed = missing & (total > 0)
-        places[placed] = np.stack(sums, axis=1)[placed] / np.maximum(total[placed], 1e-12)[:, None]
-    return np.nan_to_num(places)
+        positions[placed] = np.stack(sums, axis=1)[placed] / np.maximum(total[placed], 1e-12)[:, None]
+    return np.nan_to_num(positions)
 
 
-def _best_scale(places: np.ndarray, links: Links, generator: np.random.Generator) -> float:
+def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Generator) -> float:
     """Returns the scale with the largest objective; a Layout does not store its units."""
-    near = ((places[links.sources] - places[links.targets]) ** 2).sum(axis=1)
-    negatives = generator.integers(len(places), size=(SCALE_NEGATIVES, len(places)))
-    far = ((places[None] - places[negatives]) ** 2).sum(axis=2) + 1e-9
+    link_squares = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
+    negatives = generator.integers(len(positions), size=(SCALE_NEGATIVES, len(positions)))
+    repelled_squares = ((positions[None] - positions[negatives]) ** 2).sum(axis=2) + 1e-9
     objectives = [
-        -(links.weights * np.log1p(scale**2 * near)).sum()
-        + REPULSION * np.log(scale**2 * far / (1 + scale**2 * far)).mean(axis=0).sum()
+        -(links.weights * np.log1p(scale**2 * link_squares)).sum()
+        + REPULSION
+        * np.log(scale**2 * repelled_squares / (1 + scale**2 * repelled_squares)).mean(axis=0).sum()
         for scale in SCALES
     ]
     return float(SCALES[int(np.argmax(objectives))])
 
 
-def _align(places: np.ndarray, previous: np.ndarray) -> np.ndarray:
+def _align(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
     """Shifts and scales positions to the median and spread of the previous ones; float32, within -1 and 1."""
     old = ~np.isnan(previous[:, 0])
-    centre, goal = np.median(places[old], axis=0), np.median(previous[old], axis=0)
-    spread, target_spread = np.abs(places[old] - centre).mean(), np.abs(previous[old] - goal).mean()
-    moved = (places - centre) * (target_spread / max(spread, 1e-12)) + goal
+    centre, target_centre = np.median(positions[old], axis=0), np.median(previous[old], axis=0)
+    spread = np.abs(positions[old] - centre).mean()
+    target_spread = np.abs(previous[old] - target_centre).mean()
+    moved = (positions - centre) * (target_spread / max(spread, 1e-12)) + target_centre
     return (moved / max(1.0, float(np.abs(moved).max(initial=0)))).astype(np.float32)
 
 
-def _fit_page(places: np.ndarray) -> np.ndarray:
+def _fit_page(positions: np.ndarray) -> np.ndarray:
     """Centres and scales to -1 … 1, float32; compresses radii beyond the 99.5 % quantile logarithmically."""
-    if not len(places):
+    if not len(positions):
         return np.zeros((0, 2), dtype=np.float32)
-    places = places - np.median(places, axis=0)
-    radius = np.hypot(places[:, 0], places[:, 1])
+    positions = positions - np.median(positions, axis=0)
+    radius = np.hypot(positions[:, 0], positions[:, 1])
     reach = max(float(np.quantile(radius, 0.995)), 1e-12)
-    far = radius > reach
-    places[far] *= (reach * (1 + np.log(radius[far] / reach) / 4) / radius[far])[:, None]
-    low, high = places.min(axis=0), places.max(axis=0)
-    places = (places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12)
-    return np.clip(places, -1, 1).astype(np.float32)
+    outside = radius > reach
+    positions[outside] *= (reach * (1 + np.log(radius[outside] / reach) / 4) / radius[outside])[:, None]
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    positions = (positions - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12)
+    return np.clip(positions, -1, 1).astype(np.float32)

@@ -89,14 +89,14 @@ def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
     """Reads the titles of the map with ``neighbours`` neighbours each."""
     table = pq.read_table(layout / PLACES)
     shown = table["title_id"].to_numpy()
-    near, reasons = open_array(nearest, "neighbours"), None
+    nearest_columns, reasons = open_array(nearest, "neighbours"), None
     if (layout / "words.parquet").exists():
         words = pq.read_table(layout / "words.parquet")["words"].to_pylist()
         reasons = Reasons(words, *(np.load(layout / f"{name}.npy") for name in REASONS))
     return Places(
         shown=shown,
         xy=np.column_stack([table["x"], table["y"]]),
-        neighbours=_map_rows(shown, len(near))[near[shown, :neighbours]],
+        neighbours=_map_rows(shown, len(nearest_columns))[nearest_columns[shown, :neighbours]],
         cosines=np.asarray(open_array(nearest, "similarities"))[shown, :neighbours],
         fresh=table["fresh"].to_numpy() if "fresh" in table.column_names else None,
         reasons=reasons,

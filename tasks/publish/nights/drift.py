@@ -27,8 +27,8 @@ Counts = Mapping[str, int]
 
 def oov_share(corpus: OpenCorpus) -> float:
     """Returns the share of held-out titles with a word that no training title has; 0 without any."""
-    held = np.isin(corpus.split, (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD))
-    return float(corpus.oov[held].mean()) if held.any() else 0.0
+    is_held_out = np.isin(corpus.split, (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD))
+    return float(corpus.oov[is_held_out].mean()) if is_held_out.any() else 0.0
 
 
 def measure_drift(before: Path, now: Path) -> dict[str, float]:

@@ -54,7 +54,7 @@ def register(
 
 @task(name="promote", task_run_name="promote", persist_result=False)
 def promote(home: str, challenger: Challenger, settings: PublishSettings, run: str) -> Verdict:
-    """Promotes a registered model to champion if the gate allows it. Never cached.
+    """Promotes a registered model to champion if the gate allows it. The task is never cached.
 
     Logs the evaluation table. Does nothing if the challenger is the champion.
     """
