@@ -169,20 +169,17 @@ def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
         values, axes = np.linalg.eigh(covariance)
         positions[linked] = mixed @ (axes / np.sqrt(values)) @ axes.T  # unit covariance without a rotation
     reach = np.quantile(np.abs(positions[linked]), 0.99)
-    positions[linked] = (
-        np.clip(positions[linked] / max(reach, 1e-12), -1.5, 1.5) * SPREAD * np.sqrt(len(linked))
-    )
+    clipped = np.clip(positions[linked] / max(reach, 1e-12), -1.5, 1.5)
+    positions[linked] = clipped * SPREAD * np.sqrt(len(linked))
     return positions
 
 
-def _average(
-    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, positions: np.ndarray
-) -> np.ndarray:
-    averaged = np.zeros_like(positions)
-    for title in range(len(positions)):
+def _average(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, start: np.ndarray) -> np.ndarray:
+    averaged = np.zeros_like(start)
+    for title in range(len(start)):
         for link in range(offsets[title], offsets[title + 1]):
-            averaged[title, 0] += weights[link] * positions[targets[link], 0]
-            averaged[title, 1] += weights[link] * positions[targets[link], 1]
+            averaged[title, 0] += weights[link] * start[targets[link], 0]
+            averaged[title, 1] += weights[link] * start[targets[link], 1]
     return averaged
 
 
@@ -192,15 +189,13 @@ def _move(
     """Moves linked titles in ``rounds`` rounds from noisy positions; ``step`` is the first step size."""
     linked = np.flatnonzero(np.diff(links.offsets))
     count = len(linked)
-    index_among_linked = np.cumsum(np.diff(links.offsets) > 0) - 1
-    offsets = np.append(links.offsets[linked], len(links.targets))
-    linked_graph = offsets, index_among_linked[links.targets], links.weights
+    new_ids = np.cumsum(np.diff(links.offsets) > 0) - 1
+    linked_graph = np.append(links.offsets[linked], len(links.targets)), new_ids[links.targets], links.weights
     noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
     start = (positions[linked] + noise).astype(np.float32)
     state = generator.integers(1 << 63, dtype=np.uint64)
-    positions[linked] = compiled(_run_rounds, fastmath=True)(
-        *linked_graph, start, rounds, np.float32(step), state
-    )
+    run = compiled(_run_rounds, fastmath=True)
+    positions[linked] = run(*linked_graph, start, rounds, np.float32(step), state)
     return positions
 
 
@@ -266,13 +261,12 @@ def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
 
 def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Generator) -> float:
     """Returns the scale with the largest objective; a Layout does not store its units."""
-    link_squares = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
+    linked = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
     negatives = generator.integers(len(positions), size=(SCALE_NEGATIVES, len(positions)))
-    repelled_squares = ((positions[None] - positions[negatives]) ** 2).sum(axis=2) + 1e-9
+    repelled = ((positions[None] - positions[negatives]) ** 2).sum(axis=2) + 1e-9
     objectives = [
-        -(links.weights * np.log1p(scale**2 * link_squares)).sum()
-        + REPULSION
-        * np.log(scale**2 * repelled_squares / (1 + scale**2 * repelled_squares)).mean(axis=0).sum()
+        -(links.weights * np.log1p(scale**2 * linked)).sum()
+        + REPULSION * np.log(scale**2 * repelled / (1 + scale**2 * repelled)).mean(axis=0).sum()
         for scale in SCALES
     ]
     return float(SCALES[int(np.argmax(objectives))])

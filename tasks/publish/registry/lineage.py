@@ -34,7 +34,7 @@ def lineage_mismatch(
 
     Args:
         lineage, feeds: Lineage of tonight's model and fingerprints of its feeds.
-        champion_lineage, champion_feeds: The same of the champion; models of older versions have no fingerprints.
+        champion_lineage, champion_feeds: The same of the champion; older models have no fingerprints.
     """
     missing = len(set(champion_feeds) - set(feeds))
     if lineage == champion_lineage or not missing:
