@@ -184,7 +184,7 @@ def test_an_unchanged_run_repeats_nothing(crashed: tuple[Path, Ended]) -> None:
     assert again.kept == STAGES
     assert again.made == ["check", "ingest", "promote", "register", "report"]
     assert written(home) == before
-    assert "challenger and champion are one" in again.output
+    assert "the challenger is the champion" in again.output
 
 
 def test_a_damaged_file_is_made_again(crashed: tuple[Path, Ended]) -> None:
