@@ -49,7 +49,7 @@ def test_an_export_says_where_it_cannot_write(refused, home, tmp_path):
     assert f"{tmp_path / 'file'} is a file" in refused(
         "export", "--home", home, "--format", "labels", tmp_path / "file"
     )
-    assert f"{tmp_path / 'none'} is not there" in refused(
+    assert f"{tmp_path / 'none'} is missing" in refused(
         "export", "--home", home, "--format", "word2vec", tmp_path / "none" / "vectors.txt"
     )
 
