@@ -51,13 +51,13 @@ def is_home_server(client: SyncPrefectClient, home: Path) -> bool:
 
 
 def belongs_to(run: FlowRun, home: Path, *, on_home_server: bool) -> bool:
-    """Whether a run of one of FLOWS belongs to a home.
+    """Whether a flow run, of a flow in FLOWS, belongs to a home.
 
     Args:
         run: The flow run.
         home: The home.
-        on_home_server: Whether the server's database is in the home. Runs without a tag, created by earlier
-            versions, then belong to the home if their parameter ``home`` is the home or a folder in it.
+        on_home_server: Whether the server's database is in the home. If so, runs without a tag (of earlier
+            versions) belong to the home if their parameter ``home`` is the home or a folder in it.
     """
     if TAG + (read_home_id(home) or "none") in run.tags:
         return True

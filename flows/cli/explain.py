@@ -86,7 +86,7 @@ def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, A
 
 
 def decision_lines(decision: Decision) -> Iterator[str]:
-    """Formats how the categories of a title were decided, except for a correction of the title itself."""
+    """Formats how the categories of a title were decided; its own correction is printed elsewhere."""
     categories = ", ".join(decision.categories)
     if decision.by == "edition":
         yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"

@@ -1,4 +1,4 @@
-"""Stores and deletes likes; imports PyTorch only to suggest titles for an unknown one."""
+"""Stores and deletes likes. Imports PyTorch only to suggest similar titles if a title is unknown."""
 
 import datetime
 import difflib

@@ -1,6 +1,6 @@
 """Output of a flow run on a terminal: messages, a progress bar of stages, and one line for expected errors.
 
-Without a terminal, lines replace the bar: they name a stage that has printed nothing for some seconds.
+Without a terminal there is no bar; a stage that has printed nothing for some seconds is named on a line.
 """
 
 import importlib

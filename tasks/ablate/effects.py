@@ -25,10 +25,10 @@ Columns = tuple[np.ndarray, ...]  # quality with the block, without it, the fami
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a block by (form, protocol).
+    """The effect of a block per (title form, protocol); forms are title only and with airing context.
 
-    OVERALL is the mean of all held-out answers, SHOWS that of both forms on unseen shows, and OOV that of
-    both forms on titles with an unseen word.
+    Additional keys: OVERALL, the mean over all held-out answers; SHOWS, the mean over both forms on unseen
+    shows; and OOV, the mean over both forms on titles with an unseen word.
     """
 
     block: Block

@@ -75,7 +75,7 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
 
 
 def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> Trial:
-    """Plans a trial on a fold, which is a salt of the splits; ``seed`` is added to that of the training."""
+    """Plans a trial. ``fold`` selects the salt of the splits; ``seed`` is added to the training seed."""
     splits = replace(settings.tokenize.splits, salt=SALTS[fold])
     learning = Learning(
         name=f"{name} {fold + 1}/{seed + 1}",

@@ -199,7 +199,7 @@ class FittedTfidfSvm:
 
 @configurable
 class LinearSvm:
-    """Base of the linear classifiers, one per label, on TF-IDF and directions of the dense vectors."""
+    """Base class of linear models, one per label, on TF-IDF features and normalized dense vectors."""
 
     cost: float = setting(0.2, "C: weight of violated margins.", gt=0)
     epochs: int = setting(4, "Passes over the titles.", ge=1)

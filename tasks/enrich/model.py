@@ -42,7 +42,7 @@ _TOLERANCE = 1e-5  # exceeds differences of a cosine that result from different 
 
 
 class Neighbours(NamedTuple):
-    """Nearest voters of each title."""
+    """The k nearest titles that vote on the categories of each title."""
 
     ids: np.ndarray  # int64 (titles, k), rows of the model; -1: none
     cosines: np.ndarray  # float32 (titles, k)

@@ -1,4 +1,4 @@
-"""Linear SVM on more samples than fit in memory, with dual cached loops.
+"""Linear SVM on more samples than fit in memory, by dual cached loops.
 
     minimise over w   ½‖w − w₀‖² + C Σ loss(1 − y_i wᵀx_i),   x_i followed by a 1 for the intercept
 
@@ -7,8 +7,8 @@ The loss of a violation v is the hinge loss max(0, v), as in liblinear's L1-loss
 samples from disk cyclically while dual coordinate descent visits the cached samples. The dual has one
 variable α_i per sample, which stays in memory when the sample is evicted, and w = w₀ + Σ α_i y_i x_i holds at
 any time. Visiting a sample more often brings its α_i closer to the optimum but gives it no more weight, so
-any eviction rule is correct. Samples whose gradient keeps α_i at a bound with the largest slack are evicted
-first and are cached again when they are next read.
+any eviction rule is correct. The samples evicted first have α_i at a bound and the gradient that pushes most
+strongly towards the bound; they are cached again when they are next read.
 
 Each pass over the disk sums the losses of all samples at the weights v with which it began. This yields
 the objective primal(v) without an additional pass, and primal(v) − dual(α) bounds the suboptimality of v. The

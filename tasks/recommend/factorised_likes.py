@@ -62,7 +62,7 @@ class FittedFactorisedLikes:
         return dataclasses.replace(self, nearest=self.nearest.revised(viewer, titles, values))
 
     def _viewer_factors(self, viewer: int) -> np.ndarray:
-        """Computes the factors of a viewer, float64 (dim,); 0 without rated likes."""
+        """Computes the factors of a viewer, float64 (dim,); zeros if no title was rated."""
         likes = self.nearest.likes
         rows = slice(likes.offsets[viewer], likes.offsets[viewer + 1])
         liked, dim = self.factors[likes.titles[rows]].astype(np.float64), self.factors.shape[1]

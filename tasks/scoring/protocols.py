@@ -65,7 +65,7 @@ class Titles:
         return Titles(labels=self.labels.take(rows), label_count=self.label_count, **arrays)
 
     def groups(self, protocol: str) -> np.ndarray:
-        """Returns the resampling group of each title on a protocol."""
+        """Returns the group of each title on a protocol; the bootstrap resamples whole groups."""
         return self.family if protocol == "unseen_show" else self.show
 
 

@@ -16,9 +16,9 @@ class UnknownChannel(ValueError):
 def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """Maps each channel name and channel id, case-folded, to the tokens of the channel.
 
-    Titles list channel names and tokens of channel ids separately. A name is matched with the id of the
-    largest Dice coefficient over titles. Of two ids that always occur together (HD and SD), the one that
-    shares more words with the name is chosen.
+    Titles list channel names and tokens of channel ids separately. A name is matched with the id that occurs
+    with it most consistently (largest Dice coefficient over titles). Of two ids that always occur together
+    (HD and SD), the one that shares more words with the name is chosen.
 
     Args:
         names: Channel names of each title.

@@ -86,7 +86,7 @@ class Evening:
                 self._disliked.setdefault(int(viewers[at]), set()).add(index)
 
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
-        """Yields the list of each viewer (hashes from ``self.viewers``), best first."""
+        """Yields the recommendations of each viewer, a hash in ``self.viewers``, best first."""
         code_of = {viewer: code for code, viewer in enumerate(self.viewers)}
         parts = [
             viewers[begin : begin + VIEWERS_PER_BATCH] for begin in range(0, len(viewers), VIEWERS_PER_BATCH)

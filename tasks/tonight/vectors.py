@@ -64,9 +64,9 @@ def forget_unlisted(home: Path) -> None:
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:
-    """Creates an array of strings without importing pandas, which takes a fifth of the time of a list.
+    """Creates an Arrow array from one buffer: five times as fast as pa.array, and without importing pandas.
 
-    pa.array, pa.scalar, to_numpy of a table, and parameters of DuckDB import it.
+    pa.array, pa.scalar, to_numpy of a table, and parameters of DuckDB import pandas.
     """
     encoded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)

@@ -43,7 +43,10 @@ class TrainSettings(UpdateSettings):
         0, "Epochs without a better tuning score after which training ends; 0: no early stopping", ge=0
     )
     tuning_share: float = setting(
-        0.05, "Share of the first words whose titles serve the tuning score only", gt=0, lt=0.5
+        0.05,
+        "Share of first words whose titles are held out from training for the tuning score",
+        gt=0,
+        lt=0.5,
     )
     save_seconds: float = setting(60.0, "Seconds between two checkpoints within an epoch", ge=0)
     precision: Literal["float32", "bfloat16", "auto"] = setting(

@@ -186,7 +186,7 @@ def _average(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, star
 def _move(
     positions: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
 ) -> np.ndarray:
-    """Moves linked titles in ``rounds`` rounds from noisy positions; ``step`` is the first step size."""
+    """Adds noise to linked titles and moves them in ``rounds`` rounds; ``step`` is the initial step size."""
     linked = np.flatnonzero(np.diff(links.offsets))
     count = len(linked)
     new_ids = np.cumsum(np.diff(links.offsets) > 0) - 1

@@ -1,4 +1,4 @@
-"""Renders nights.html: metrics of the last nightly runs, promotions, and the reasons of the gate."""
+"""Renders nights.html: metrics of the last nightly runs, promotions, and why the gate decided so."""
 
 import math
 from collections.abc import Sequence

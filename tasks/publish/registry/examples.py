@@ -24,8 +24,8 @@ def example_table(
 
     Args:
         corpus, scores: Folders of tonight's artifacts.
-        answers: Qualities on the queries of ``scores`` (``gate.score_models``).
-        challenger, champion: Model folders; None if nothing is compared.
+        answers: Score of each model on each query of ``scores``, from ``gate.score_models``.
+        challenger, champion: Model folders; None if there is no champion to compare with.
     """
     rows = pq.read_table(scores / "queries.parquet", columns=["title_id", "form"])
     ids = rows["title_id"].to_numpy()[np.asarray(rows["form"].to_pylist(), dtype=object) == FORM]

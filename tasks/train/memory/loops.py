@@ -59,7 +59,7 @@ def visit(
     tolerance: np.float32,
     find_only: bool,
 ) -> None:
-    """Writes a block of queries, with approximate ``scores``, in two calls per block.
+    """Writes a block of queries to the memory; the caller calls it twice per block.
 
     The first call, with ``find_only``, finds the nearest slots before the batch and changes only ``queries``.
     The second call writes. Candidates are the slots whose score is within ``tolerance`` of the best, and the
@@ -75,8 +75,8 @@ def visit(
         current: int32, like ``values``, with -1 for changed slots.
         changed: int64 (slots + 1,), slots changed in this batch; the last entry is their number.
         order: int64 (slots + 1,), slots by descending priority before the batch; the last entry is the
-            position of the first that may be unchanged.
-        first: Number of the first query of the block.
+            index from which slots may still be unchanged.
+        first: Index of the first query of the block.
         scores: uint16 (block, a multiple of LANES), bits of the bfloat16 products of queries and ``start``.
         tolerance: Twice the maximum error of a score.
         find_only: Whether this is the first call.

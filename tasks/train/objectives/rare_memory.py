@@ -1,4 +1,4 @@
-"""Label objective with an additional memory of rare events."""
+"""Label objective with an additional key-value memory for rare labels."""
 
 import json
 from collections.abc import Mapping
