@@ -136,7 +136,8 @@ def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
         HomeError: No run has finished in this home, or its model is missing.
     """
     search = TitleSearch.open(Path(read_latest(home, "model")["model"]))
-    pairs, cosines = near_duplicates(np.asarray(search.alone), minimum_cosine, np.random.default_rng(0))
+    vectors = np.asarray(search.vectors_without_context)
+    pairs, cosines = near_duplicates(vectors, minimum_cosine, np.random.default_rng(0))
     titles, channels = search.columns["title"], search.columns["channels"]
     return [
         {

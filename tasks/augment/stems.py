@@ -107,11 +107,11 @@ class StemPairs:
         """Yields batches of ``pairs`` stems, int64 (2 · stems,): a word of each stem, then their partners."""
         order = rng.permutation(len(self._counts))
         for start in range(0, len(order), pairs):
-            chosen = order[start : start + pairs]
-            counts = self._counts[chosen]
+            stem_ids = order[start : start + pairs]
+            counts = self._counts[stem_ids]
             first = rng.integers(counts)
             second = (first + rng.integers(1, np.maximum(counts, 2))) % counts
-            yield self._words[np.concatenate([self._first[chosen] + first, self._first[chosen] + second])]
+            yield self._words[np.concatenate([self._first[stem_ids] + first, self._first[stem_ids] + second])]
 
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:

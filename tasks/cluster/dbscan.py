@@ -125,8 +125,8 @@ class Links:
     def finish(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns a core mask, the component of each title, and pairs of a non-core and a near core title."""
         core = self._reduce()
-        either = np.concatenate([self.pending[0], self.pending[0][::-1]], axis=1)
-        return core, self.components, either[:, ~core[either[0]] & core[either[1]]]
+        directed_pairs = np.concatenate([self.pending[0], self.pending[0][::-1]], axis=1)
+        return core, self.components, directed_pairs[:, ~core[directed_pairs[0]] & core[directed_pairs[1]]]
 
 
 def merge_components(

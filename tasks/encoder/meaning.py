@@ -39,8 +39,8 @@ class Meaning:
             layer: W, float32 (dim, features).
             dense: Blocks of x, float32 (titles, features); zero rows are ignored.
         """
-        squares = sum(units.T @ units for units in map(unit_rows, dense))
-        directions = np.linalg.eigh(squares)[1][:, ::-1][:, :MEANING_DIM]
+        gram = sum(units.T @ units for units in map(unit_rows, dense))
+        directions = np.linalg.eigh(gram)[1][:, ::-1][:, :MEANING_DIM]
         largest = np.abs(directions).argmax(axis=0)  # the sign of a direction is arbitrary, so fix it
         directions = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
         return Meaning(encoder_info, layer, np.ascontiguousarray(directions, dtype=np.float32))

@@ -19,9 +19,9 @@ COLUMNS = (
 )
 WEEK = 7
 MIN_DAYS = 3  # previous days needed for a comparison
-# A day is anomalous if its value divided by the mean of previous days is below MIN_SHARES, or if it is above
+# A day is anomalous if its value divided by the mean of previous days is below MIN_RATIOS, or if it is above
 # MAX_RATIOS and the value exceeds 5 % of the programmes.
-MIN_SHARES = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}
+MIN_RATIOS = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}
 MAX_RATIOS = {"gaps": 3.0, "overlaps": 3.0}
 
 
@@ -85,9 +85,9 @@ def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
 
 def _day_anomalies(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> list[str]:
     anomalies = []
-    for name in (*MIN_SHARES, *MAX_RATIOS):
+    for name in (*MIN_RATIOS, *MAX_RATIOS):
         usual = sum(other[name] for other in before) / len(before)
-        is_low = name in MIN_SHARES and day[name] < MIN_SHARES[name] * usual
+        is_low = name in MIN_RATIOS and day[name] < MIN_RATIOS[name] * usual
         is_high = name in MAX_RATIOS and day[name] > max(MAX_RATIOS[name] * usual, 0.05 * day["programmes"])
         if is_low or is_high:
             share = f"category share {day[name]:.2g}, usually {usual:.2g}"
@@ -112,7 +112,7 @@ def reading_anomalies(
     previous = previous_reading(catalogue, source, feed_id, grabbed_at)
     anomalies = []
     programmes = counts.seen - counts.rejected
-    if not programmes or (previous and programmes < MIN_SHARES["programmes"] * previous.programmes):
+    if not programmes or (previous and programmes < MIN_RATIOS["programmes"] * previous.programmes):
         last = f", {previous.programmes:,} in its reading of {previous.grabbed_at:%F}" if previous else ""
         anomalies.append(f"{programmes:,} programmes{last}")
     ends = last_stop(catalogue, feed_id)

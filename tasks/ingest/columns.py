@@ -107,8 +107,8 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     category_languages = _with_offsets(categories, is_category, raw.category_languages.values)
     extra = language_objects(category_languages, *(_where_valid(*pair) for pair in with_language))
     instants = start.cast(pa.timestamp("us")), stop.cast(pa.timestamp("us"))
-    stop_notes, language = _stop_notes(start, stop, raw.stop), _clean_texts(raw.title_language)
-    columns = [channel, *instants, stop_notes, title, language, sub_title, categories, numbers, systems]
+    stop_problems, language = _stop_notes(start, stop, raw.stop), _clean_texts(raw.title_language)
+    columns = [channel, *instants, stop_problems, title, language, sub_title, categories, numbers, systems]
     columns += [_clean_texts(raw.date), merge_objects(extra, raw.attributes, raw.elements)]
     programmes = pa.RecordBatch.from_arrays(columns, schema=PROGRAMMES)
     required = {"no_channel": channel, "no_title": title, "bad_start": start}

@@ -24,7 +24,7 @@ from tasks.ingest.sources.feeds import Feed
 from tasks.pool import Submit
 
 _SCHEMAS = (PROGRAMMES, DETAILS, ORIGINALS, CHANNELS, REJECTS, ROOT)
-KINDS = dict(zip(("programmes", "details", "originals", "channels", "rejects", "root"), _SCHEMAS))
+SCHEMA_OF_KIND = dict(zip(("programmes", "details", "originals", "channels", "rejects", "root"), _SCHEMAS))
 
 
 class Parsing:
@@ -61,7 +61,9 @@ def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str,
     )  # left by a dead worker, whose task Dask and Ray repeat on another worker
     folder.mkdir(parents=True)
     with ExitStack() as stack:
-        streams = {kind: pa.ipc.new_stream(str(folder / kind), schema) for kind, schema in KINDS.items()}
+        streams = {
+            kind: pa.ipc.new_stream(str(folder / kind), schema) for kind, schema in SCHEMA_OF_KIND.items()
+        }
         writers = {kind: stack.enter_context(stream) for kind, stream in streams.items()}
         invalid_bytes = []
         for batch in read_batches(FeedStream(feed, size_cap_bytes), batch_rows, zone):
@@ -75,8 +77,8 @@ def read_folder(folder: Path, invalid_bytes: Sequence[int]) -> Iterator[Programm
     """Yields the batches of a parsed feed in order; removes the folder at the end or after an error."""
     try:
         with ExitStack() as stack:
-            maps = {kind: stack.enter_context(pa.memory_map(str(folder / kind))) for kind in KINDS}
-            readers = {kind: stack.enter_context(pa.ipc.open_stream(maps[kind])) for kind in KINDS}
+            maps = {kind: stack.enter_context(pa.memory_map(str(folder / kind))) for kind in SCHEMA_OF_KIND}
+            readers = {kind: stack.enter_context(pa.ipc.open_stream(maps[kind])) for kind in SCHEMA_OF_KIND}
             for number, invalid in enumerate(invalid_bytes, 1):
                 rows = {kind: reader.read_next_batch() for kind, reader in readers.items()}
                 share_read = number / len(invalid_bytes)

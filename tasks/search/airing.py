@@ -31,11 +31,11 @@ def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[s
         id_counts.update(ids)
         pair_counts.update((name, token) for name in title_channels for token in ids)
 
-    def rank(pair: tuple[str, str]) -> tuple[float, int]:
+    def match_score(pair: tuple[str, str]) -> tuple[float, int]:
         dice = 2 * pair_counts[pair] / (name_counts[pair[0]] + id_counts[pair[1]])
         return dice, len(set(_word_tokens(pair[0])) & set(_word_tokens(pair[1])))
 
-    ascending = sorted(pair_counts, key=rank)
+    ascending = sorted(pair_counts, key=match_score)
     id_of, name_of = dict(ascending), {token: name for name, token in ascending}
     tokens_by_id = {token.removeprefix(ID): [token, *_word_tokens(name)] for token, name in name_of.items()}
     ids = {name: [id_of[name]] if name in id_of else [] for name in name_counts}

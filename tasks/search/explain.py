@@ -118,7 +118,7 @@ def _evaluate_removals(
         if not vector.any():
             yield 0.0, None, []
             continue
-        cosines = (search.full if aired else search.alone) @ vector
+        cosines = (search.vectors_with_context if aired else search.vectors_without_context) @ vector
         cosines[is_left] = -np.inf
         right_rows = np.flatnonzero(is_right & ~is_left)
         rank = int((cosines > cosines[right_rows].max()).sum()) + 1 if len(right_rows) else None

@@ -58,8 +58,8 @@ class TitleSearch:
     Args:
         encoder: Encoder of queries.
         titles: COLUMNS and, if available, OPTIONAL_COLUMNS of each title; ``context`` are its context tokens.
-        full: Similarity vectors of titles with context, float32 (titles, dim).
-        alone: Similarity vectors of titles without context, float32 (titles, dim).
+        vectors_with_context: Similarity vectors of titles with context, float32 (titles, dim).
+        vectors_without_context: Similarity vectors of titles without context, float32 (titles, dim).
         dense: Dense inputs of titles (tasks/encoder/bags.py), (titles, features).
         search: Settings of the index: exact or approximate.
     """
@@ -68,13 +68,15 @@ class TitleSearch:
         self,
         encoder: TitleEncoder,
         titles: pa.Table,
-        full: np.ndarray,
-        alone: np.ndarray,
+        vectors_with_context: np.ndarray,
+        vectors_without_context: np.ndarray,
         dense: np.ndarray,
         search: SearchSettings = AUTO,
     ) -> None:
         self.encoder, self.titles, self.search = encoder, titles, search
-        self.full, self.alone, self.dense = full, alone, dense
+        self.vectors_with_context = vectors_with_context
+        self.vectors_without_context = vectors_without_context
+        self.dense = dense
         self.columns = titles.select(COLUMNS).to_pydict()
 
     @staticmethod
@@ -141,8 +143,10 @@ class TitleSearch:
         """
         rows = np.array([self._rows.get(show, -1) for show in shows], dtype=np.int64)
         indexed, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
-        vectors = np.zeros((2, len(rows), self.full.shape[1]), dtype=np.float32)
-        for selected, table in zip(vectors, (self.full, self.alone), strict=True):
+        vectors = np.zeros((2, len(rows), self.vectors_with_context.shape[1]), dtype=np.float32)
+        for selected, table in zip(
+            vectors, (self.vectors_with_context, self.vectors_without_context), strict=True
+        ):
             selected[indexed] = table[rows[indexed]]
         titles = list(shows.values())
         vectors[:, new] = self.embed([self.look_up(Query(titles[position])) for position in new])
@@ -180,11 +184,11 @@ class TitleSearch:
 
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
         """Computes similarity vectors, with context where ``aired``; zero where no token is known."""
-        vectors = np.zeros((len(queries), self.full.shape[1]), dtype=np.float32)
+        vectors = np.zeros((len(queries), self.vectors_with_context.shape[1]), dtype=np.float32)
         remaining = []
         for position, query in enumerate(queries):
             if query.row is not None and query.query == Query(query.query.title):
-                vectors[position] = self.full[query.row]
+                vectors[position] = self.vectors_with_context[query.row]
             else:
                 remaining.append(position)
         if remaining:
@@ -218,7 +222,7 @@ class TitleSearch:
         index = self._index(query is None or self.look_up(query).aired)
         if isinstance(index, Exact):
             return ""
-        vectors = self.full if index is self._full_index else self.alone
+        vectors = self.vectors_with_context if index is self._full_index else self.vectors_without_context
         recall, count = query_recall(index, np.array(vectors), k + 1), min(200, len(vectors))
         return f"approximate search: recall {recall:.3f} of the {k} nearest, measured on {count} titles"
 
@@ -232,7 +236,7 @@ class TitleSearch:
             for position, rows, values in zip(waiting, ids.tolist(), cosines.tolist(), strict=True):
                 results[position] = self._to_neighbours(shows[position], rows, values, k)
             incomplete = [position for position in waiting if len(results[position]) < k]
-            waiting, count = incomplete if count < len(self.full) else [], 4 * count
+            waiting, count = incomplete if count < len(self.vectors_with_context) else [], 4 * count
         return results
 
     def _to_neighbours(
@@ -258,11 +262,11 @@ class TitleSearch:
 
     @cached_property
     def _full_index(self) -> Index:
-        return self._open(self.full)
+        return self._open(self.vectors_with_context)
 
     @cached_property
     def _alone_index(self) -> Index:
-        return self._open(self.alone)
+        return self._open(self.vectors_without_context)
 
     def _open(self, vectors: np.ndarray) -> Index:
         try:

@@ -112,7 +112,7 @@ def _without_markup(text: str) -> str:
     for token in _TOKEN.split(text):
         while (opening := _opening(stack, token)) is not None:
             within = "".join(stack[opening + 1 :]).translate(_NOT_SEEN)
-            read = _character(within) if token == ";" else " " if _is_tag(within) else None
+            read = _resolve_reference(within) if token == ";" else " " if _is_tag(within) else None
             if read is None:
                 break
             del stack[opening:]
@@ -133,7 +133,7 @@ def _opening(stack: list[str], token: str) -> int | None:
     return None
 
 
-def _character(name: str) -> str | None:
+def _resolve_reference(name: str) -> str | None:
     if name + ";" not in html5 and not _NUMBER.fullmatch(name):
         return None
     return _HIDDEN.sub("", unicodedata.normalize("NFC", html.unescape(f"&{name};")))

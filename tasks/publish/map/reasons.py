@@ -92,14 +92,14 @@ def _find_pairs(  # compiled by numba: a single function of arrays and numbers
                 continue
             scale = max(norms[title] * norms[other], np.float32(1e-12))
             values[:], lefts[:], rights[:] = 0, 0, 0
-            for i in range(words[title] + OTHER_PARTS):
-                other_part = i - words[title]  # negative for words
+            for part in range(words[title] + OTHER_PARTS):
+                other_part = part - words[title]  # negative for words
                 first = 0 if other_part < 0 else words[other] + other_part
                 end = words[other] if other_part < 0 else first + (other_part != FORM_INDEX)
                 for j in range(first, end):
                     product = np.float32(0)
                     for axis in range(parts.shape[1]):
-                        product += parts[begins[title] + i, axis] * parts[begins[other] + j, axis]
+                        product += parts[begins[title] + part, axis] * parts[begins[other] + j, axis]
                     value, rank = product / scale, PAIRS
                     if value <= -MIN_SHARE and value < values[POSITIVE]:
                         rank = POSITIVE
@@ -110,7 +110,7 @@ def _find_pairs(  # compiled by numba: a single function of arrays and numbers
                             rights[rank] = rights[rank - 1]
                             rank -= 1
                     if rank < PAIRS:
-                        values[rank], lefts[rank], rights[rank] = value, i + 1, j + 1
+                        values[rank], lefts[rank], rights[rank] = value, part + 1, j + 1
             left[row, column], right[row, column] = lefts, rights
             for rank in range(PAIRS):
                 share[row, column, rank] = round(min(max(values[rank] * 100, -127), 127))

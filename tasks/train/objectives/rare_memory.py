@@ -61,7 +61,10 @@ class RareMemory(LabelMode):
         """Returns label loss plus memory loss of unit vectors (titles, dim) and writes them to the memory."""
         loss = super().loss(vectors, targets, parameters)
         memory = Memory(*(parameters[f"{PREFIX}{name}"] for name in Memory._fields))
-        queries, (values, others) = vectors.float(), rarest(targets, parameters[TITLES], len(vectors))
+        queries, (values, others) = (
+            vectors.float(),
+            split_rarest_label(targets, parameters[TITLES], len(vectors)),
+        )
         # A query is zero if dropout removed all tokens; it is not written.
         nonzero = torch.linalg.vector_norm(queries.detach(), dim=1) > 0.5
         values = values.masked_fill(~nonzero, EMPTY)
@@ -92,7 +95,9 @@ class RareMemory(LabelMode):
         return {"memory": details}
 
 
-def rarest(targets: LabelTargets, titles: Tensor, count: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+def split_rarest_label(
+    targets: LabelTargets, titles: Tensor, count: int
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """Returns the rarest label of each title of a batch, and its other labels.
 
     Args:

@@ -25,9 +25,9 @@ def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
         line = {"color": colour, "width": 2}
         figure.add_scatter(x=numbers, y=values, name=name, mode="lines+markers", line=line, row=1, col=1)
     rules = sorted({rule for search_round in rounds for rule, _ in search_round.winners})
-    for place, rule in enumerate(rules):
+    for index, rule in enumerate(rules):
         counts = [sum(name == rule for name, _ in search_round.winners) for search_round in rounds]
-        colour = PALETTE[place % len(PALETTE)]
+        colour = PALETTE[index % len(PALETTE)]
         figure.add_bar(x=numbers, y=counts, name=rule, marker={"color": colour}, row=2, col=1)
     figure.update_yaxes(title_text="tuning score", row=1, col=1)
     figure.update_yaxes(title_text="winners by rule", row=2, col=1)

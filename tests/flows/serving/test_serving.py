@@ -121,7 +121,7 @@ def test_answers_are_those_of_the_commands(reloader: ModelReloader, served_title
     told = several.json()["answers"][0]["neighbours"]
     assert told == neighbour_documents({}, search.similar(Query(NEW, "x", hour=20)))
     known, _, new, none = vectors.json()["answers"]
-    assert known["vector"] == pytest.approx(search.full[0].tolist()) and known["aired"]
+    assert known["vector"] == pytest.approx(search.vectors_with_context[0].tolist()) and known["aired"]
     assert not new["aired"] and none["vector"] is None
     TypeAdapter(Answers[Similar]).validate_json(similar.content, strict=True)
     TypeAdapter(Answers[Categories]).validate_json(categories.content, strict=True)
@@ -167,7 +167,9 @@ def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: 
     first, second = search.similar_many([Query(search.columns["title"][0])], 5, only)[0]  # pyright: ignore
     assert {first.title, second.title} == {*only.columns["title"]}
     alone = search.embed([search.look_up(Query("Nobody Cooks"))])[0]
-    assert (only.full[1] == alone).all() and (only.full[0] == search.full[row]).all()
+    assert (only.vectors_with_context[1] == alone).all() and (
+        only.vectors_with_context[0] == search.vectors_with_context[row]
+    ).all()
 
 
 @slow

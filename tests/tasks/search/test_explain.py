@@ -42,7 +42,7 @@ def test_parts_of_a_title_as_it_airs_add_up_to_what_the_guide_has(search: TitleS
     for number, row in enumerate(rows):
         own = parts[offsets[number] : offsets[number + 1]]
         total = own.sum(axis=0)
-        np.testing.assert_allclose(total / np.linalg.norm(total), search.full[row], atol=1e-3)
+        np.testing.assert_allclose(total / np.linalg.norm(total), search.vectors_with_context[row], atol=1e-3)
         for kind in (MEANING, "(channel)", "(hour)", "(duration)"):
             assert own[names[number].index(kind)].any()
 
@@ -63,14 +63,14 @@ def test_contributions_add_up_to_the_cosine_and_name_the_right_words(search: Tit
 def test_titles_of_the_guide_are_explained_as_they_air(search: TitleSearch):
     left, right = (search.columns["title"][row] for row in (5, 9))
     found = explain(search, left, right)
-    one, other = search.full[[5, 9]]
+    one, other = search.vectors_with_context[[5, 9]]
     assert found.cosine == pytest.approx(float(one @ other), abs=1e-3)
     assert sum(pair.contribution for pair in found.pairs) == pytest.approx(found.cosine, abs=5e-3)
     assert {"(channel)", "(hour)", "(weekday)", "(duration)", "(manner)"} <= {p.left for p in found.pairs}
     typed = explain(search, left, "Mercury kitchenette")
     assert not {"(channel)", "(hour)"} & {pair.left for pair in typed.pairs}
     assert typed.cosine == pytest.approx(
-        float(search.alone[5] @ alone(search, "Mercury kitchenette")[0]), abs=1e-3
+        float(search.vectors_without_context[5] @ alone(search, "Mercury kitchenette")[0]), abs=1e-3
     )
 
 
@@ -95,7 +95,7 @@ def test_without_a_word_a_title_of_the_guide_still_airs_as_it_does(search: Title
     dense = search.encoder.dense([rest])
     full = search.encoder.embed_with_context([rest], [context], dense)[1]
     vector = search.encoder.similarity(dense, full)[0]
-    assert found.without[0].cosine == pytest.approx(float(vector @ search.full[9]), abs=1e-3)
+    assert found.without[0].cosine == pytest.approx(float(vector @ search.vectors_with_context[9]), abs=1e-3)
 
 
 def test_the_rank_is_the_place_among_the_neighbours(search: TitleSearch):

@@ -52,9 +52,9 @@ def test_a_title_of_the_guide_is_looked_up_with_its_own_vector(search: TitleSear
     row = 17
     (found,) = search.embed([search.look_up(Query(titles()[row][0]))])
     place = search.columns["title"].index(titles()[row][0])
-    np.testing.assert_array_equal(found, search.full[place])
+    np.testing.assert_array_equal(found, search.vectors_with_context[place])
     shown = search.similar(titles()[row][0], 1)[0]
-    cosines = search.full @ found
+    cosines = search.vectors_with_context @ found
     cosines[place] = -1
     assert shown.cosine == pytest.approx(cosines.max(), abs=1e-4)
 
@@ -63,7 +63,9 @@ def test_a_title_that_the_guide_lacks_is_compared_with_titles_alone(search: Titl
     title = "Mercury kitchenette"
     dense = search.encoder.dense([title])
     vector = search.encoder.similarity(dense, search.encoder.embed([title], dense))[0]
-    assert search.similar(title, 1)[0].cosine == pytest.approx((search.alone @ vector).max(), abs=1e-4)
+    assert search.similar(title, 1)[0].cosine == pytest.approx(
+        (search.vectors_without_context @ vector).max(), abs=1e-4
+    )
 
 
 def test_of_a_show_with_several_titles_the_most_aired_counts(folder: Path, search: TitleSearch):
@@ -72,7 +74,11 @@ def test_of_a_show_with_several_titles_the_most_aired_counts(folder: Path, searc
     airings[5] = 1000
     columns = table.to_pydict() | {"airings": airings, "show_key": ["one show"] * len(table)}
     made = TitleSearch(
-        search.encoder, table.from_pydict(columns, table.schema), search.full, search.alone, search.dense
+        search.encoder,
+        table.from_pydict(columns, table.schema),
+        search.vectors_with_context,
+        search.vectors_without_context,
+        search.dense,
     )
     assert made.look_up(Query("One show")).row == 5
 
@@ -87,7 +93,7 @@ def test_a_channel_and_an_hour_count_for_a_title_that_the_guide_lacks(search: Ti
     full = search.encoder.embed_with_context(["Mercury kitchenette"], [asked.context], dense)[1]
     vector = search.encoder.similarity(dense, full)[0]
     found = search.similar(Query("Mercury kitchenette", channel="two", hour=20), 1)[0]
-    assert found.cosine == pytest.approx((search.full @ vector).max(), abs=1e-4)
+    assert found.cosine == pytest.approx((search.vectors_with_context @ vector).max(), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +133,7 @@ def test_editions_of_one_show_are_one_line(folder: Path, search: TitleSearch):
     for number, row in enumerate(range(20)):
         names[row] = f"Kitchen Heroes {2000 + number}"
     columns = table.to_pydict() | {"title": names}
-    arrays = search.full, search.alone, search.dense
+    arrays = search.vectors_with_context, search.vectors_without_context, search.dense
     made = TitleSearch(search.encoder, table.from_pydict(columns, table.schema), *arrays)
     found = made.similar("Mercury kitchenette", 70)
     (heroes,) = (near for near in found if near.title.startswith("Kitchen Heroes"))

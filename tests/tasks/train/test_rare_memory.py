@@ -14,7 +14,7 @@ from tasks.train.loop import Training
 from tasks.train.memory import EMPTY, AlwaysUpdate, HitOrMiss, Memory
 from tasks.train.objectives import Label, RareMemory
 from tasks.train.objectives.label import LabelPlan
-from tasks.train.objectives.rare_memory import TITLES, rarest
+from tasks.train.objectives.rare_memory import TITLES, split_rarest_label
 from tests.tasks.train.training import same_bits, tensors, trained
 from tests.worlds import TRAINING
 
@@ -43,7 +43,7 @@ def targets(rows: np.ndarray):
 
 def test_the_value_of_a_title_is_its_rarest_label():
     assert FREQUENCY.tolist() == [4, 4, 4, 6]
-    values, (offsets, others) = rarest(targets(np.arange(4)), FREQUENCY, 4)
+    values, (offsets, others) = split_rarest_label(targets(np.arange(4)), FREQUENCY, 4)
     assert values.tolist() == [0, 1, 2, 0]
     assert offsets.tolist() == [0, 1, 1, 2, 2] and others.tolist() == [3, 3]
 
@@ -54,7 +54,7 @@ def test_it_is_the_formula():
     assert OBJECTIVE.loss(first, targets(np.arange(12)), own) == alone  # the memory was empty
     keys, values = own["memory_keys"].clone(), own["memory_values"].clone()
     rows, excesses, grad = np.arange(12)[::-1].copy(), [], torch.zeros(12, 6)
-    found, _ = rarest(targets(rows), FREQUENCY, 12)
+    found, _ = split_rarest_label(targets(rows), FREQUENCY, 12)
     for place, (row, query) in enumerate(zip(rows, second.detach(), strict=True)):
         scores = keys @ query
         of_label = (values == found[place]).nonzero().flatten().tolist()
