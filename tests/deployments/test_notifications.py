@@ -134,7 +134,8 @@ def test_a_person_is_told_of_everything_that_goes_wrong(server: Site, notified: 
     assert crashed.startswith("GuideSpace: nightly has crashed\n")
     due = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     late = {"state_details": {"scheduled_time": due}}
-    assert "is a worker running?" in told("is late", lambda: run("slow", "SCHEDULED", "Late", ours, **late))
+    is_late = told("is late", lambda: run("slow", "SCHEDULED", "Late", ours, **late))
+    assert "Check that a worker is running" in is_late
     night = run("a night", "COMPLETED", "Completed", ours)
     what = {"what": "not read: connection refused"}
     silent = told("uk.xml.gz", lambda: event("guidespace.feed.silent", "guidespace.feed.uk", night, what))

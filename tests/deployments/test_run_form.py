@@ -112,7 +112,7 @@ def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Pa
 def test_a_value_out_of_bounds_is_refused_in_the_form(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/deployments/deployment/{site.deployment('nightly-smoke')['id']}/run")
     open_settings(page)
-    field(page, "How often every labelled training title is shown").locator("input").fill("0")
+    field(page, "Epochs; each shows every labelled training title once").locator("input").fill("0")
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_text("0 is less than the minimum of 1").first).to_be_visible(timeout=30_000)
 
