@@ -154,7 +154,11 @@ def test_strategies_with_equal_fields_open_on_their_own_tabs(page: Page, site: S
         choose(tabs.first, strategy)
         assert [box.input_value() for box in tabs.first.locator("input, textarea").all()] == values
     choose(tabs.first, "Left")
-    tabs.first.locator("input").first.fill("0.7")
+    expect(tabs.first.locator("button[aria-selected=true]").first).to_have_text("Left")
+    rate = tabs.first.locator("input").first
+    rate.fill("0.7")
+    rate.press("Tab")  # the form takes a value when the field loses focus
+    expect(rate).to_have_value("0.7")
     submit(page)
     query = {"deployments": {"id": {"any_": [deployment]}}}
     (run,) = site.wait_until(lambda: site.post("/flow_runs/filter", query))
