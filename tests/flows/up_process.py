@@ -20,6 +20,7 @@ from flows.up.prefect_client import make_client
 from flows.up.processes import Process, terminate
 from tests.busy import ask_until_answered
 from tests.flows.command import ROOT
+from tests.servers import wait_for
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED")
 SECONDS = 480.0  # for what takes some on a machine that has nothing else to do
@@ -74,11 +75,7 @@ class Up:
 
 def until(check: Callable[[], Any], told: Callable[[], str] = str) -> Any:
     """The first answer of ``check`` that is true."""
-    deadline = time.monotonic() + SECONDS
-    while not (found := check()):
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.2)
-    return found
+    return wait_for(check, SECONDS, told)
 
 
 @contextmanager

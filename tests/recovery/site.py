@@ -21,6 +21,7 @@ from tests.flows.command import ROOT, SAMPLE
 from tests.ports import free_port
 from tests.postgres import find_program
 from tests.recovery.nights import CHANGES, SECONDS, environment
+from tests.servers import is_healthy, wait_for
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED")
 PYTHON = (sys.executable, "-m")
@@ -95,9 +96,9 @@ class Servers:
         log = self._place / f"{name}.log"
         self._running[name], _ = start_process(name, self._commands[name], log, self.environment, folder)
         if name == "prefect":
-            until(lambda: answers(f"{self.api}/health"), log)
+            until(lambda: is_healthy(f"{self.api}/health"), log)
         elif name == "mlflow":
-            until(lambda: answers(f"{self.mlflow}/health"), log)
+            until(lambda: is_healthy(f"{self.mlflow}/health"), log)
         elif name == "database":
             until(lambda: answers_to_postgres(self._ports["database"]), log)
 
@@ -173,18 +174,12 @@ class Servers:
 
 
 def until(check: Callable[[], bool], log: Path) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not check():
-        assert time.monotonic() < deadline, (
-            log.read_text(errors="replace", encoding="utf-8")[-6000:] if log.exists() else log
-        )
-        time.sleep(0.3)
-
-
-def answers(url: str) -> bool:
-    with suppress(httpx.TransportError):
-        return httpx.get(url, timeout=5).is_success
-    return False
+    """Waits until ``check`` is true; fails with the end of a log."""
+    wait_for(
+        check,
+        SECONDS,
+        lambda: log.read_text(errors="replace", encoding="utf-8") if log.exists() else str(log),
+    )
 
 
 def answers_to_postgres(port: int) -> bool:
