@@ -18,7 +18,6 @@ contains the time of publication; the folder's modification time is the time of 
 """
 
 import datetime
-import functools
 import hashlib
 import json
 import os
@@ -36,6 +35,7 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 from storage.artifacts import Artifact
 from storage.atomic import replaced_folder
 from storage.errors import ExpectedError
+from storage.home.files import describe_file, folder_size
 from storage.home.marker import MARKER, write_marker
 from storage.home.zones import ZONE_KEY, home_zone
 from storage.json_file import write_json
@@ -201,7 +201,7 @@ class Workspace:
             draft = Draft(kind, temporary)
             yield draft
             written = sorted(file for file in temporary.rglob("*") if file.is_file())
-            files = {file.relative_to(temporary).as_posix(): _describe(file) for file in written}
+            files = {file.relative_to(temporary).as_posix(): describe_file(file) for file in written}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
             content = {"kind": kind.kind, "digest": digest, "files": files, "published_at": _now()}
             content |= {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
@@ -228,7 +228,7 @@ class Workspace:
         try:
             content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
             files = content["files"].items()
-            if any(_describe(folder / name, expected["size"]) != expected for name, expected in files):
+            if any(describe_file(folder / name, expected["size"]) != expected for name, expected in files):
                 return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -246,33 +246,6 @@ class Workspace:
     def details(self, artifact: Artifact) -> dict[str, Any]:
         """Returns the ``details`` of a published artifact."""
         return json.loads((self.folder(artifact) / "artifact.json").read_text(encoding="utf-8"))["details"]
-
-
-def folder_size(folder: Path) -> int:
-    """Returns the bytes of all readable files below a folder; other processes may remove some meanwhile."""
-    total = 0
-    for file in (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names):
-        with suppress(OSError):
-            total += os.lstat(file).st_size
-    return total
-
-
-def _describe(file: Path, size: int | None = None) -> dict[str, object]:
-    """Returns size and SHA-256 of a file; does not read it if the size differs from the expected one."""
-    stat = file.stat()
-    if size is not None and stat.st_size != size:
-        return {"size": stat.st_size, "sha256": ""}
-    # timestamps have a resolution of a few ms, so a very recent file is not cached
-    now = time.time_ns()
-    version = stat.st_ctime_ns if now - stat.st_ctime_ns > 10**9 else now
-    return {"size": stat.st_size, "sha256": _sha256(file, stat.st_ino, version)}
-
-
-@functools.lru_cache(maxsize=1024)  # a night verifies the same model three times
-def _sha256(file: Path, inode: int, version: int) -> str:
-    """SHA-256 of a file; ``inode`` and ``version`` (time of change) are part of the cache key."""
-    with open(file, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _now() -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.home.workspace import folder_size
+from storage.home.files import folder_size
 from storage.tracking import MODEL_NAME, Registry, Tracking
 from storage.tracking.retention import Retention
 

@@ -15,7 +15,6 @@ PENDING = frozenset(
         "benchmarks/nights/plain_run.py: main",
         "flows/nightly.py: nightly",
         "flows/serving/app.py: make_app",
-        "storage/home/workspace.py",
         "tasks/neighbours/similarity.py: _search",
         "tasks/preprocess/task.py: preprocess",
         "tasks/search/parts.py: parts_of",
