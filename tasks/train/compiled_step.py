@@ -193,7 +193,7 @@ class CompiledStep:
         starts = scratch("starts", len(ids) + 1, dtype=torch.int32)
         entry_titles = scratch("titles", len(tokens), dtype=torch.int32)
         entries = ids, starts, entry_titles, scratch("values", len(tokens))
-        _loops.by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
+        _loops.group_by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
         bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)
         _loops.sum_rows(self._rows, *entries, bag)
         _loops.make_unit(bag, bag_factors)
@@ -206,17 +206,19 @@ class CompiledStep:
         _loops.make_unit(units, unit_factors)
         excess = self._product(vectors, units.T, "excess")
         target_tensors = (targets.aired, targets.titles, targets.labels, targets.shares)
-        loss = _loops.softmax(excess, *self._temperatures, *(tensor.numpy() for tensor in target_tensors))
+        loss = _loops.cross_entropy_(
+            excess, *self._temperatures, *(tensor.numpy() for tensor in target_tensors)
+        )
         label_grads = self._product(excess.T, vectors, "of_labels")
-        squared_norm = _loops.through_unit(label_grads, units, unit_factors, label_grads)
+        squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
         grads, layer_grads = self._product(excess, units, "grads"), None
         if combined:
-            squared_norm += _loops.through_unit(grads, vectors, combined.factors, grads)
+            squared_norm += _loops.unit_backward(grads, vectors, combined.factors, grads)
             part = combined.part
-            squared_norm += _loops.through_unit(grads, part, combined.part_factors, part)
+            squared_norm += _loops.unit_backward(grads, part, combined.part_factors, part)
             layer_grads = self._product(part.T, bags.dense.numpy(), "of_layer")
             squared_norm += _loops.sum_of_squares(layer_grads)
-        squared_norm += _loops.through_unit(grads, bag, bag_factors, grads)
+        squared_norm += _loops.unit_backward(grads, bag, bag_factors, grads)
         result = Gradients(loss, entries, grads, label_grads, layer_grads)
         return result if np.isfinite(squared_norm) else None
 

@@ -206,8 +206,9 @@ class Training:
         names += [f"{len(error.rows) - 3} others"] if len(error.rows) > 3 else []
         return (
             f"non-finite gradient for {', '.join(names)} in step {self.trainer.steps} (epoch "
-            f"{self.position.epoch + 1}); the step changed nothing. Lower train."
-            f"optimizer.learning_rate (now {self.settings.optimizer.learning_rate:g}) or set train.clipping"
+            f"{self.position.epoch + 1}); the step changed nothing. Lower "
+            f"train.optimizer.learning_rate (now {self.settings.optimizer.learning_rate:g}) "
+            "or set train.clipping"
         )
 
     def _finish_epoch(self) -> None:

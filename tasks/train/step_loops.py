@@ -17,7 +17,7 @@ C4, C5, C6 = (np.float32(value) for value in (0.0096845805, 0.0012387821, 0.0002
 
 
 @no_type_check
-def by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
+def group_by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
     """Groups the entries (tokens of titles) of a batch by row instead of by title.
 
     Args:
@@ -56,7 +56,8 @@ def by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
 def sum_rows(rows, ids, starts, titles, values, sums):
     """Writes the weighted sum of the rows of each title to ``sums``, (titles, dim).
 
-    Rows are read in table order, which is twice as fast as title by title. For the arguments, see by_row.
+    Rows are read in table order, which is twice as fast as title by title. The arguments are those of
+    group_by_row.
     """
     sums[:] = ZERO
     for number in range(len(ids)):
@@ -82,7 +83,7 @@ def make_unit(vectors, factors):
 
 
 @no_type_check
-def through_unit(grads, units, factors, result):
+def unit_backward(grads, units, factors, result):
     """Backpropagates through ``make_unit``: writes factor · (g − (g·u) u) for gradients g and units u.
 
     Returns the sum of squares of the result.
@@ -114,7 +115,7 @@ def sum_of_squares(grads):
 
 
 @no_type_check
-def softmax(cosines, temperature, aired_temperature, aired, titles, labels, shares):
+def cross_entropy_(cosines, temperature, aired_temperature, aired, titles, labels, shares):
     """Computes the label loss (objectives/label.py) and its gradients.
 
     Replaces ``cosines`` (titles, labels) by (p − t) / n with p = softmax(cosines / τ), the shares t of the

@@ -1,4 +1,7 @@
-"""Settings of train.table: where rows and optimizer state are stored. Results are bitwise identical."""
+"""Settings of train.table: where rows and optimizer state are stored.
+
+With float32, results are bitwise identical.
+"""
 
 import tempfile
 from collections.abc import Callable
