@@ -206,9 +206,8 @@ class CompiledStep:
         _loops.make_unit(units, unit_factors)
         excess = self._product(vectors, units.T, "excess")
         target_tensors = (targets.aired, targets.titles, targets.labels, targets.shares)
-        loss = _loops.cross_entropy_(
-            excess, *self._temperatures, *(tensor.numpy() for tensor in target_tensors)
-        )
+        target_arrays = (tensor.numpy() for tensor in target_tensors)
+        loss = _loops.cross_entropy_(excess, *self._temperatures, *target_arrays)
         label_grads = self._product(excess.T, vectors, "of_labels")
         squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
         grads, layer_grads = self._product(excess, units, "grads"), None
