@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.claims import Claim, run
-from benchmarks.processes import call_apart
+from benchmarks.processes import call_apart, peak
 from benchmarks.stages import WITHOUT_SENTENCES, preprocess, tokenize
 from storage.artifacts import Corpus, Guide
 from storage.home.workspace import Workspace
@@ -122,11 +122,11 @@ def measure_titles(sizes: Sequence[int]) -> Sequence[Claim]:
             vocabulary, *tokenizing = call_apart(run_stage, tokenize, home, guide, settings)
             stage = preprocess, home, guide, vocabulary, settings.splits.salt, WITHOUT_SENTENCES
             _, *preprocessing = call_apart(run_stage, *stage)
-        for name, (cpu, peak) in (("tokenize", tokenizing), ("preprocess", preprocessing)):
+        for name, (cpu, gigabytes) in (("tokenize", tokenizing), ("preprocess", preprocessing)):
             seconds[name, size] = cpu
             about = f"{name}, {size:,} titles"
             claims.append(Claim(f"{about}: seconds of core time", cpu, better=None))
-            claims.append(Claim(f"{about}: peak memory, GB", peak, aim=2, better="less"))
+            claims.append(Claim(f"{about}: peak memory, GB", gigabytes, aim=2, better="less"))
     for stage in ("tokenize", "preprocess"):
         first, last = (seconds[stage, size] / size for size in (sizes[0], sizes[-1]))
         claims.append(
@@ -147,8 +147,8 @@ def run_stage(stage: Callable[..., Any], *arguments: Any) -> tuple[Any, float, f
     """
     before = _seconds()
     result = stage(*arguments)
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return result, _seconds() - before, peak * 1024 / 1e9
+    largest_worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return result, _seconds() - before, max(peak(), largest_worker) * 2**20 / 1e9
 
 
 def _seconds() -> float:
