@@ -9,7 +9,6 @@ remaining value is a label if it has enough training titles and is not on too ma
 import csv
 import functools
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +19,9 @@ import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 from storage.errors import ExpectedError
-from tasks.text.titles import clean_text
+from tasks.text.categories import fold, split_list
 
-_LISTS = re.compile(r"\s*[,;/|]\s*")
 _CODE = re.compile(r"[<>{}\[\]=\"\\]|https?:|www\.|&\w+;")
-_EDGES = " .:-–\t"  # characters that are stripped
 MAX_LENGTH = 40  # characters of a category
 MIN_LENGTH = 3
 MAPPED = "dropped by the mapping table"  # reason
@@ -107,9 +104,7 @@ def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
     """Splits a raw category into pairs: (clean value, "") or (value, reason for dropping it)."""
     if _CODE.search(raw.casefold()):
         return ((raw[:MAX_LENGTH].casefold(), "code"),)
-    # ``fold`` repairs the text; this precedes the split, because repairs can contain separators
-    values = (part.strip(_EDGES) for part in _LISTS.split(fold(raw)))
-    return tuple((value[:MAX_LENGTH], _reason_to_drop(value)) for value in values if value)
+    return tuple((value[:MAX_LENGTH], _reason_to_drop(value)) for value in split_list(raw))
 
 
 @functools.cache
@@ -117,11 +112,6 @@ def generic_categories() -> frozenset[str]:
     """Reads the case-folded names of generic_categories.txt."""
     lines = Path(__file__).with_name("generic_categories.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(line.strip().casefold() for line in lines if line.strip() and not line.startswith("#"))
-
-
-def fold(text: str) -> str:
-    """Repairs, normalizes and case-folds a category, and strips surrounding punctuation."""
-    return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(_EDGES)
 
 
 def label_titles(

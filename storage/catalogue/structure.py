@@ -1,0 +1,81 @@
+"""Structure of the airings of each title: numbers, sub-titles, dates, durations and times, from a Guide."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage.catalogue.connection import Connection, escape_glob
+from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
+from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
+
+BATCH = 65_536  # programmes read at once
+_READ = ["title", "sub_title", "episode_numbers", "episode_systems"]
+_COPIED = ["source", "channel", "start", "stop", "title", "sub_title", "categories", "date", "zone"]
+
+
+def with_episode_columns(programmes: Path, path: Path) -> Path:
+    """Returns a file of programmes with the columns season and episode; writes it to ``path`` if needed."""
+    file = pq.ParquetFile(programmes, pre_buffer=False)
+    if {*COLUMNS} <= {*file.schema_arrow.names}:
+        return programmes
+    reader = EpisodeReader()
+    schema = pa.schema([file.schema_arrow.field(name) for name in _COPIED])
+    schema = pa.schema([*schema, *(pa.field(name, pa.int32()) for name in COLUMNS)])
+    with pq.ParquetWriter(path, schema) as writer:
+        for batch in file.iter_batches(BATCH, columns=list({*_READ, *_COPIED}), use_threads=False):
+            columns = [*(batch[name] for name in _COPIED), *reader.columns(batch)]
+            writer.write_table(pa.table(columns, schema=schema))
+    return path
+
+
+def title_structure(connection: Connection, programmes: Path, variants: Path) -> pa.Table:
+    """Returns a row per title, sorted by title_id; placeholders and titles without airings included.
+
+    Args:
+        connection: Temporary database.
+        programmes: File with episode columns.
+        variants: Parquet file with raw_title and title_id.
+
+    Returns:
+        title_id; source and channel (the most frequent); airings; numbered, sub_titled, dated (counts of
+        airings with an episode number, a sub-title, a date); minutes (median); evening (airings that start
+        from 18 to 23 o'clock, local); channels, days, hours, sub_titles, episodes, dates (distinct values).
+    """
+    query = f"""
+        WITH {UTC_OFFSETS}, airings AS (
+            SELECT title_id, source, channel, sub_title, season, episode, date,
+                   date_diff('minute', start, stop) AS minutes, start + utc_offset AS local_start
+            FROM read_parquet($programmes) AS programmes
+            {JOIN_OFFSETS}
+            JOIN read_parquet($variants) ON raw_title = title
+        )
+        SELECT title_id, mode(source ORDER BY source) AS source, mode(channel ORDER BY channel) AS channel,
+               count(*) AS airings, count(episode) AS numbered,
+               count(nullif(sub_title, '')) AS sub_titled, count(nullif(date, '')) AS dated,
+               coalesce(median(minutes), 0)::FLOAT AS minutes,
+               count(*) FILTER (hour(local_start) BETWEEN 18 AND 23) AS evening,
+               count(DISTINCT channel) AS channels, count(DISTINCT local_start::DATE) AS days,
+               count(DISTINCT hour(local_start)) AS hours, count(DISTINCT sub_title) AS sub_titles,
+               count(DISTINCT (season, episode)) FILTER (episode IS NOT NULL) AS episodes,
+               count(DISTINCT date) AS dates
+        FROM airings
+        GROUP BY title_id
+        ORDER BY title_id
+    """
+    params = {"programmes": escape_glob(programmes), "variants": escape_glob(variants)}
+    return connection.sql(query, params=params).to_arrow_table()
+
+
+def title_categories(connection: Connection, programmes: Path, variants: Path) -> pa.Table:
+    """Returns title_id, categories (a list), numbered (has an episode number) and airings, sorted."""
+    query = """
+        SELECT title_id, categories, episode IS NOT NULL AS numbered, count(*) AS airings
+        FROM read_parquet($programmes)
+        JOIN read_parquet($variants) ON raw_title = title
+        WHERE len(categories) > 0
+        GROUP BY ALL
+        ORDER BY ALL
+    """
+    params = {"programmes": escape_glob(programmes), "variants": escape_glob(variants)}
+    return connection.sql(query, params=params).to_arrow_table()

@@ -1,0 +1,70 @@
+"""Kinds that the categories of guides state, from a table per language (names.csv).
+
+A row has one or two kinds and the categories that state them. A category is compared as a whole, ignoring
+case; ``film *`` also matches longer categories that begin with "film ", ``*serie`` those that end with
+"serie". A category that is not in the table is split at , ; / and |, and its parts are looked up. Greek
+accents are ignored, because capitals have none.
+"""
+
+import csv
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from typing import get_args
+
+from tasks.kinds.kinds import KINDS, Kind
+from tasks.text.categories import fold, split_list
+
+TABLE = Path(__file__).with_name("names.csv")
+_TONOS = re.compile("(?<=[\u0370-\u03ff])\u0301")
+
+
+def _key(category: str) -> str:
+    return unicodedata.normalize("NFC", _TONOS.sub("", unicodedata.normalize("NFD", fold(category))))
+
+
+@functools.cache
+def read_names() -> dict[str, tuple[Kind, ...]]:
+    """Reads the table; returns kinds by folded category, or by pattern with a star at one end.
+
+    Raises:
+        ValueError: A row has an unknown kind, or two rows differ about a category.
+    """
+    kinds_by_name: dict[str, tuple[Kind, ...]] = {}
+    with open(TABLE, encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            kinds = tuple(kind for kind in KINDS if kind in row["kinds"].split())
+            for name in map(_key, row["names"].split(";")):
+                if len(kinds) != len(row["kinds"].split()) or kinds_by_name.setdefault(name, kinds) != kinds:
+                    raise ValueError(f"{TABLE.name}: {name!r} is {row['kinds']}, expected {get_args(Kind)}")
+    return kinds_by_name
+
+
+@functools.cache
+def _patterns() -> list[tuple[str, str, tuple[Kind, ...]]]:
+    """Returns (beginning, end, kinds) of the patterns."""
+    patterns = ((*name.split("*"), kinds) for name, kinds in read_names().items() if "*" in name)
+    return [(begin, end, kinds) for begin, end, kinds in patterns]
+
+
+def _find(value: str) -> tuple[Kind, ...] | None:
+    if (kinds := read_names().get(value)) is not None:
+        return kinds
+    matches = (kinds for begin, end, kinds in _patterns() if value.startswith(begin) and value.endswith(end))
+    return next(matches, None)
+
+
+@functools.lru_cache(maxsize=65_536)
+def stated_by(category: str) -> tuple[Kind, ...]:
+    """Returns the kinds that one category of a guide states; empty if it states none."""
+    if (kinds := _find(_key(category))) is not None:
+        return kinds
+    parts = (_find(_key(item)) or () for item in split_list(category))
+    return tuple(dict.fromkeys(kind for kinds in parts for kind in kinds))
+
+
+def stated_kinds(categories: Iterable[str]) -> set[Kind]:
+    """Returns the kinds that the categories of a programme state."""
+    return {kind for category in categories for kind in stated_by(category)}

@@ -1,0 +1,60 @@
+"""Kinds that guides state, and how they combine with the kinds of a title."""
+
+import pytest
+
+from tasks.kinds.kinds import KindPrediction, combine
+from tasks.kinds.model import TitleKinds
+from tasks.kinds.names import read_names, stated_by
+
+FILM = KindPrediction("film", 0.99, "predicted")
+SERIES = KindPrediction("series", 0.98, "predicted")
+OTHER = KindPrediction("other", 0.97, "predicted")
+
+
+@pytest.mark.parametrize(
+    ("category", "kinds"),
+    [
+        ("Spielfilm", ("film",)),
+        ("Film d'aventures", ("film",)),
+        ("Téléfilm pour la jeunesse", ("film", "children")),
+        ("Film magazine", ("other",)),  # the longer name precedes the pattern "film *"
+        ("Animatieserie", ("series",)),
+        ("ΕΛΛΗΝΙΚΗ ΤΑΙΝΙΑ", ("film",)),  # capitals have no accents
+        ("Actieserie, Nieuws", ("series", "news")),
+        ("Movie / Drama", ("film",)),
+        ("Drama", ()),
+        ("Filmore", ()),
+    ],
+)
+def test_categories_state_kinds(category: str, kinds: tuple[str, ...]) -> None:
+    assert stated_by(category) == kinds
+
+
+def test_every_language_names_every_kind() -> None:
+    assert len(read_names()) > 1000  # reading it checks that no name has two meanings
+
+
+def test_a_film_is_nothing_else_except_for_children() -> None:
+    assert combine({"film", "sport", "children"}, numbered=False) == ("film", "children")
+    assert combine({"other", "news"}, numbered=False) == ("news",)
+
+
+@pytest.mark.parametrize(("numbered", "kinds"), [(True, ("series",)), (False, ())])
+def test_an_episode_number_decides_between_film_and_series(numbered: bool, kinds: tuple[str, ...]) -> None:
+    assert combine({"film", "series"}, numbered) == kinds
+
+
+def test_the_guide_wins_over_predictions() -> None:
+    titles = TitleKinds([(FILM,), (SERIES,), (OTHER,)])
+    assert [each.kind for each in titles.of(0, ["Serie"], False)] == ["series"]
+    assert titles.of(1, ["Movie"], False) == (KindPrediction("film", 1.0, "guide"),)
+    assert [each.kind for each in titles.of(2, ["News"], False)] == ["news"]
+    assert [each.source for each in titles.of(0, ["Kinder"], False)] == ["predicted", "guide"]
+    assert titles.of(0, ["Drama"], False) == (FILM,)
+
+
+def test_an_episode_number_means_no_predicted_film() -> None:
+    titles = TitleKinds([(FILM,)])
+    assert titles.of(0, [], True) == (KindPrediction("series", 1.0, "structure"),)
+    assert [each.kind for each in titles.of(0, ["Movie"], True)] == ["film"]
+    assert [each.kind for each in titles.of(0, ["Sport"], True)] == ["sport"]
