@@ -5,7 +5,6 @@ Views read the files of finished stages without copies or locks.
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +57,14 @@ def view_statements(folders: Mapping[str, Path]) -> str:
 
 
 def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Creates the views whose files exist (older versions wrote fewer); returns statements by view."""
+    """Creates the views; returns their statements by name."""
     paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
     statements: dict[str, str] = {}
     for name, content in VIEWS.items():
         if name == "tonight" and name not in paths:
             continue
-        statement = f"CREATE OR REPLACE VIEW {name} AS {content.format(**paths)};"
-        with suppress(duckdb.IOException, duckdb.CatalogException):
-            connection.execute(statement)
-            statements[name] = statement
+        statements[name] = f"CREATE OR REPLACE VIEW {name} AS {content.format(**paths)};"
+        connection.execute(statements[name])
     return statements
 
 
@@ -86,27 +83,21 @@ def run_query(
         Column names, and rows.
 
     Raises:
-        QueryError: DuckDB cannot run the query, or the run has no file for one of its views.
+        QueryError: DuckDB cannot run the query.
     """
     with duckdb.connect(config={"threads": 2}) as connection:
         connection.execute("SET enable_progress_bar = false")  # the bar would mix with the output of commands
-        statements = _create(connection, folders)
-        if salt and "tonight" in statements:
-            connection.execute(_TONIGHT_OF.format(salt=escape_quotes(salt)))
         try:
+            _create(connection, folders)
+            if salt and "tonight" in folders:
+                connection.execute(_TONIGHT_OF.format(salt=escape_quotes(salt)))
             result = connection.execute(query, dict(values) if values else None)
             if result is None:  # an empty query
                 raise QueryError("the query is empty")
             return [column[0] for column in result.description or []], result.fetchall()
         except duckdb.Error as error:
-            absent = VIEWS.keys() - statements.keys()
-            if missing := sorted(name for name in absent if re.search(rf"(?i)\b{name}(_of)?\b", query)):
-                if missing == ["tonight"]:
-                    raise QueryError(
-                        "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
-                    ) from error
+            if "tonight" not in folders and re.search(r"(?i)\btonight(_of)?\b", query):
                 raise QueryError(
-                    f"the last run was made by an older version, which did not write {', '.join(missing)}; "
-                    "run `guidespace nightly --feed …` again"
+                    "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
                 ) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error

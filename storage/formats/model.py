@@ -67,6 +67,5 @@ def write_spellings(folder: Path, spellings: Mapping[str, str]) -> None:
 
 
 def read_spellings(folder: Path) -> dict[str, str]:
-    """Reads spellings.json; empty for a model of an older version."""
-    file = folder / SPELLINGS
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    """Reads spellings.json."""
+    return json.loads((folder / SPELLINGS).read_text(encoding="utf-8"))

@@ -74,20 +74,11 @@ def _rename_metrics(text: str) -> str:
 
 
 def read_categories(home: str | Path) -> dict[str, Any]:
-    """Reads labels and dropped categories (with reasons) with their numbers of titles, the largest first.
-
-    Raises:
-        HomeError: The last run was made by an older version, which wrote no report of categories.
-    """
+    """Reads labels and dropped categories (with reasons) with their numbers of titles, the largest first."""
     corpus = Path(read_latest(home, "corpus")["corpus"])
     column = pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"]
     titles = Counter(sorted(label for labels in column.to_pylist() for label in labels))
-    try:
-        dropped = pq.read_table(corpus / "dropped_categories.parquet").to_pylist()
-    except FileNotFoundError as error:
-        problem = f"the last run in {home} was made by an older version without a report of categories"
-        raise HomeError(f"{problem}; run `guidespace nightly --feed …` again") from error
     return {
         "labels": [{"category": name, "titles": count} for name, count in titles.most_common()],
-        "dropped": dropped,
+        "dropped": pq.read_table(corpus / "dropped_categories.parquet").to_pylist(),
     }

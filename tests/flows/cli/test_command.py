@@ -1,7 +1,6 @@
 """The command as a user types it, on one home that a smoke run of the sample guide filled."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,26 +75,6 @@ def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
     assert printed.returncode == 0 and f"{len(names)} labels (category, titles):" in printed.stdout
     for row in document["dropped"][:3]:
         assert f"dropped, {row['reason']}: " in printed.stdout and row["category"] in printed.stdout
-
-
-@pytest.mark.slow
-def test_a_home_of_an_older_run_says_what_to_do(night, tmp_path):
-    """Its corpus lacks the newer files: what can be answered is, the rest in one line."""
-    home = tmp_path / "home"
-    shutil.copytree(night[0], home, ignore=shutil.ignore_patterns("mlflow", "mlflow.db"))
-    corpus = home / json.loads((home / "latest.json").read_text(encoding="utf-8"))["corpus"]
-    about = json.loads((corpus / "artifact.json").read_text(encoding="utf-8"))
-    for name in ("dropped_categories.parquet", "frequencies.parquet"):
-        (corpus / name).unlink()
-        del about["files"][name]
-    (corpus / "artifact.json").write_text(json.dumps(about), encoding="utf-8")
-    assert answer("sql", "SELECT count(*) AS n FROM titles", "--home", home, "--json")[0]["n"] > 1500
-    for command in (("sql", "SELECT * FROM dropped JOIN words ON true"), ("categories",)):
-        done = guidespace(*command, "--home", home)
-        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
-        assert "older version" in done.stderr and "guidespace nightly" in done.stderr
-    printed = guidespace("sql", "--home", home).stdout
-    assert "VIEW titles" in printed and "VIEW dropped" not in printed
 
 
 def test_scores_have_the_documented_form(night):
