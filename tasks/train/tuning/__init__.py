@@ -1,1 +1,1 @@
-"""Compares optimizers on the same titles and batches, at several learning rates and vector sizes."""
+"""Compares optimizers on the same titles and batches, and searches learning rates, also with populations."""

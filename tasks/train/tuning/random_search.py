@@ -7,7 +7,7 @@ import numpy as np
 
 from tasks.form import configurable
 from tasks.train.tuning.entries import Entry
-from tasks.train.tuning.space import Space, Trial
+from tasks.train.tuning.space import Space, TuningTrial
 from tasks.train.tuning.trials import Trials
 
 
@@ -20,6 +20,6 @@ class RandomSearch(Trials):
 
     name: Literal["random"] = "random"
 
-    def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
+    def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
         """Draws rule and factor of training ``number`` from the seed and the number only."""
         return space.draw(np.random.default_rng([space.seed, number]))

@@ -7,9 +7,9 @@ from typing import Literal
 
 from tasks.form import configurable, setting
 from tasks.pool import AUTOMATIC, cores
-from tasks.train.population.esgd import ESGD
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import entries
+from tasks.train.tuning.esgd import ESGD
 from tasks.train.tuning.random_search import RandomSearch
 from tasks.train.tuning.space import Space
 from tasks.train.tuning.tpe import TPE

@@ -47,7 +47,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TuningTrial:
     """One training of a search: a complete one, or that of a member in one generation."""
 
     name: str  # name of the rule
@@ -62,7 +62,7 @@ class Trial:
 class Round:
     """One round of a search: a generation, or trainings that are proposed at the same time."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[TuningTrial, ...]
     winners: tuple[tuple[str, float], ...]  # rule and score of the leaders after the round, best first
     seconds: float  # wall-clock time
     state: Any = None  # JSON that the search needs to resume
@@ -100,7 +100,7 @@ class Journal:
 
 
 def _to_round(fields: dict[str, Any]) -> Round:
-    trials = tuple(Trial(**trial) for trial in fields["trials"])
+    trials = tuple(TuningTrial(**trial) for trial in fields["trials"])
     winners = tuple((name, score) for name, score in fields["winners"])
     return Round(trials, winners, fields["seconds"], fields["state"])
 

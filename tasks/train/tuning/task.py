@@ -21,11 +21,11 @@ from storage.artifacts import Checkpoint, Corpus
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
-from tasks.train.population.esgd import ESGD
-from tasks.train.population.plot import plot_rounds
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning import range_test
 from tasks.train.tuning.entries import Entry, entries
+from tasks.train.tuning.esgd import ESGD
+from tasks.train.tuning.generations_plot import plot_rounds
 from tasks.train.tuning.plot import plot_range_tests, plot_ranking
 from tasks.train.tuning.ranking import compare_with_preset, rank, table_markdown
 from tasks.train.tuning.runs import TuningRun, run_training

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from tasks.form import configurable
 from tasks.train.tuning.entries import Entry
-from tasks.train.tuning.space import Space, Trial
+from tasks.train.tuning.space import Space, TuningTrial
 from tasks.train.tuning.trials import Trials
 
 
@@ -20,7 +20,7 @@ class TPE(Trials):
     ROUND_SIZE: ClassVar[int] = 1
     name: Literal["tpe"] = "tpe"
 
-    def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
+    def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
         """Returns Optuna's proposal for training ``number``."""
         import optuna  # pyright: ignore[reportMissingImports]  (extra optuna)
 

@@ -10,7 +10,7 @@ from tasks.form import configurable
 from tasks.pool import Submit
 from tasks.train.tuning.entries import Entry
 from tasks.train.tuning.runs import TuningRun, run_training
-from tasks.train.tuning.space import Journal, Round, Space, Trial
+from tasks.train.tuning.space import Journal, Round, Space, TuningTrial
 
 
 @configurable
@@ -20,7 +20,7 @@ class Trials:
     ROUND_SIZE: ClassVar[int] = 8  # proposals per round; none sees the scores of its round
     name: str
 
-    def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
+    def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
         """Proposes the rule and the factor on its rate for training ``number`` from the finished trials."""
         raise NotImplementedError
 
@@ -40,6 +40,6 @@ class Trials:
             yield journal.add(Round(tuple(trials), winners, time.perf_counter() - started))
 
 
-def _to_trial(run: TuningRun) -> Trial:
+def _to_trial(run: TuningRun) -> TuningTrial:
     steps = run.marks[-1].step if run.marks else 0
-    return Trial(run.name, run.factor, run.rate, run.score, not run.trouble, steps)
+    return TuningTrial(run.name, run.factor, run.rate, run.score, not run.trouble, steps)

@@ -7,11 +7,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from tasks.pool import open_pool
-from tasks.train.population.esgd import ESGD
 from tasks.train.tuning import settings as module
+from tasks.train.tuning.esgd import ESGD
 from tasks.train.tuning.random_search import RandomSearch
 from tasks.train.tuning.settings import TuningSettings
-from tasks.train.tuning.space import Space, Trial, read_rounds
+from tasks.train.tuning.space import Space, TuningTrial, read_rounds
 from tasks.train.tuning.tpe import TPE
 from tests.worlds import TRAINING
 
@@ -19,7 +19,7 @@ SETTINGS = replace(TRAINING, epochs=1, workers=0)
 POOL = TuningSettings(optimizers=("sgd", "adam"), rates=(0.1, 1.0, 10.0), budget=9, share=0.2)
 
 
-def trials(search: RandomSearch, space: Space, folder: Path, rounds: int = 99) -> list[Trial]:
+def trials(search: RandomSearch, space: Space, folder: Path, rounds: int = 99) -> list[TuningTrial]:
     with open_pool("processes", 0) as submit:
         for progress in search.search(space, folder, submit):
             if progress.step == rounds:
@@ -41,7 +41,7 @@ def test_tpe_proposes_by_what_it_knows(toy_corpus: Path) -> None:
     pytest.importorskip("optuna", reason="Optuna is not installed: pip install -e '.[optuna]'")
     space = POOL.space(toy_corpus, SETTINGS, 8)
     known = [
-        Trial(name, factor, 0.0, score)
+        TuningTrial(name, factor, 0.0, score)
         for number in range(15)
         for name, factor, score in (("sgd", 0.1 + number / 20, 0.1), ("adam", 1.0 + number / 50, 0.9))
     ]

@@ -33,7 +33,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """The training of a member in one generation."""
 
     member: Member
@@ -43,7 +43,7 @@ class Job:
     file: str  # output file name
 
 
-def train_members(corpus: Path, folder: Path, jobs: Sequence[Job]) -> list[tuple[float, int]]:
+def train_members(corpus: Path, folder: Path, jobs: Sequence[TrainingJob]) -> list[tuple[float, int]]:
     """Trains members and writes the best epoch of each, or its previous state if that is better (back-off).
 
     Args:

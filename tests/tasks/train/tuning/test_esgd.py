@@ -16,9 +16,9 @@ from safetensors.torch import load_file, save_file
 from storage.stages import ROOT
 from tasks.pool import open_pool
 from tasks.train.loop import Training
-from tasks.train.population.esgd import ESGD, survivors
-from tasks.train.population.members import Job, Member, restore_member, score_members, train_members
 from tasks.train.step import Trainer
+from tasks.train.tuning.esgd import ESGD, survivors
+from tasks.train.tuning.members import Member, TrainingJob, restore_member, score_members, train_members
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.space import Space, read_rounds
 from tests.worlds import TRAINING
@@ -99,7 +99,7 @@ def test_an_offspring_is_the_mean_of_its_parents_plus_noise(toy_corpus: Path, tm
 
 def test_the_optimizers_state_begins_anew(toy_corpus: Path, tmp_path: Path) -> None:
     settings = space_of(toy_corpus).entries[1].settings
-    ((score, steps),) = train_members(toy_corpus, tmp_path, [Job(Member(), settings, 0, 1, "a")])
+    ((score, steps),) = train_members(toy_corpus, tmp_path, [TrainingJob(Member(), settings, 0, 1, "a")])
     assert score > 0 and steps > 0 and not any("state" in name for name in load_file(tmp_path / "a"))
     learner = Training(toy_corpus, settings).trainer
     restore_member(learner, tmp_path, Member(("a",)))
@@ -151,7 +151,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tasks.pool import open_pool
-from tests.tasks.train.population.test_esgd import SMALL, space_of
+from tests.tasks.train.tuning.test_esgd import SMALL, space_of
 
 left = [int(sys.argv[3])]
 

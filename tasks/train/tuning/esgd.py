@@ -23,8 +23,8 @@ import numpy as np
 from storage.artifacts import Progress
 from tasks.form import configurable, setting
 from tasks.pool import Submit
-from tasks.train.population.members import Job, Member, score_members, train_members, write_member
-from tasks.train.tuning.space import Journal, Round, Space, Trial, read_rounds
+from tasks.train.tuning.members import Member, TrainingJob, score_members, train_members, write_member
+from tasks.train.tuning.space import Journal, Round, Space, TuningTrial, read_rounds
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -83,7 +83,7 @@ class ESGD:
         number: int,
         rng: np.random.Generator,
         submit: Submit,
-    ) -> tuple[tuple[Trial, ...], list[Member]]:
+    ) -> tuple[tuple[TuningTrial, ...], list[Member]]:
         drawn = [space.draw(rng) for _ in members]
         all_epochs, jobs = self.epochs * self.generations(space), []
         for place, (member, (entry, factor)) in enumerate(zip(members, drawn, strict=True)):
@@ -92,13 +92,13 @@ class ESGD:
                 seed = int(np.random.SeedSequence([space.seed, place]).generate_state(1)[0])
             settings = replace(entry.scale_rate(factor), epochs=all_epochs, patience=all_epochs, seed=seed)
             file = f"{number:04d}-{place:04d}.safetensors"
-            jobs.append(Job(member, settings, number * self.epochs, self.epochs, file))
+            jobs.append(TrainingJob(member, settings, number * self.epochs, self.epochs, file))
         results = _map(train_members, jobs, space, folder, submit)
         trials, trained = [], []
         for job, (entry, factor), (score, steps) in zip(jobs, drawn, results, strict=True):
             member, rate = job.member, entry.rate * factor
             kept = score > 0 and score >= member.score
-            trials.append(Trial(entry.name, factor, rate, score, kept, steps))
+            trials.append(TuningTrial(entry.name, factor, rate, score, kept, steps))
             rule = entry.name if kept else member.rule
             trained.append(Member((job.file,), rule, max(score, member.score)))
         return tuple(trials), trained

@@ -1,1 +1,0 @@
-"""Population-based training: alternates gradient steps with recombination and selection."""
