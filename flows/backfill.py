@@ -1,4 +1,7 @@
-"""Nightly runs for past dates, each with the guide as of its due time. They never change the champion."""
+"""Nightly runs for past dates, each with the guide as of its due time. They never change the champion.
+
+The command ``guidespace backfill`` (flows/cli/run.py) only reads dated guides, and runs no nights.
+"""
 
 import datetime
 from collections.abc import Sequence
