@@ -15,7 +15,7 @@ from storage.tracking import Tracking
 from storage.tracking.nights import read_nights
 from storage.tracking.runs import FIGURES
 from tasks.publish.inputs import PreviousNight
-from tasks.publish.report import Report, Verdict
+from tasks.publish.report import RunReport, Verdict
 
 MAX_NIGHTS = 1_000  # newest nights that a back-filled run searches for the previous one
 
@@ -61,7 +61,7 @@ class NightlyRun:
         return PreviousNight(figures=figures, model_folder=str(folder))
 
     def result(
-        self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report
+        self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: RunReport
     ) -> NightlyResult:
         """Publishes the result on the page of the flow run and in the home's latest.json, and returns it.
 

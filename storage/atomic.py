@@ -18,7 +18,7 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2
 _AT_FDCWD = -100
 
 
-class Connection(Protocol):
+class DatabaseConnection(Protocol):
     """The methods of a DuckDB connection that ``replaced_database`` uses."""
 
     def execute(self, query: str, /) -> object:
@@ -28,7 +28,7 @@ class Connection(Protocol):
         """Closes the file."""
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=DatabaseConnection)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from benchmarks.claims import Claim
 from benchmarks.processes import call_apart, measure_apart
 from storage.arrays import Ragged, offsets_of
 from storage.artifacts import Progress
-from tasks.linear.blocks import PREFETCH_BLOCKS, Block, SampleBlocks, write_blocks
+from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlock, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
 from tasks.linear.dual_steps import rows_of
 
@@ -83,7 +83,7 @@ class Throttled(SampleBlocks):
 
     rate = 1e12
 
-    def read(self, number: int) -> Block:
+    def read(self, number: int) -> SampleBlock:
         """Reads a block in the time that the disk would take."""
         started = time.perf_counter()
         block = super().read(number)
@@ -160,7 +160,7 @@ def keep(weights: Iterator[np.ndarray], blocks: int, limit: float) -> list[tuple
 
 
 def arrival(
-    blocks: Sequence[Block], kept: Sequence[tuple[float, np.ndarray]], cost: float, optimum: float
+    blocks: Sequence[SampleBlock], kept: Sequence[tuple[float, np.ndarray]], cost: float, optimum: float
 ) -> dict[str, float]:
     """Returns the seconds until the objective is within 1 % of the optimum, or all seconds, and the
     difference.
@@ -173,7 +173,7 @@ def arrival(
     return {"seconds": kept[-1][0], "short": short}
 
 
-def objective(blocks: Sequence[Block], weights: np.ndarray, cost: float) -> float:
+def objective(blocks: Sequence[SampleBlock], weights: np.ndarray, cost: float) -> float:
     """Returns the primal objective ½‖w‖² + C Σ hinge loss."""
     return float(weights @ weights) / 2 + cost * sum(rows_of(block, weights)[1] for block in blocks)
 
@@ -191,12 +191,12 @@ def open_throttled(folder: Path, rate: float) -> Throttled:
     return blocks
 
 
-def load(folder: Path) -> list[Block]:
+def load(folder: Path) -> list[SampleBlock]:
     blocks = SampleBlocks(folder)
     return [blocks.read(number) for number in range(len(blocks))]
 
 
-def to_csr(block: Block) -> csr_matrix:
+def to_csr(block: SampleBlock) -> csr_matrix:
     return csr_matrix((block.values, block.ids, block.offsets), shape=(len(block.labels), FEATURES))
 
 

@@ -18,9 +18,9 @@ from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.encoder.bags import Bagger
 from tasks.preprocess.settings import PreprocessSettings
-from tasks.scoring.folds import SALTS, Answers, answer_knn, to_answer
+from tasks.scoring.folds import SALTS, PredictionsByCell, answer_knn, to_answer
 from tasks.scoring.metrics import judge
-from tasks.scoring.protocols import FORMS, PROTOCOLS, Titles
+from tasks.scoring.protocols import FORMS, PROTOCOLS, CorpusTitles
 from tasks.text.titles import parse_title
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.splits import SplitSettings
@@ -47,9 +47,9 @@ class Fold:
         return open_corpus(self.folder)
 
     @cached_property
-    def titles(self) -> Titles:
+    def titles(self) -> CorpusTitles:
         """Splits and labels of the titles."""
-        return Titles.of(self.opened)
+        return CorpusTitles.of(self.opened)
 
     @cached_property
     def family(self) -> np.ndarray:
@@ -65,7 +65,7 @@ class Fold:
         dense = dense_inputs(self.opened.sentences, self.opened.descriptions, every)
         return TitleInputs(about["raw_title"].to_pylist(), dense, contexts)
 
-    def answer_ours(self) -> Answers:
+    def answer_ours(self) -> PredictionsByCell:
         """Trains with default settings; returns answers of the k-NN, with and without airing context."""
         from prefect.logging import disable_run_logger
 
@@ -78,7 +78,7 @@ class Fold:
         alone, full = (np.load(folder / f"{name}.npy") for name in ("vectors", "full"))
         return self.answer_knn("title_only", alone) | self.answer_knn("title_context", full)
 
-    def answer_knn(self, form: str, vectors: np.ndarray) -> Answers:
+    def answer_knn(self, form: str, vectors: np.ndarray) -> PredictionsByCell:
         """Returns the answers of the k-NN by unit vectors, float32 (titles, dim)."""
         return answer_knn(self.titles, self.family, form, vectors)
 
@@ -96,7 +96,7 @@ def make_folds(
     return folds
 
 
-def answer(fold: Fold, baseline: Baseline) -> Answers:
+def answer(fold: Fold, baseline: Baseline) -> PredictionsByCell:
     """Returns the answers of a baseline with and without context.
 
     Raises:

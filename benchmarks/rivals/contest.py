@@ -17,7 +17,7 @@ from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.formats.vocabulary import SPLITS
 from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number_groups
 from tasks.scoring.metrics import measure
-from tasks.scoring.protocols import Titles, judge_knn
+from tasks.scoring.protocols import CorpusTitles, judge_knn
 from tasks.text.titles import parse_title
 from tasks.text.words import split_words
 
@@ -82,7 +82,7 @@ class Contest:
         self.training = self.corpus.training
         split = np.array([SPLITS[code] for code in self.corpus.split])
         corpus = self.corpus
-        self.titles = Titles(
+        self.titles = CorpusTitles(
             split=split,
             labels=corpus.labels,
             label_count=len(corpus.label_names),

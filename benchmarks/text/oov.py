@@ -33,7 +33,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.scoring.metrics import measure
-from tasks.scoring.protocols import Titles, judge_knn
+from tasks.scoring.protocols import CorpusTitles, judge_knn
 from tasks.sentences import NoSentences
 from tasks.sentences.settings import SentenceSettings
 from tasks.text.tokenizers import Tokenizer
@@ -65,7 +65,7 @@ def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: Se
 def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str], tuple[float, int]]:
     """Returns precision@10 and the number of titles, by group and protocol."""
     corpus, raw, encoder = learnt
-    titles, training = Titles.of(corpus), Titles.of(corpus).labelled("train")
+    titles, training = CorpusTitles.of(corpus), CorpusTitles.of(corpus).labelled("train")
     dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
     vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
     words, unseen = encoder.count_unseen(raw)

@@ -133,7 +133,7 @@ class AlreadyUp(Exception):
 
 
 @dataclass(frozen=True)
-class Record:
+class RunningProcesses:
     """URLs of the web pages, the process of ``up`` and the processes that it has started."""
 
     prefect: str
@@ -148,11 +148,11 @@ class Record:
         return f"  Prefect  {self.prefect}\n  MLflow   {self.mlflow}\n  running: {', '.join(running)}"
 
 
-def read_record(home: Path) -> Record | None:
+def read_record(home: Path) -> RunningProcesses | None:
     """Reads the record of the last ``up`` of a home; None if there is none or it is damaged."""
     try:
         content: dict[str, Any] = json.loads((home / RECORD_FILE).read_text(encoding="utf-8"))
-        return Record(
+        return RunningProcesses(
             prefect=content["prefect"],
             mlflow=content["mlflow"],
             supervisor=Process(**content["own"]),
@@ -163,7 +163,7 @@ def read_record(home: Path) -> Record | None:
         return None
 
 
-def write_record(home: Path, record: Record) -> None:
+def write_record(home: Path, record: RunningProcesses) -> None:
     """Overwrites the locked file in place, because a new file would not be locked."""
     content = asdict(record)
     content["own"] = content.pop("supervisor")
@@ -175,7 +175,7 @@ def write_record(home: Path, record: Record) -> None:
 
 
 @contextmanager
-def locked_record(home: Path) -> Iterator[Record | None]:
+def locked_record(home: Path) -> Iterator[RunningProcesses | None]:
     """Locks the record of a home and yields the previous content.
 
     Raises:

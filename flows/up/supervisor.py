@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flows.cli.exits import Signals
-from flows.up.processes import Record, describe_exit, start_process, terminate, write_record
+from flows.up.processes import RunningProcesses, describe_exit, start_process, terminate, write_record
 from storage.stages import ROOT
 
 START_TIMEOUT_SECONDS = 180.0  # creating the databases of a new home takes about 10 s
@@ -21,7 +21,9 @@ class ProcessEnded(Exception):
 class Supervisor:
     """Starts processes, keeps the record up to date and stops all of them after a signal or a failure."""
 
-    def __init__(self, home: Path, record: Record, environment: Mapping[str, str], stop: Signals) -> None:
+    def __init__(
+        self, home: Path, record: RunningProcesses, environment: Mapping[str, str], stop: Signals
+    ) -> None:
         self.home, self.record, self.environment, self._stop = home, record, environment, stop
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._one_shot: set[str] = set()

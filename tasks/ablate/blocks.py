@@ -19,7 +19,7 @@ class UnknownBlock(ExpectedError, ValueError):
     """No block has such a name."""
 
 
-class Block(NamedTuple):
+class AblationBlock(NamedTuple):
     """A building block, the beginning of a sentence about it, and the changes that remove or replace it."""
 
     name: str
@@ -32,11 +32,11 @@ class Block(NamedTuple):
         return all(change.startswith(CLUSTERS) for change in self.changes)
 
 
-def _block(name: str, subject: str, *changes: str) -> Block:
-    return Block(name, subject, changes)
+def _block(name: str, subject: str, *changes: str) -> AblationBlock:
+    return AblationBlock(name, subject, changes)
 
 
-def _kind(name: str, subject: str) -> Block:
+def _kind(name: str, subject: str) -> AblationBlock:
     return _block(name, subject, f"train.encoder.{name}=0")
 
 
@@ -108,7 +108,7 @@ BLOCKS = (
 )
 
 
-def choose_blocks(entries: Sequence[str]) -> list[Block]:
+def choose_blocks(entries: Sequence[str]) -> list[AblationBlock]:
     """Selects blocks by name or pattern, or all of BLOCKS if there is no entry.
 
     An entry with ``=`` is a new block; spaces separate its changes.
@@ -116,7 +116,7 @@ def choose_blocks(entries: Sequence[str]) -> list[Block]:
     Raises:
         UnknownBlock: An entry matches no block.
     """
-    chosen: dict[str, Block] = {}
+    chosen: dict[str, AblationBlock] = {}
     for entry in entries or ["*"]:
         matches = [block for block in BLOCKS if fnmatchcase(block.name, entry)]
         if "=" in entry:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from storage.formats.answers import CLUSTERS
-from tasks.ablate.blocks import Block
-from tasks.scoring.folds import RESAMPLES, Answer, Answers, Figure, pool_values
+from tasks.ablate.blocks import AblationBlock
+from tasks.scoring.folds import RESAMPLES, Figure, HeldOutPredictions, PredictionsByCell, pool_values
 from tasks.scoring.protocols import FORMS, PROTOCOLS
 
 CELLS = [(form, protocol) for protocol in PROTOCOLS for form in FORMS]
 AGREEMENT = (CLUSTERS, CLUSTERS)
 OVERALL, SHOWS, OOV = ("all", "all"), ("all", "unseen_show"), ("all", "oov")
-Folds = Sequence[Sequence[Answers]]  # answers by fold and seed
+Folds = Sequence[Sequence[PredictionsByCell]]  # answers by fold and seed
 Columns = tuple[np.ndarray, ...]  # quality with the block, without it, the family, and oov
 
 
@@ -28,10 +28,10 @@ class Effect:
     """The effect of a block per (title form, protocol); forms are title only and with airing context.
 
     Additional keys: OVERALL, the mean over all held-out answers; SHOWS, the mean over both forms on unseen
-    shows; and OOV, the mean over both forms on titles with an unseen word.
+    franchises; and OOV, the mean over both forms on titles with an unseen word.
     """
 
-    block: Block
+    block: AblationBlock
     figures: dict[tuple[str, str], Figure]
     with_it: float  # mean quality of all held-out answers with the block
     without: float  # mean quality without the block
@@ -48,7 +48,7 @@ class Effect:
         return True if low > 0 else False if high < 0 else None
 
 
-def measure_effect(block: Block, base: Folds, other: Folds, resamples: int = RESAMPLES) -> Effect:
+def measure_effect(block: AblationBlock, base: Folds, other: Folds, resamples: int = RESAMPLES) -> Effect:
     """Computes the effect of a block from the answers with it (``base``) and without it (``other``)."""
     cells = [key for key in (*CELLS, AGREEMENT) if key in base[0][0]]
     pairs = {key: _pairs(key, base, other) for key in cells}
@@ -79,7 +79,7 @@ def _join(parts: Iterable[Columns]) -> Columns:
     return tuple(np.concatenate(column) for column in zip(nothing, *parts, strict=True))
 
 
-def _mean(answers: Sequence[Answer]) -> np.ndarray:
+def _mean(answers: Sequence[HeldOutPredictions]) -> np.ndarray:
     return np.mean([answer.quality for answer in answers], axis=0)
 
 

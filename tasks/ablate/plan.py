@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from storage.artifacts import Answers
 from storage.formats.answers import CLUSTERS
-from tasks.ablate.blocks import Block, choose_blocks
+from tasks.ablate.blocks import AblationBlock, choose_blocks
 from tasks.ablate.settings import AblationSettings
 from tasks.ablate.trial.task import Learning
 from tasks.overrides import SettingError, override
@@ -19,7 +19,7 @@ BASE = "preset"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class AblationTrial:
     """A block on one fold with one seed: the settings of its corpus and of its training."""
 
     block: str
@@ -32,9 +32,9 @@ class Trial:
 class Plan:
     """The blocks of an ablation, the names of those that do not change the preset, and all trials."""
 
-    blocks: list[Block]
+    blocks: list[AblationBlock]
     left_out: list[str]
-    trials: list[Trial]
+    trials: list[AblationTrial]
 
     def gather(self, answers: Iterable[Answers]) -> dict[str, list[list[Answers]]]:
         """Groups the answers of the trials, given in their order, by block and fold."""
@@ -74,7 +74,7 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
     return Plan(blocks=blocks, left_out=left_out, trials=trials)
 
 
-def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> Trial:
+def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> AblationTrial:
     """Plans a trial. ``fold`` selects the salt of the splits; ``seed`` is added to the training seed."""
     splits = replace(settings.tokenize.splits, salt=SALTS[fold])
     learning = Learning(
@@ -85,9 +85,9 @@ def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters:
         k=settings.evaluate.k,
     )
     corpus = replace(settings.tokenize, splits=splits), settings.preprocess
-    return Trial(block=name, fold=fold, corpus=corpus, learning=learning)
+    return AblationTrial(block=name, fold=fold, corpus=corpus, learning=learning)
 
 
-def base_of(block: Block) -> str:
+def base_of(block: AblationBlock) -> str:
     """Returns the name of the trials that a block is compared with: the preset by categories or clusters."""
     return f"{BASE} {CLUSTERS}" if block.is_of_clusters else BASE

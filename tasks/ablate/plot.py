@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from tasks.ablate.effects import AGREEMENT, CELLS, OVERALL, Effect
-from tasks.ablate.report import HELD, SHOWN
+from tasks.ablate.report import SHOWN
 from tasks.plotting import BLUE, GREY, INK, RED, make_figure
+from tasks.scoring.protocols import PROTOCOLS
 
 COLOURS = {True: BLUE, False: RED, None: GREY}
 ROW = 26  # pixels per block
@@ -32,7 +33,7 @@ def plot_effects(effects: Sequence[Effect]) -> go.Figure:
             hovertemplate="%{y}: %{x:.4f} ± %{error_x.array:.4f}<extra></extra>",
             visible=key == OVERALL,
         )
-    names = ["All held-out titles", *(f"{HELD[protocol]}, {SHOWN[form]}" for form, protocol in keys[1:])]
+    names = ["All held-out titles", *(f"{PROTOCOLS[protocol]}, {SHOWN[form]}" for form, protocol in keys[1:])]
     buttons = [
         {"label": name, "method": "restyle", "args": [{"visible": [key == other for other in keys]}]}
         for name, key in zip(names, keys, strict=True)

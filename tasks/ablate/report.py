@@ -4,13 +4,9 @@ from collections.abc import Sequence
 
 from tasks.ablate.effects import AGREEMENT, CELLS, OOV, OVERALL, SHOWS, Effect
 from tasks.scoring.folds import Figure
+from tasks.scoring.protocols import PROTOCOLS
 
 SHOWN = {"title_only": "title only", "title_context": "title and context"}
-HELD = {
-    "unseen_title": "unseen titles",
-    "unseen_show": "unseen shows",
-    "next_period": "next period",
-}
 NEW_WORDS = "titles with an unseen word"
 VERDICTS = {True: "pays", False: "costs", None: "no difference"}
 NOTE = (
@@ -38,7 +34,7 @@ def sentence(effect: Effect) -> str:
         text = f"{effect.block.subject} worth {number(figures[AGREEMENT])} of the clusters' B-cubed F"
     elif figures[SHOWS].n:
         overall = f"{number(effect.overall)} on all held-out titles"
-        text = f"{effect.block.subject} worth {number(figures[SHOWS])} on unseen shows, {overall}"
+        text = f"{effect.block.subject} worth {number(figures[SHOWS])} on {PROTOCOLS[SHOWS[1]]}, {overall}"
     else:
         text = f"{effect.block.subject} worth {number(effect.overall)} on held-out titles"
     return f"{text}." if effect.pays else f"{text}: {VERDICTS[effect.pays]}."
@@ -51,7 +47,7 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
     lines: list[str] = []
     if by_categories:
         cells = [key for key in CELLS if any(key in effect.figures for effect in by_categories)]
-        heads = [f"{HELD[protocol]}, {SHOWN[form]}" for form, protocol in cells]
+        heads = [f"{PROTOCOLS[protocol]}, {SHOWN[form]}" for form, protocol in cells]
         lines += _table(by_categories, [OVERALL, OOV, *cells], ["all held-out titles", NEW_WORDS, *heads])
     if by_clusters:
         lines += ["", *_table(by_clusters, [AGREEMENT], ["clusters' B-cubed F"])]

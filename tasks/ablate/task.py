@@ -14,11 +14,11 @@ from storage import artifacts
 from storage.formats.answers import read_answers
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from tasks.ablate.blocks import Block
+from tasks.ablate.blocks import AblationBlock
 from tasks.ablate.effects import Effect, Folds, measure_effect, sort_effects
 from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import sentence, write_report
-from tasks.scoring.folds import Answer, Answers
+from tasks.scoring.folds import HeldOutPredictions, PredictionsByCell
 
 Trials = Sequence[Sequence[artifacts.Answers]]  # by fold and seed
 
@@ -26,7 +26,7 @@ Trials = Sequence[Sequence[artifacts.Answers]]  # by fold and seed
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
 def conclude(
     home: str,
-    blocks: Sequence[Block],
+    blocks: Sequence[AblationBlock],
     trials: Mapping[str, Trials],
     bases: Mapping[str, str],
     left_out: Sequence[str],
@@ -70,8 +70,11 @@ def conclude(
 
 
 def _read(workspace: Workspace, trials: Trials) -> Folds:
-    def read_trial(artifact: artifacts.Answers) -> Answers:
-        return {key: Answer(*columns) for key, columns in read_answers(workspace.folder(artifact)).items()}
+    def read_trial(artifact: artifacts.Answers) -> PredictionsByCell:
+        return {
+            key: HeldOutPredictions(*columns)
+            for key, columns in read_answers(workspace.folder(artifact)).items()
+        }
 
     return [[read_trial(artifact) for artifact in seeds] for seeds in trials]
 

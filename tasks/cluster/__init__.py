@@ -1,9 +1,9 @@
-"""Clustering of title vectors. For comparison, two strategies have a preset number of clusters.
+"""Clusters title vectors. For comparison, k-means and SimHash take a preset number of clusters.
 
 All strategies fulfil one contract (tests/contracts/test_clusterers.py): ``cluster(vectors, neighbours, *,
 seed)`` takes float32 vectors of unit norm (or zero) and the nearest titles of each title, and returns a
-Partition with the largest cluster first. The result depends on the seed only, titles without a vector are
-noise, and distant groups are in different clusters.
+Partition with the largest cluster first. The same inputs and seed give the same
+result, titles without a vector are noise, and distant groups are in different clusters.
 """
 
 from tasks.cluster.chinese_whispers import ChineseWhispers

@@ -29,20 +29,20 @@ from tasks.cluster.subjects import FICTION, find_title_subjects, read_subjects
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 MAJORITY = 0.5  # minimum share of titles with the category or with the general part
-SUBJECT_SHARE = 0.3  # minimum share of titles with a subject by category or word, if it is rarer elsewhere
+SUBJECT_SHARE = 0.3  # minimum share of the cluster's titles with a subject that is rarer in the guide
 MIN_SHOWS = 3  # minimum number of titles, and of different shows, that contain a phrase
-PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase of several words, of one word
+PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase: of several words, of one word
 MAX_PHRASES = 8
-MIN_LIFT = 3.0  # minimum share in the cluster divided by share in the guide, of a phrase
+MIN_LIFT = 3.0  # minimum of a phrase's share of the cluster divided by its share of the guide
 WORD_WEIGHT = 0.5  # factor on the score of a phrase of one word
 COSINE_WEIGHT = 4.0  # weight of the cosine relative to share · log(lift)
 MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject that it votes for
-VOTE_SHARE, MIN_VOTES = 0.2, 3  # votes for a subject: this share of the titles plus one, and at least three
-MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject by votes; of a subject by category, a third
-BROADER_RATIO = 1.2  # minimum cosine of a subject by votes, relative to its broader subject's
-GENERAL_COSINE = 0.2  # minimum cosine of a general part that has only votes
-CHANNEL_SHARE = 0.1  # minimum share of the titles on a candidate channel
-OVERLAP = 0.8  # a channel with this share of its titles on a chosen channel is redundant
+VOTE_SHARE, MIN_VOTES = 0.2, 3  # a subject needs votes of this share of the titles plus one, at least three
+MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject chosen by votes; a third of it if by category
+BROADER_RATIO = 1.2  # minimum cosine of a subject chosen by votes, divided by that of its broader subject
+GENERAL_COSINE = 0.2  # minimum cosine of a subject that becomes the general part by votes alone
+CHANNEL_SHARE = 0.1  # minimum share of the cluster's titles that air on a candidate channel
+OVERLAP = 0.8  # a channel is redundant if a chosen channel airs this share of its titles
 LONG = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))
 EPISODES = "manner:episodes:2"  # context token of titles most of whose airings have an episode number
 _ENDS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
@@ -52,7 +52,7 @@ _GENERIC = frozenset(["the", "das", "die", "der", "les", "las", "los", "channel"
 
 @dataclass(frozen=True, kw_only=True)
 class NamingInputs:
-    """Columns that names are derived from; row i is title i. Without ``encode``, no cosines are used."""
+    """Columns from which names are derived; row i is title i. Cosines are used only if ``encode`` is set."""
 
     titles: Sequence[str]
     shows: Sequence[str]  # show keys
@@ -61,7 +61,7 @@ class NamingInputs:
     films: np.ndarray  # bool (titles,), titles that air as long single programmes
     language: str = "en"  # ISO 639-1
     sentences: np.ndarray | None = None  # (titles, features), unit norm or zero
-    encode: Encode | None = None  # encodes texts as vectors of the same space
+    encode: Encode | None = None  # maps texts to vectors that are comparable with ``sentences``
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Candidate:
     rows: frozenset[int]  # titles that contain it
     score: float
     share: float  # fraction of the cluster's titles that contain it
-    key: str = ""  # subject key
-    general: str = ""  # key of the broader subject
-    cosine: float = 0.0  # mean cosine if votes make it a candidate, else 0
+    key: str = ""  # key of the subject; "" for a phrase
+    general: str = ""  # key of the broader subject; "" if there is none
+    cosine: float = 0.0  # mean cosine of a subject chosen by votes; else 0
 
 
 def find_films(contexts: Sequence[Sequence[str]]) -> Bool[np.ndarray, " titles"]:
-    """Marks titles that air as long single programmes, given the tokens of their airing context."""
+    """Marks titles whose airing context has a long duration and no episode numbers, as films have."""
     return np.array([bool(LONG & set(tokens)) and EPISODES not in tokens for tokens in contexts], dtype=bool)
 
 
@@ -123,7 +123,7 @@ class Candidates:
         return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
 
     def _votes(self, cosines: Float32[np.ndarray, "rows subjects"]) -> Bool[np.ndarray, "rows subjects"]:
-        """Marks each title's nearest subject per broader subject, if its cosine is high enough."""
+        """Marks the subjects that each title votes for: per broader subject, the nearest if near enough."""
         votes = np.zeros(cosines.shape, dtype=bool)
         groups = ["Fiction" if subject.general in FICTION else subject.general for subject in self.subjects]
         for group in set(groups):
@@ -136,7 +136,7 @@ class Candidates:
         return unit_rows(np.asarray(self.inputs.encode(texts), dtype=np.float32) - self.mean)
 
     def find_subjects(self, members: Int[np.ndarray, " members"], factor: float = 1.0) -> list[Candidate]:
-        """Finds subjects that enough members contain or vote for; ``factor`` scales the thresholds."""
+        """Finds subjects that enough members have or vote for; ``factor`` multiplies all thresholds."""
         contained, votes = self.title_subjects[members], self.votes[members]
         shares, cosines = contained.mean(axis=0), self.cosines[members].mean(axis=0)
         lifts = shares / self.subject_shares
@@ -163,7 +163,7 @@ class Candidates:
         return candidates
 
     def find_phrases(self, members: Int[np.ndarray, " members"]) -> list[Candidate]:
-        """Finds phrases that several shows among the members contain, and few other titles."""
+        """Finds phrases that titles of several shows of the cluster contain and few other titles contain."""
         minimum = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
         scored = []
         for phrase, rows in self.phrases.shared(members.tolist(), minimum).items():
@@ -186,7 +186,7 @@ class Candidates:
     def find_channels(self, members: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:
         """Finds channels, or common prefixes of several, with the share of the members that air there.
 
-        The most common one is first; each further one adds titles that the previous ones do not cover.
+        The most common channel is first. Each further one airs titles that the previous ones do not air.
         """
         cluster_subjects = self.title_subjects[members].mean(axis=0) >= SUBJECT_SHARE
         cluster_subjects |= self.cosines[members].mean(axis=0) >= MIN_MEAN_COSINE / 2
@@ -195,7 +195,7 @@ class Candidates:
         for row in rows:
             for channel in self.inputs.channels[row]:
                 subjects = self._channel_subjects(channel)
-                # Excludes NBC Sports for a cluster of news.
+                # A channel named after another subject is no candidate: NBC Sports for a cluster of news.
                 if not subjects.any() or (subjects & cluster_subjects).any():
                     for prefix in _channel_prefixes(channel):
                         votes.setdefault(prefix, set()).add(row)
@@ -221,7 +221,7 @@ class Candidates:
 def _common_name(names: Sequence[str]) -> str:
     """Returns the longest common prefix of several names, else the shortest complete name.
 
-    SBS, SBS Perth and SBS Sydney give SBS.
+    For example, SBS, SBS Perth and SBS Sydney give SBS.
     """
     complete = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
     counts = {name: sum(other.startswith(f"{name} ") for other in complete) for name in names}
@@ -233,7 +233,10 @@ def _common_name(names: Sequence[str]) -> str:
 
 @functools.cache
 def _channel_prefixes(channel: str) -> tuple[str, ...]:
-    """Returns a channel's name without picture quality and region, and its prefixes: 3ABN Latino, 3ABN."""
+    """Returns a channel's name without picture quality and region, and its prefixes.
+
+    For example, "3ABN Latino HD" gives "3ABN" and "3ABN Latino".
+    """
     words = (_QUALITY.sub("", channel).strip(" -") or channel).split()
     can_end = [len(word) > 1 and not word.islower() for word in words[:-1]] + [True]
     prefixes = [" ".join(words[: index + 1]) for index in range(len(words)) if can_end[index]]

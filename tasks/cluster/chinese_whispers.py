@@ -1,25 +1,25 @@
 """Chinese Whispers: each title adopts the class with the largest weight among its neighbours.
 
-Each node starts with its own class. In random order, a node i adopts the class c that maximizes the sum over
-its neighbours j of class c of w_ij (top), w_ij / degree(j) (lin) or w_ij / log2(degree(j) + 1) (log), until
-no class changes.
+Each node of the graph starts in a class by itself. Nodes are visited in random order until no class changes.
+A node i adopts the class with the largest sum of weights over its neighbours j in that class. The weight of j
+is w_ij (``top``), w_ij / degree(j) (``lin``) or w_ij / log2(degree(j) + 1) (``log``).
 
-Synchronous updates never converge on a bipartite graph, and sequential updates are slow. Therefore the first
-iterations are synchronous (with immediate updates, an early class would spread over two groups, docs/log),
-and later ones update blocks of a new random permutation: within a block, nodes read the classes from before
-the block. Nodes whose neighbours have not changed since their last update are skipped, which does not change
-the result.
+If all nodes are updated at once, the classes of a bipartite graph never converge; updates of one node at a
+time are slow. Therefore the first iterations update all nodes at once. (With immediate updates, an early
+class would spread over two groups, docs/log.) Later iterations update blocks of nodes in a new random order;
+the nodes of a block read the classes that were valid before the block. Nodes whose neighbours have not
+changed since their last update are skipped, which does not change the result.
 
 On 21,800 titles of four English guides (k = 25, minimum_similarity .5), links weighted by shared neighbours
-gave 351 clusters, 1.3 % noise, purity .776 and run-to-run ARI .93; links weighted by the cosine gave
-168, 1.2 %, .742 and .90; mutual links gave 25 % noise.
+gave 351 clusters, 1.3 % noise, purity .776 and a run-to-run ARI of .93. Links weighted by the cosine gave
+168 clusters, 1.2 % noise, purity .742 and an ARI of .90. Mutual links gave 25 % noise.
 
 References: C. Biemann, Chinese Whispers: an efficient graph clustering algorithm and its application to
 natural language processing problems, TextGraphs 2006.
 
 We differ: weights are integers of 24 bits, so that sums are exact. A tie is resolved in favour of the node's
-current class, else by a random class drawn from the seed, so that results are reproducible. (With ties to the
-lowest class, a graph of equal weights ended in one cluster.)
+current class, else by a random class drawn from the seed, so that results are reproducible. (When
+ties went to the lowest class, a graph of equal weights ended in one cluster.)
 """
 
 import functools
@@ -38,7 +38,7 @@ SYNCHRONOUS = 4  # number of first iterations, which update all nodes at once
 BLOCKS = 16  # blocks per later iteration
 EDGES_PER_CHUNK = 1 << 18  # edges whose weights are computed at once in float64, about 6 MiB
 WEIGHT_BITS = 24
-PRIORITY_BITS = 16  # 2^24 x a million neighbours x 2^16 stays below 2^63
+PRIORITY_BITS = 16  # bits of the random number that resolves ties; 2^24 x a million neighbours x 2^16 < 2^63
 Update = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int]
 Weighting = Literal["top", "lin", "log"]
 
@@ -97,11 +97,15 @@ class ChineseWhispers:
 def whisper(
     graph: Graph, weighting: Weighting, iterations: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, int, bool]:
-    """Returns int32 classes (nodes,), the number of iterations, and whether the classes converged."""
+    """Runs Chinese Whispers on a graph.
+
+    Returns:
+        Classes, int32 (nodes,); the number of iterations; and whether the classes converged.
+    """
     nodes = len(graph)
     labels = np.arange(nodes, dtype=np.int32)
     update = block_update(graph, integer_weights(graph, weighting))
-    waiting = graph.degrees > 0  # has a neighbour that changed since the node's last update
+    waiting = graph.degrees > 0  # nodes with a neighbour that has changed since their last update
     for iteration in range(1, iterations + 1):
         blocks = [np.arange(nodes)]
         if iteration > SYNCHRONOUS:
@@ -118,7 +122,7 @@ def whisper(
 
 
 def integer_weights(graph: Graph, weighting: Weighting) -> np.ndarray:
-    """Returns int32 edge weights (edges,) below 2^24, scaled by the degree of the target."""
+    """Returns int32 edge weights (edges,) below 2^24, divided by a function of the degree of the target."""
     degrees = np.maximum(graph.degrees, 1).astype(np.float64)
     divisor = {"top": np.ones_like(degrees), "lin": degrees, "log": np.log2(degrees + 1)}[weighting]
     volume = (1 << WEIGHT_BITS - 1) / divisor
@@ -144,7 +148,7 @@ def block_update(graph: Graph, weights: np.ndarray) -> Update:
 
 
 @no_type_check
-def _update_block(offsets, targets, weights, sums, labels, waiting, block, random_bits):  # sums stay zero
+def _update_block(offsets, targets, weights, sums, labels, waiting, block, random_bits):
     chosen, max_degree = np.empty(len(block), dtype=labels.dtype), 0
     for index in range(len(block)):
         waiting[block[index]] = False
@@ -162,7 +166,7 @@ def _update_block(offsets, targets, weights, sums, labels, waiting, block, rando
             label = labels[targets[edge]]
             old_sum = sums[label]
             classes[distinct] = label
-            distinct += old_sum == 0  # branchless: whether a class is new is unpredictable
+            distinct += old_sum == 0  # without a branch, because the processor cannot predict it
             sums[label] = old_sum + weights[edge]
         max_sum = 0
         for number in range(distinct):

@@ -1,10 +1,11 @@
-"""DBSCAN by matrix products: dense regions become clusters, the rest is noise.
+"""DBSCAN by matrix products: dense regions become clusters; titles outside of them are noise.
 
 A title is *core* if at least ``min_samples`` titles, including itself, are within cosine distance eps of it.
 Clusters are the connected components of core titles within eps of each other. A non-core title within eps of
 a core title belongs to the cluster of its nearest core title; ties go to the lowest id (in the original
-algorithm, the order of rows decides). Core titles, their components and noise are unique, hence equal to
-scikit-learn's. Tiles of all pairs are computed once, and memory is linear in the number of titles.
+algorithm, the order of rows decides). Core titles, their components and noise do not depend on the order
+of rows, hence equal those of scikit-learn. The products of all pairs are computed once, tile by tile, so that
+memory is linear in the number of titles.
 
 By default, eps is the knee of the k-distance curve. In high dimensions the curve often has no clear knee, and
 one cluster contains nearly all titles (docs/log). As eps increases from 0, titles first form small groups,
@@ -30,7 +31,7 @@ from tasks.neighbours.similarity import nonzero_rows
 
 MAX_PENDING = 1 << 21  # buffered pairs, 8 bytes each, before components are merged
 ROUNDING = 1e-9  # added to eps so that float32 rounding does not exclude the title at eps
-EPS_CANDIDATES = 40  # points of the curve for which components are computed
+EPS_CANDIDATES = 40  # values of eps on the curve for which components are computed
 
 
 @configurable
@@ -73,7 +74,7 @@ def density_clusters(
     labels = np.full(len(vectors), -1, dtype=np.int64)
     encoded = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[encoded]
-    links = Links(len(points), max(min_samples, 1))
+    links = NearPairs(len(points), max(min_samples, 1))
     for top, left, rows, columns in pairs_within(points, 1.0 - eps):
         for first, near in ((top, rows), (left, columns))[: 1 + (left > top)]:
             counts = np.bincount(near)
@@ -90,8 +91,8 @@ def density_clusters(
     return labels
 
 
-class Links:
-    """Union of pairs of near titles in bounded memory.
+class NearPairs:
+    """Collects pairs of near titles in bounded memory and merges core titles into components.
 
     Core titles remain core, so a pair of two core titles merges their components and is dropped. Other pairs
     are buffered. Each of them has a title with fewer than min_samples pairs so far, so that there are at most
@@ -146,10 +147,10 @@ def merge_components(
 
 
 def distance_column(available: int, min_samples: int) -> int:
-    """Returns the neighbour column of the (min_samples - 1)-th nearest title.
+    """Returns the column of ``Neighbours`` that holds the (min_samples - 1)-th nearest title.
 
     Raises:
-        ValueError: The neighbours have fewer columns.
+        ValueError: The neighbours have too few columns.
     """
     if available < (needed := max(min_samples - 1, 1)):
         why = f"min_samples {min_samples} needs {needed} neighbours of each title to suggest eps"
@@ -158,7 +159,7 @@ def distance_column(available: int, min_samples: int) -> int:
 
 
 def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarray, " titles"]:
-    """Sorted cosine distances of titles to their (min_samples - 1)-th nearest title, where it exists."""
+    """Returns the sorted cosine distances of titles to their (min_samples - 1)-th nearest title, if any."""
     column = distance_column(neighbours.ids.shape[1], min_samples)
     exists = neighbours.ids[:, column] >= 0
     return np.sort(1.0 - neighbours.cosines[exists, column].astype(np.float64))
@@ -186,14 +187,14 @@ def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
 def component_sizes(
     neighbours: Neighbours, min_samples: int, candidates: Float[np.ndarray, " candidates"]
 ) -> tuple[Int[np.ndarray, " candidates"], Int[np.ndarray, " candidates"]]:
-    """Returns the number of core titles, and of those in the largest component, for ascending eps."""
+    """Returns, for each ascending eps, the number of core titles and the size of the largest component."""
     titles, width = neighbours.ids.shape
     column = distance_column(width, min_samples)
     distances = 1.0 - neighbours.cosines.astype(np.float64)
     reach = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)
     left = np.repeat(np.arange(titles, dtype=np.int32), width)
     right = neighbours.ids.reshape(-1).astype(np.int32)
-    min_eps = np.maximum(np.maximum(reach[left], reach[right]), distances.reshape(-1))  # that links the pair
+    min_eps = np.maximum(np.maximum(reach[left], reach[right]), distances.reshape(-1))  # that links a pair
     step = np.searchsorted(candidates, np.where(right >= 0, min_eps, np.inf))
     order = np.argsort(step, kind="stable")
     ends = np.searchsorted(step[order], np.arange(len(candidates)), side="right")
@@ -208,7 +209,7 @@ def component_sizes(
 
 
 def find_knee(curve: Float[np.ndarray, " titles"]) -> float:
-    """Returns the ascending curve's value farthest below the line from its first to its last point.
+    """Returns the knee of an ascending curve: its value farthest below the line between its end points.
 
     Distances grow slowly up to the knee (titles inside groups) and fast after it (isolated titles). Both axes
     are scaled to 0..1. A curve that is nowhere below the line has no knee; the median is returned.

@@ -81,8 +81,8 @@ def symmetric_graph(
 
 @no_type_check
 def _symmetric(titles, sources, targets, weights, mutual):
-    """Counting sort of both directions of all pairs by (source, target). For a million titles with 25
-    neighbours it needs 1 GB; an argsort of the keys needed 2.5.
+    """Sorts both directions of all pairs by (source, target) by counting. For a million titles with 25
+    neighbours this needs 1 GB of memory; an argsort of the keys needed 2.5 GB.
     """
     pairs = len(sources)
     begins = np.zeros(titles + 1, dtype=np.int64)
@@ -129,7 +129,9 @@ def _symmetric(titles, sources, targets, weights, mutual):
 
 
 def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
-    """Jaccard index of the neighbour sets of each title and its neighbours; a set includes its title.
+    """Computes the Jaccard index of the neighbour set of each title with those of its neighbours.
+
+    The neighbour set of a title includes the title.
 
     Returns float32 (titles, k), 0 where there is no neighbour. Hubs share few neighbours with any title, so
     their links have lower weights than with cosines.
@@ -144,7 +146,7 @@ def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
 def _neighbour_jaccard(ids):
     titles, width = ids.shape
     shares = np.zeros((titles, width), dtype=np.float32)
-    last_set = np.full(titles, -1, dtype=np.int32)  # last title whose set contained each title
+    last_set = np.full(titles, -1, dtype=np.int32)  # for each title, the last title whose set contained it
     sizes = np.ones(titles, dtype=np.int64)
     for title in range(titles):
         for column in range(width):

@@ -1,9 +1,10 @@
 """Stable identities of clusters: a cluster keeps its number and colour while most of its titles remain.
 
-Cluster ids are ranks by size and change between runs. A cluster takes the *identity* of the previous cluster
-with which it shares the most titles, if these are more than half of the smaller of the two, counted over the
-titles of both runs. Each identity is assigned once, in order of decreasing overlap. Other clusters get unused
-numbers and the lowest free *colours*, so that the first colours of the palette are used.
+The id of a cluster is its rank by size, which changes between runs. A cluster takes the *identity* of the
+previous cluster with which it shares the most titles, if these are more than half of the titles of the
+smaller cluster. Only titles of both runs count. Each identity is assigned once, in order of decreasing
+overlap. Other clusters get unused numbers and the lowest free *colours*, so that the first colours of the
+palette are used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 
 from storage.shapes import Int
 
-MIN_SHARE = 0.5  # overlap relative to the smaller cluster, over titles of both runs
+MIN_SHARE = 0.5  # minimum overlap, as a share of the titles of the smaller cluster that are in both runs
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ def keep_identities(
         next_identity: First unused number.
 
     Returns:
-        An identity per cluster; the first number that is unused afterwards; and the share of titles whose
-        cluster continues their previous cluster, among existing titles that the previous run clustered (None
-        without a previous run).
+        An identity per cluster; the first number that is unused afterwards; and, of the titles that the
+        previous run clustered and that still exist, the share whose cluster continues their previous cluster
+        (None without a previous run).
     """
     count = int(clusters.max(initial=-1)) + 1
     previous_clusters = np.array([(previous or {}).get(show, -1) for show in shows], dtype=np.int64)

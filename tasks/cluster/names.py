@@ -1,11 +1,11 @@
 """Names of clusters: a general part and specific parts, as in "Football: Premier League, LaLiga".
 
-The general part is the narrowest subject that most of the titles have: "True crime" if nearly all of the
-documentaries are about it. Specific parts are subjects within it, phrases that several shows of the cluster
-contain, and the channel that most of them air on (tasks/cluster/candidates.py). If none of these covers
-enough titles, the name is the general part alone, because a general name is better than a wrong one. Names
-are unique: the second cluster with a name gets a channel, a further part, or a central title in addition. A
-subcluster without a distinguishing name has the name "".
+The general part is the narrowest subject that most of the titles have: "True crime" for documentaries of
+which nearly all are about crime. Specific parts are subjects within it, phrases that several shows of the
+cluster contain, and the channel that most of them air on (tasks/cluster/candidates.py). If none of these
+covers enough titles, the name is the general part alone, because a general name is better than a wrong one.
+Names are unique: if a name is already used, a channel, a further part, or the title of a central programme is
+added. A subcluster without a distinguishing name has the name "".
 """
 
 import itertools
@@ -21,14 +21,14 @@ from tasks.cluster.partition import members_of
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
-PLURALITY = 0.33  # share that is enough for the general part if no other subject has half as many titles
-TIE_SHARE = 0.98  # broad subjects with at least this fraction of the largest share compete by score
+PLURALITY = 0.33  # sufficient share for the general part if no other subject has half as many titles
+TIE_SHARE = 0.98  # of broad subjects with at least this fraction of the largest share, the best score wins
 NARROWER_SHARE = 0.8  # a narrower subject with this fraction of the broader one's titles is preferred
-FILM_SHARE = 0.6  # share of long single programmes from which a cluster of fiction is called films
-SHARED_CHANNEL = 0.5  # minimum share of the titles on channels that are named if there are no other parts
-CATEGORY_SHARE = 0.3  # minimum share of titles with a subject by category if its cosine is too low
+FILM_SHARE = 0.6  # a cluster of fiction is called films if this share of its titles air as films
+SHARED_CHANNEL = 0.5  # minimum share of the titles that air on the channels named in place of other parts
+CATEGORY_SHARE = 0.3  # minimum share of titles that have a subject as category, if its cosine is too low
 RELAXED = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
-SECOND_PART = 0.4  # minimum score of a second part, relative to the best part's
+SECOND_PART = 0.4  # minimum score of a further part, divided by the score of the best part
 PARTS = 2  # maximum number of specific parts
 
 
@@ -36,7 +36,7 @@ PARTS = 2  # maximum number of specific parts
 class ClusterName:
     """Description of one cluster, an entry of ``clusters.json`` or ``subclusters.json``."""
 
-    id: int  # cluster number in the labels
+    id: int  # cluster number, from 0
     name: str
     size: int
     titles: list[str]  # the most central ones
@@ -55,7 +55,7 @@ def name_clusters(
     """Names all clusters uniquely, in the order of their ids (from 0 without gaps; -1 is noise).
 
     Args:
-        candidates: Finds parts of names.
+        candidates: Finder of candidates for the parts of names.
         vectors: float32 (titles, dim), unit norm or zero.
         clusters: Cluster of each title.
         within: Name of the parent of each cluster, for subclusters. The name of a subcluster differs from its
@@ -91,12 +91,13 @@ def _category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> t
 
 
 class _NameOptions:
-    """Possible names of a cluster in order of preference."""
+    """The possible names of one cluster, in order of preference."""
 
     def __init__(self, candidates: Candidates, members: Int[np.ndarray, " members"]) -> None:
         subjects, self.channels = candidates.find_subjects(members), candidates.find_channels(members)
         general = _general(candidates, members, subjects)
-        films = general is not None and general.key == FILMS  # words of film titles are not informative
+        # phrases in titles of films say nothing about their subject
+        films = general is not None and general.key == FILMS
         phrases = [] if films else candidates.find_phrases(members)
         if general:  # a single word after a general part is too vague, as in "Cookery: Jamie"
             phrases = [phrase for phrase in phrases if len(words_of(phrase.text)) > 1]
@@ -130,7 +131,7 @@ class _NameOptions:
         yield _joined(head, first[:1])
 
     def distinguishing(self, nearest: list[str]) -> Iterator[str]:
-        """Yields names that only distinguish the cluster from others; the iterator is infinite."""
+        """Yields further names, for when the descriptive ones are used by other clusters; never ends."""
         first = self.parts[:PARTS]
         yield from (_joined(self.head, self.weak[:count]) for count in (PARTS, 1) if self.weak)
         yield from self.narrower  # "World news" instead of "News: World news"
@@ -173,7 +174,7 @@ def _best(candidates: Iterable[Candidate]) -> Candidate | None:
 
 
 def _within(subject: Candidate, general: Candidate | None) -> bool:
-    """Whether a subject specifies the general one: it is narrower, or a kind of film."""
+    """Whether a subject is narrower than the general part, or a kind of film if that is films."""
     if general is None or not general.key:  # no general part, or a category that is not in the table
         return subject.share >= CATEGORY_SHARE
     if subject.key == general.key:
@@ -184,10 +185,10 @@ def _within(subject: Candidate, general: Candidate | None) -> bool:
 
 
 def _choose(candidates: Sequence[Candidate], general: Candidate | None) -> list[str]:
-    """Returns the texts of candidates by score. The first two are ordered subjects before phrases.
+    """Returns the texts of candidates by falling score; of the first two, a subject precedes a phrase.
 
-    Omits a candidate that repeats a word of the general part or of a better candidate, or of whose titles
-    more than half contain a better candidate.
+    Omits a candidate that repeats a word of the general part or of a better candidate. Omits it also if more
+    than half of its titles contain a better candidate.
     """
     used = [word.casefold() for word in words_of(general.text)] if general else []
     chosen: list[Candidate] = []
@@ -211,7 +212,10 @@ def _repeats(subject: Candidate, general: Candidate) -> bool:
 
 
 def _variants(word: str, other: str) -> bool:
-    """Whether two words are equal up to a suffix of at most three letters, after at least four letters."""
+    """Whether two words are equal, or differ only by a suffix: "cook", "cooking".
+
+    The shorter word has at least four letters, and the suffix at most three.
+    """
     short, long = sorted((word, other), key=len)
     return word == other or (len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3)
 

@@ -7,14 +7,14 @@ import numpy as np
 from storage.formats.clustering import Density
 from storage.shapes import Bool, Int
 
-COLLAPSED_SHARE = 0.5  # a partition is collapsed if one cluster has more than this share of the titles
+COLLAPSED_SHARE = 0.5  # a partition is collapsed if one cluster has a larger share of the titles
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:
     """Cluster of each title."""
 
-    labels: np.ndarray  # int32: 0 is the largest cluster, equal sizes by their first title; -1 is noise
+    labels: np.ndarray  # int32 (titles,), numbered by size (if equal, by first title) from 0; -1 is noise
     iterations: int = 0  # passes over the titles; 0 if the strategy is not iterative
     collapsed: bool = False  # one cluster contains more than half of the titles that have a vector
     note: str = ""  # message for the log
@@ -27,14 +27,14 @@ class Partition:
 
 
 def members_of(labels: Int[np.ndarray, " titles"]) -> list[Int[np.ndarray, " members"]]:
-    """Returns the sorted titles of each cluster from 0 on; -1 is noise."""
+    """Returns the titles of each cluster, ascending; noise (-1) is omitted."""
     order = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[order], np.arange(int(labels.max(initial=-1)) + 2))
     return np.split(order, bounds)[1:-1]
 
 
 def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.ndarray, " titles"]:
-    """Numbers clusters by size, then by first title, int32; those below ``minimum_size`` are noise (-1)."""
+    """Numbers clusters by size, then by first title, int32; smaller ones than ``minimum_size`` become -1."""
     old, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))
     order = order[(old[order] >= 0) & (sizes[order] >= minimum_size)]
@@ -53,11 +53,11 @@ def finish(
     remedy: str,
     density: Density | None = None,
 ) -> Partition:
-    """Builds a Partition, with a note if it is collapsed or empty.
+    """Numbers the clusters and builds a Partition, with a note if it is collapsed or empty.
 
     Args:
         labels: Cluster of each title in any numbering; negative is noise.
-        has_vector: Titles with a nonzero vector.
+        has_vector: Whether each title has a nonzero vector.
         minimum_size: Smaller clusters are noise.
         iterations: Passes over the titles.
         note: Message for the log; a new note is appended to it.

@@ -1,11 +1,11 @@
 """Subclusters: large clusters are split by the meaning of their titles.
 
-The titles of a cluster have similar airings; a cluster "Sport" of 800 titles does not separate cycling. The
-mean of the cluster is subtracted from the vectors and from the sentence vectors of its titles, because only
-differences can separate them. The two are concatenated with equal weight, and the clustering strategy is
-applied to the titles of the cluster, with fewer neighbours: 12 neighbours gave 52 subclusters of "Sport",
-25 gave 25 of more mixed titles. A constant component in each vector maps a cosine c to (1 + c) / 2, so that
-thresholds for the complete guide remain suitable.
+The titles of a cluster have similar airings, which need not separate their subjects: "Sport" with 800 titles
+includes cycling. The mean of the cluster is subtracted from the vectors and from the sentence vectors of its
+titles, because only differences can separate them. The two are concatenated with equal weight, and the
+clustering strategy is applied to the titles of the cluster, with fewer neighbours: 12 neighbours gave 52
+subclusters of "Sport"; 25 neighbours gave 25, whose titles were less alike. A constant component in each
+vector maps a cosine c to (1 + c) / 2, so that the thresholds for the complete guide remain suitable.
 """
 
 import dataclasses
@@ -56,6 +56,6 @@ def split_clusters(
 
 
 def _centred(vectors: np.ndarray) -> np.ndarray:
-    """Unit-norm differences from the mean of the nonzero vectors; zero vectors remain zero."""
+    """Subtracts the mean of the nonzero vectors and normalizes; zero vectors remain zero."""
     nonzero = vectors.any(axis=1, keepdims=True)
     return unit_rows(np.where(nonzero, vectors - vectors.sum(axis=0) / max(int(nonzero.sum()), 1), 0))

@@ -1,7 +1,7 @@
 """Phrases of one to three adjacent words in titles.
 
-A phrase neither begins nor ends with a common word, a number or a fragment, and a single word has a minimum
-length: "Premier League" and "Bible" are phrases; "of the", "PL" and "1's" are not.
+A phrase neither begins nor ends with a common word, a number or a fragment of a word, and a phrase of one
+word has a minimum length: "Premier League" and "Bible" are phrases; "of the", "PL" and "1's" are not.
 """
 
 import functools
@@ -16,10 +16,10 @@ import numpy as np
 from storage.arrays import Ragged, offsets_of
 
 MAX_WORDS = 3
-WORD_BITS = 21  # per word number: a phrase of three words has 63 bits, with up to two million words
+WORD_BITS = 21  # bits of a word number, for two million words; a phrase of three words has 63 bits
 MIN_SINGLE_WORD = 4  # minimum letters of a phrase of one word
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")  # letters and digits, joined by apostrophe or hyphen
-_JOINT = re.compile(r"[ &'’]*")  # between words of a phrase; colons, commas, dashes and brackets end it
+_JOINT = re.compile(r"[ &'’]*")  # may separate words of a phrase; colons, commas, dashes, brackets may not
 _FRAGMENT = re.compile(r"['’]\w?$|^[^aeiouyà-ÿ]+$|\d", re.IGNORECASE)  # Jamie's, Hlts, S3
 _DECADE = re.compile(r"(?:19|20)?\d0s")
 Phrase = tuple[str, ...]  # folded words
@@ -48,7 +48,7 @@ class Phrases:
             for (_, previous_end), (start, end) in pairwise(_spans(title)):
                 if _JOINT.fullmatch(title[previous_end:start]):
                     case_balance[title[start:end].casefold()] += 1 if title[start].islower() else -1
-        # Words that are seldom capitalised: the, und.
+        # Words that are more often in lower case than capitalised: the, und.
         self.common_words = {word for word, balance in case_balance.items() if balance > 0}
         self._word_numbers: dict[str, int] = {}  # number of each word, from 1
         keys, lengths = array("q"), array("q")
@@ -95,12 +95,12 @@ class Phrases:
                     yield tuple(folded[first : last + 1]), text
 
     def _is_excluded_edge(self, word: str) -> bool:
-        """Whether phrases must not begin or end with the word."""
+        """Whether a phrase may neither begin nor end with the word."""
         fragment = len(word) < 3 or (_FRAGMENT.search(word) and not _DECADE.fullmatch(word))
         return word.casefold() in self.common_words or bool(fragment)
 
     def shared(self, rows: Sequence[int], minimum: int) -> dict[Phrase, list[int]]:
-        """Returns phrases in at least ``minimum`` rows of as many different shows, with these rows."""
+        """Returns the phrases that occur in ``minimum`` or more of the rows and shows, with their rows."""
         rows_by_key: dict[int, list[int]] = {}
         for row in rows:
             for key in self._keys[row].tolist():

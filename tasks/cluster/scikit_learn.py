@@ -1,4 +1,4 @@
-"""HDBSCAN and k-means of scikit-learn: density without eps, and a preset number of clusters.
+"""HDBSCAN and k-means of scikit-learn: clusters by density without eps, and a preset number of clusters.
 
 On unit vectors the squared Euclidean distance is 2 - 2 cos. Hence both cluster by cosine, and HDBSCAN's
 hierarchy is the same up to scale. HDBSCAN compares all pairs of titles; k-means has no noise.

@@ -1,9 +1,9 @@
-"""SimHash clustering: k-means with signatures instead of vectors, for very many clusters.
+"""SimHash clustering: k-means that compares signatures instead of vectors, for very many clusters.
 
 A title is assigned to the centre with the smallest Hamming distance of signatures
-(tasks/neighbours/simhash.py). Centres are the means of their titles with unit norm. With 256 bits, the error
-of a cosine of .7 is .06. The strategy exists to measure how much quality signatures lose and how much
-time they save (docs/log).
+(tasks/neighbours/simhash.py). Centres are the normalized means of their titles. With 256 bits, a cosine
+of .7 has a standard error of .06. The strategy measures how much quality signatures lose and how much time
+they save (docs/log).
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
@@ -20,7 +20,7 @@ from tasks.neighbours.simhash import draw_planes, hamming, signatures
 from tasks.neighbours.similarity import nonzero_rows
 
 TITLES_PER_CHUNK = 256  # 2.5 million 16-bit distances (5 MiB) for 10,000 centres
-MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are spread; more are drawn at random
+MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apart, more at random
 
 
 @configurable
@@ -62,7 +62,10 @@ class SimHashClusters:
 def draw_centres(
     points: Float[np.ndarray, "titles dim"], count: int, generator: np.random.Generator
 ) -> Float[np.ndarray, "centres dim"]:
-    """Draws up to ``count`` titles as centres: farthest-first from a random title, or at random if many."""
+    """Draws up to ``count`` titles as initial centres.
+
+    Up to MAX_SPREAD_CENTRES, each centre is the title farthest from those before it; more are random titles.
+    """
     count = min(count, len(points))
     if count > MAX_SPREAD_CENTRES:
         return points[np.sort(generator.permutation(len(points))[:count])]

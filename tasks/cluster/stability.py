@@ -13,7 +13,7 @@ from tasks.cluster.partition import Partition
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stability:
-    """Partitions by seed and their agreement."""
+    """The partitions that several seeds gave, and how well each pair of them agrees."""
 
     partitions: tuple[Partition, ...]
     agreement: np.ndarray  # (seeds, seeds): adjusted Rand index of each pair, 1 on the diagonal
@@ -26,7 +26,7 @@ class Stability:
 
     @property
     def typical(self) -> Partition:
-        """Partition that agrees best with the others; the first one if several do."""
+        """The partition that agrees best with the others; the first of several equally good ones."""
         return self.partitions[int(np.round(self.agreement.sum(1), 12).argmax())]
 
 
@@ -51,9 +51,10 @@ def compare(partitions: Sequence[Partition]) -> Stability:
 def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " titles"]) -> float:
     """Adjusted Rand index of two partitions; each noise title (-1) counts as a cluster of one title.
 
-    (P - E) / (M - E), where P is the number of pairs that are together in both partitions, M the mean of the
-    numbers of pairs in each, and E their product divided by the number of all pairs, which is the expectation
-    of P by chance. 1 if both partitions have no pairs.
+    The index is (P - E) / (M - E). P is the number of pairs of titles that share a cluster in both
+    partitions. M is the mean, over the two partitions, of the number of pairs that share a cluster. E is the
+    product of these two numbers divided by the number of all pairs, which is the expectation of P by chance.
+    The index is 1 if no pair shares a cluster in either partition.
 
     References: L. Hubert, P. Arabie, Comparing partitions, Journal of Classification 2 (1985), equation 5.
     """

@@ -1,7 +1,7 @@
 """Common television subjects, used to name clusters. subjects.csv contains one row per subject.
 
 Columns are names by language; ``general`` is the English name of the broader subject, empty for the broadest
-ones; ``also`` contains other words that feeds use as a category, separated by semicolons. Rows can be added.
+ones; ``also`` contains further names of the category in feeds, separated by semicolons. Users may add rows.
 """
 
 import csv
@@ -15,15 +15,15 @@ import numpy as np
 from storage.shapes import Bool
 
 _OTHER_COLUMNS = {"general", "also"}
-FILMS, FICTION = "Films", frozenset(["Films", "Drama", "Comedy"])  # broad subjects of fiction
+FILMS, FICTION = "Films", frozenset(["Films", "Drama", "Comedy"])  # keys of the broad subjects of fiction
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Subject with its names."""
+    """A subject of programmes, such as Cycling, with its names in several languages."""
 
     key: str  # English name
-    general: str  # key of the broader subject, or empty
+    general: str  # key of the broader subject; "" if there is none
     names: dict[str, str]  # by language code
     categories: frozenset[str]  # case-folded names in feeds, in any language
 
@@ -55,7 +55,7 @@ def read_subjects() -> tuple[Subject, ...]:
 
 @functools.cache
 def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.ndarray]:
-    """Returns subject indices by category and by name, and the index of each subject's broader subject."""
+    """Returns subject indices by category and by name, and for each subject the index of its broader one."""
     by_category: dict[str, list[int]] = {}
     for index, subject in enumerate(read_subjects()):
         for category in subject.categories:
@@ -69,8 +69,9 @@ def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.nda
 def find_title_subjects(
     labels: Sequence[Sequence[str]], words: Iterable[Sequence[str]], language: str
 ) -> Bool[np.ndarray, "titles subjects"]:
-    """Marks the subjects of each title: those with one of its ``labels`` as a category, or with a name among
-    its folded ``words``, and their broader subjects.
+    """Marks the subjects that the labels or words of each title name, and their broader subjects.
+
+    ``words`` are case-folded.
     """
     by_category, by_word, broader = _lookup(language)
     contains = np.zeros((len(labels), len(broader)), dtype=bool)

@@ -26,7 +26,7 @@ from tasks.encoder.bags import LAYER, Bagger
 from tasks.encoder.meaning import MEANING_WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
-from tasks.text.tokenizers import Fitted, describe, restore
+from tasks.text.tokenizers import FittedTokenizer, describe, restore
 from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, Token, context_token
 
 ENCODERS = {"bag": Bag}
@@ -47,7 +47,7 @@ class TokenLookup(NamedTuple):
 class TitleEncoder:
     """Maps titles to unit vectors."""
 
-    tokenizer: Fitted
+    tokenizer: FittedTokenizer
     bag: Encoder
     ids: dict[tuple[int, str], int]  # row number by (kind, text), for trained tokens
     rows: Float32[np.ndarray, "tokens dim"]

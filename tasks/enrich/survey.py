@@ -24,7 +24,7 @@ from tasks.ingest.batches import to_batch
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.xmltv.frames import Frame, hide_cdata
 from tasks.ingest.xmltv.prolog import read_prolog
-from tasks.ingest.xmltv.records import Records, read_records
+from tasks.ingest.xmltv.records import FrameRecords, read_records
 
 ROWS = 20_000  # programmes in memory at once
 _CONTENT = (
@@ -92,7 +92,7 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
 
 
 def _locate(
-    records: Records, spans: np.ndarray, options: EnrichOptions, source: Source
+    records: FrameRecords, spans: np.ndarray, options: EnrichOptions, source: Source
 ) -> tuple[pa.Table, pa.Table]:
     """Returns rows of SCHEMA and of descriptions for the programmes that have a span."""
     rows, details = records.chunk.programmes, records.chunk.details

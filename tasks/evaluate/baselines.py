@@ -16,7 +16,7 @@ from storage.home.workspace import Workspace
 from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.scoring.baselines import run_baselines
-from tasks.scoring.protocols import HeldOut, Titles, held_out_sets
+from tasks.scoring.protocols import CorpusTitles, HeldOut, held_out_sets
 
 CONTEXT_REASON = "tokenize.context is empty: titles have no context tokens"
 
@@ -26,7 +26,7 @@ def fit_and_score_baselines(
 ) -> Generator[Progress, None, BaselineScores]:
     """Scores the baselines on held-out titles; the generator's return value is the result."""
     workspace = Workspace(home)
-    titles, table = Titles.of(open_corpus(workspace.folder(corpus))), read_titles(workspace, corpus)
+    titles, table = CorpusTitles.of(open_corpus(workspace.folder(corpus))), read_titles(workspace, corpus)
     reasons = empty_reasons(workspace, corpus, table)
     used_rows = titles.used_rows
     titles, table = titles.take(used_rows), table.take(used_rows)
@@ -55,6 +55,8 @@ def empty_reasons(workspace: Workspace, corpus: Corpus, table: pa.Table) -> dict
     return {"next_period": str(next_period)} | ({} if tokens else {"title_context": CONTEXT_REASON})
 
 
-def draw_held_out(titles: Titles, reasons: dict[str, str], settings: EvaluateSettings) -> Iterator[HeldOut]:
+def draw_held_out(
+    titles: CorpusTitles, reasons: dict[str, str], settings: EvaluateSettings
+) -> Iterator[HeldOut]:
     """Draws the held-out sets and resamples, identical for the title vectors and the baselines."""
     return held_out_sets(titles, settings.resamples, np.random.default_rng(settings.seed), reasons)

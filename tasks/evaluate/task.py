@@ -28,7 +28,7 @@ from tasks.scoring.confidence import (
     measure_confidence,
     score_votes,
 )
-from tasks.scoring.protocols import Titles, score_title_vectors
+from tasks.scoring.protocols import CorpusTitles, score_title_vectors
 
 STAGE = Stage(Scores, __file__)
 BASELINES = Stage(Baselines, __file__, "baselines")
@@ -65,7 +65,7 @@ def evaluate(
     """Publishes scores of the title vectors, the baselines and the clusters."""
     workspace = Workspace(home)
     corpus_files, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
-    titles, table = Titles.of(corpus_files), read_titles(workspace, corpus)
+    titles, table = CorpusTitles.of(corpus_files), read_titles(workspace, corpus)
     forms = {form: np.asarray(open_array(folder, name)) for form, name in ARRAYS.items()}
     rows = np.flatnonzero(titles.split != "placeholder")
     is_training = titles.split[rows] == "train"
@@ -101,7 +101,7 @@ def evaluate(
 
 
 def measure_votes(
-    titles: Titles, votes: HeldOutVotes, languages: Sequence[str | None]
+    titles: CorpusTitles, votes: HeldOutVotes, languages: Sequence[str | None]
 ) -> tuple[dict[str, object], dict[str, np.ndarray]]:
     """Returns section ``confidence`` of scores.json and columns of confidence.parquet, a row per title."""
     queries = votes.titles

@@ -11,14 +11,14 @@ import torch
 
 from storage.segment_sums import segment_sum
 from tasks.scoring.metrics import measure
-from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, Titles, judge_knn
+from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, CorpusTitles, judge_knn
 
 MIN_LANGUAGE_TITLES = 20  # held-out titles needed to report a language
 MEASURES = ("accuracy", "precision_at_k", "mrr")
 
 
 def measure_unseen_words(
-    titles: Titles,
+    titles: CorpusTitles,
     languages: Sequence[str | None],
     words: np.ndarray,
     unseen: np.ndarray,
@@ -32,7 +32,7 @@ def measure_unseen_words(
     cosine distance to the mean of the other titles with the same first word; key ``known`` is for
     titles without unseen words.
     """
-    is_held_out = np.isin(titles.split, PROTOCOLS)
+    is_held_out = np.isin(titles.split, [*PROTOCOLS])
     names = np.array([language or "unknown" for language in languages])
 
     def shares(chosen: np.ndarray) -> dict[str, object]:

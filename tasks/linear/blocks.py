@@ -32,7 +32,7 @@ PREFETCH_BLOCKS = 2  # blocks that are read in the background while one is proce
 
 
 @dataclass(frozen=True)
-class Block:
+class SampleBlock:
     """The rows of one block.
 
     Attributes:
@@ -131,7 +131,7 @@ class SampleBlocks:
         """Number of samples in all blocks."""
         return int(self.firsts[-1])
 
-    def read(self, number: int) -> Block:
+    def read(self, number: int) -> SampleBlock:
         """Reads one block from disk.
 
         Raises:
@@ -152,7 +152,7 @@ class SampleBlocks:
         labels = content[8 * values + 4 * rows :][:rows].view(np.int8)
         if self._labels is not None:
             labels = self._labels[self.firsts[number] : self.firsts[number + 1]]
-        return Block(
+        return SampleBlock(
             number=number,
             first=int(self.firsts[number]),
             offsets=np.concatenate([np.zeros(1, np.int64), ends]),
@@ -166,13 +166,13 @@ class SampleBlocks:
         return BlockStream(self, prefetch)
 
 
-class BlockStream(Iterator[Block]):
+class BlockStream(Iterator[SampleBlock]):
     """Cyclic iterator over blocks, as a context manager. ``next`` raises the errors of the reader thread."""
 
     def __init__(self, blocks: SampleBlocks, prefetch: int) -> None:
         self._blocks, self._prefetch, self._next = blocks, prefetch, 0
         self._reader = ThreadPoolExecutor(1, "sample-reader")
-        self._pending: deque[Future[Block]] = deque()
+        self._pending: deque[Future[SampleBlock]] = deque()
 
     def __enter__(self) -> "BlockStream":
         for _ in range(self._prefetch):
@@ -182,7 +182,7 @@ class BlockStream(Iterator[Block]):
     def __exit__(self, *_: object) -> None:
         self._reader.shutdown(cancel_futures=True)
 
-    def __next__(self) -> Block:
+    def __next__(self) -> SampleBlock:
         block = self._pending.popleft().result()
         self._request_next()
         return block

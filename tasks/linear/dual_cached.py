@@ -35,7 +35,7 @@ from scipy.sparse import csr_matrix
 from storage.artifacts import Progress
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.linear.blocks import PREFETCH_BLOCKS, BlockStream, SampleBlocks
-from tasks.linear.dual_loops import Loss, Rows
+from tasks.linear.dual_loops import Loss, SampleRows
 from tasks.linear.dual_steps import SampleCache, rows_of, visit
 from tasks.linear.sparse import checked_rows
 
@@ -189,7 +189,7 @@ def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator
     return SampleCache(size, blocks.samples, blocks.values, rng)
 
 
-def _visit_new(rows: Rows, cache: SampleCache, rng: np.random.Generator, model: Model) -> float:
+def _visit_new(rows: SampleRows, cache: SampleCache, rng: np.random.Generator, model: Model) -> float:
     """Visits the rows that are not cached, then caches them; returns the change of Σ (α − ½Dα²)."""
     order = rng.permutation(np.flatnonzero(~cache.holds[rows.samples]))
     change, violation = visit(rows, order, *model)

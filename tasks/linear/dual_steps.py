@@ -4,8 +4,8 @@ import numpy as np
 
 from tasks.compiled import compiled
 from tasks.linear import dual_loops
-from tasks.linear.blocks import Block
-from tasks.linear.dual_loops import Loss, Rows
+from tasks.linear.blocks import SampleBlock
+from tasks.linear.dual_loops import Loss, SampleRows
 
 ROW_BYTES = (
     45  # per cached row in addition to ids and values: other arrays of Rows, and an entry of the order
@@ -13,10 +13,10 @@ ROW_BYTES = (
 EVICTION_DIVISOR = 8  # an eviction removes at least 1/8 of the rows
 
 
-def rows_of(block: Block, weights: np.ndarray, squared: bool = False) -> tuple[Rows, float]:
+def rows_of(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
     """Returns the rows of a block with uninitialized slacks, and the sum of their losses at these weights."""
     count = len(block.labels)
-    rows = Rows(
+    rows = SampleRows(
         begins=block.offsets[:-1],
         ends=block.offsets[1:],
         ids=block.ids.view(np.uint32),
@@ -30,7 +30,7 @@ def rows_of(block: Block, weights: np.ndarray, squared: bool = False) -> tuple[R
 
 
 def visit(
-    rows: Rows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
+    rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
     """Visits the rows in ``order``; returns the change of Σ (α − ½Dα²) and the largest projected gradient."""
     return compiled(dual_loops.visit, fastmath=True)(rows, order, alphas, weights, loss)
@@ -48,7 +48,7 @@ class SampleCache:
         """Allocates ``size`` bytes for rows of the mean length ``values / samples``."""
         count = int(size / (8 * values / samples + ROW_BYTES))
         length = int((size - count * ROW_BYTES) / 8)
-        self.rows = Rows(
+        self.rows = SampleRows(
             begins=np.empty(count, dtype=np.int64),
             ends=np.empty(count, dtype=np.int64),
             ids=np.empty(length, dtype=np.uint32),
@@ -81,7 +81,7 @@ class SampleCache:
         self._sweep_violation = max(self._sweep_violation, violation)
         return total
 
-    def add(self, rows: Rows, violation: float) -> None:
+    def add(self, rows: SampleRows, violation: float) -> None:
         """Caches the rows of a block whose slack is small enough and that are not cached yet.
 
         Args:

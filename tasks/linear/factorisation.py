@@ -57,7 +57,9 @@ class Factorisation:
     def __init__(self, settings: FactorisationSettings | None = None) -> None:
         self.settings = settings or FactorisationSettings()
         self.mean: float | None = None
-        self.users, self.items = (Rows(self.settings.dim, (self.settings.seed, side)) for side in (0, 1))
+        self.users, self.items = (
+            FactorRows(self.settings.dim, (self.settings.seed, side)) for side in (0, 1)
+        )
         self.rmse: list[float] = []
 
     def fit(self, ratings: Ratings) -> Self:
@@ -140,7 +142,7 @@ class Factorisation:
         return self.mean
 
 
-class Rows:
+class FactorRows:
     """Factors and biases of users or of items, by name.
 
     Attributes:

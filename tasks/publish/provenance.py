@@ -18,7 +18,7 @@ DIGITS = 16  # shown digits of a digest
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class ArtifactRecord:
     """The content of one artifact.json."""
 
     path: str
@@ -36,9 +36,9 @@ class Record:
         return self.content.get("made_of", {}).get("inputs", [])
 
 
-def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[Record]:
+def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactRecord]:
     """Returns the records of artifacts and of all their inputs that are in the home, oldest first."""
-    records: dict[str, Record] = {}
+    records: dict[str, ArtifactRecord] = {}
     queue = deque(artifact.path for artifact in artifacts)
     while queue:
         folder = workspace.home / (path := queue.popleft())
@@ -47,12 +47,12 @@ def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[Record]:
         content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
         written = [(folder / name).stat().st_mtime for name in content["files"]]
         at = datetime.fromtimestamp(max(written, default=0), UTC)
-        records[path] = Record(path=path, content=content, at=at)
+        records[path] = ArtifactRecord(path=path, content=content, at=at)
         queue += [item["path"] for item in records[path].inputs if item["kind"] != "Feed"]
     return sorted(records.values(), key=lambda record: (record.at, record.anchor))
 
 
-def render_artifacts(records: Sequence[Record], heading: str, registered: str) -> str:
+def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered: str) -> str:
     """Renders the page, to be written as UTF-8; ``registered`` is the URI of the model in MLflow."""
     uses: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
@@ -74,7 +74,9 @@ def _link(item: Mapping[str, Any], anchors: set[str]) -> str:
     return f'<a href="#{_anchor(item)}">{text}</a>' if _anchor(item) in anchors else f"<span>{text}</span>"
 
 
-def _section(record: Record, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str) -> str:
+def _section(
+    record: ArtifactRecord, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
+) -> str:
     content, files = record.content, record.content["files"]
     provenance = content.get("made_of", {})
     size = sum(file["size"] for file in files.values())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storage.artifacts import Guide
+from tasks.scoring.protocols import PROTOCOLS
 
 MEASURES = {"accuracy": "accuracy", "precision_at_k": "precision at k", "mrr": "MRR", "macro_f1": "macro-F1"}
 RIVALS = {
@@ -18,11 +19,6 @@ RIVALS = {
     "majority": "majority class",
 }
 MAX_LISTED = 20  # maximum number of listed anomalies and of listed clusters
-PROTOCOLS = {
-    "unseen_title": "Unseen titles",
-    "unseen_show": "Unseen franchises",
-    "next_period": "Next period",
-}
 HEADLINE = {
     "quality": "quality, which the gate compares",
     "quality_difference": "difference from the champion",
@@ -69,7 +65,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class RunReport:
     """The report of a run."""
 
     markdown: str  # the page on the flow run
@@ -144,7 +140,7 @@ def report_markdown(
         lines.append(f"- … and {len(anomalies) - MAX_LISTED:,} more, in the table guide-checks")
     for protocol, title in PROTOCOLS.items():
         score = scores["protocols"][protocol]["title_only"]
-        lines += ["", f"### {title} ({protocol}, {score['n']} titles)", *_score_lines(score)]
+        lines += ["", f"### {title.capitalize()} ({protocol}, {score['n']} titles)", *_score_lines(score)]
     return "\n".join([*lines, *_cluster_lines(scores["clusters"], clusters)])
 
 

@@ -31,9 +31,9 @@ from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
 from tasks.publish.provenance import render_artifacts, trace
-from tasks.publish.report import Report, Verdict, headline, report_markdown
+from tasks.publish.report import RunReport, Verdict, headline, report_markdown
 from tasks.scoring.confidence import held_out_votes
-from tasks.scoring.protocols import Titles
+from tasks.scoring.protocols import CorpusTitles
 from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
 
 LAYOUT = Stage(Layout, __file__, "layout")
@@ -103,7 +103,7 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
         with array_writer(draft.folder, "dense", np.float16, opened.sentences.shape[1:]) as add:
             for block in blocks:
                 add(bag.dense(opened.sentences[block], opened.descriptions[block]).astype(np.float16))
-        votes = held_out_votes(Titles.of(opened), np.asarray(open_array(folder(vectors), "full")))
+        votes = held_out_votes(CorpusTitles.of(opened), np.asarray(open_array(folder(vectors), "full")))
         row = np.append(np.cumsum(shown) - 1, -1)  # row in titles.parquet; -1 for an absent neighbour
         write_votes(draft.folder, Votes(row[votes.titles], row[votes.neighbours], votes.cosines))
         write_spellings(draft.folder, read_spellings(folder(corpus)))
@@ -112,7 +112,7 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
 
 
 @task(name="report", task_run_name="report", persist_result=False)
-def report(home: str, inputs: ReportInputs, run: str) -> Report:
+def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     """Logs a nightly run to MLflow, writes its report and updates nights.html of the home.
 
     MLflow receives figures, scores, drift, training history, feeds, map, plots and dropped categories.
@@ -161,7 +161,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> Report:
     tracking.log_text(run, artifacts_page, "artifacts.html")
     tracking.describe(run, text)
     link = tracking.where(run)
-    return Report(markdown=text, figures=figures, link=link if link.startswith("http") else "")
+    return RunReport(markdown=text, figures=figures, link=link if link.startswith("http") else "")
 
 
 def _log_counts(

@@ -1,9 +1,10 @@
 """Recommenders: compute scores, reasons and lists of titles from the likes of viewers.
 
 Contract of the family (tests/contracts/test_recommenders.py): ``fit(likes, titles)`` takes Likes and Titles
-and returns a Fitted (tasks/recommend/lists.py). ``scores(viewers, titles)`` is float32 (viewers, titles) and
-finite, higher is better. ``shares`` and ``why`` return the likes that determine a score. ``revised`` replaces
-the likes of a viewer. The order of likes does not matter; a viewer without likes gets popular titles.
+and returns a FittedRecommender (tasks/recommend/lists.py). ``scores(viewers, titles)`` is float32 (viewers,
+titles) and finite; higher is better. ``shares`` and ``why`` return the likes that determine a score.
+``revised`` replaces the likes of a viewer. The order of likes does not matter; a viewer without likes gets
+popular titles.
 """
 
 from typing import get_args

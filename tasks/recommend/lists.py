@@ -28,7 +28,7 @@ POOL = 200  # titles of the highest scores from which a list is chosen
 VIEWER_BATCH = 1_024  # scored at once
 
 
-class Fitted(Protocol):
+class FittedRecommender(Protocol):
     """A fitted recommender."""
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ def diversify(scores: np.ndarray, shares: np.ndarray, count: int, trade_off: flo
 
 
 def best_titles(
-    fitted: Fitted,
+    fitted: FittedRecommender,
     viewers: np.ndarray,
     titles: np.ndarray,
     count: int = 10,
@@ -111,11 +111,11 @@ class Counterfactual:
 
 
 def find_counterfactual(
-    fitted: Fitted,
+    fitted: FittedRecommender,
     viewer: int,
     likes: dict[int, float],
     title: int,
-    listed: Callable[[Fitted], np.ndarray],
+    listed: Callable[[FittedRecommender], np.ndarray],
     max_removed: int = 5,
 ) -> Counterfactual:
     """Searches for a small change of a viewer's likes that removes a title from the list.

@@ -1,1 +1,1 @@
-"""Evaluation protocols, metrics and confidence intervals of category predictors."""
+"""Scores predictors of categories on held-out titles: protocols, metrics and confidence intervals."""

@@ -1,10 +1,10 @@
-"""Agreement of clusters with categories: ARI, AMI, V-measure and B-cubed, with noise counted in three ways.
+"""Measures how well clusters agree with categories: ARI, AMI, V-measure and B-cubed.
 
-The reference label of a title with several labels is the most frequent of them. A single score would hide
-noise, so three are reported: the share of noise titles; the scores without noise titles (optimistic, because
-difficult titles are excluded); and the scores with each noise title as a singleton cluster (strict; this is
-the default). AMI is normalised by the arithmetic mean of the entropies. NMI is not reported because it rises
-with the number of clusters.
+The reference label of a title with several labels is the most frequent of them. Noise titles are in no
+cluster. Because a single score would hide them, three results are reported: the share of noise titles; the
+scores without them (optimistic, because difficult titles are excluded); and the scores with each of them as a
+cluster of one title (strict; the default). AMI is normalised by the arithmetic mean of the entropies. NMI is
+not reported because it rises with the number of clusters.
 
 References: Hubert, Arabie, *Comparing partitions*, 1985 (ARI); Vinh, Epps, Bailey, *Information theoretic
 measures for clusterings comparison*, 2010 (AMI); Rosenberg, Hirschberg, *V-measure*, 2007; Bagga, Baldwin,
@@ -24,7 +24,10 @@ SCORES = ("ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_re
 def reference_labels(
     labels: Ragged, label_count: int, training: Bool[np.ndarray, " titles"] | None = None
 ) -> Int64[np.ndarray, " titles"]:
-    """Returns each title's most frequent label (in ``training``), or -1; the lower id wins ties."""
+    """Returns the label of each title that most titles have, int64; -1 for a title without labels.
+
+    Frequencies are counted in the titles that ``training`` marks, or in all titles. The lower id wins ties.
+    """
     reference = np.full(len(labels), NOISE, dtype=np.int64)
     labelled = np.flatnonzero(labels.lengths)
     if len(labelled):
@@ -39,10 +42,15 @@ def reference_labels(
 def measure_agreement(
     clusters: np.ndarray, reference: np.ndarray, *, held_out: np.ndarray | None = None
 ) -> dict[str, object]:
-    """Computes SCORES with noise as singletons, and again for the ``non_noise`` and ``held_out`` titles.
+    """Computes SCORES of all titles, and under ``non_noise`` and ``held_out`` those of these titles alone.
 
-    -1 is noise in ``clusters`` and no label in ``reference``. Titles without a label affect only ``count``,
-    ``noise_share`` and ``sizes``. ``held_out`` marks titles not used in training. Undefined scores are None.
+    Each noise title counts as a cluster, except under ``non_noise``. Titles without a label affect only
+    ``count``, ``noise_share`` and ``sizes``. Undefined scores are None.
+
+    Args:
+        clusters: Cluster of each title; -1 is noise.
+        reference: Label of each title; -1 if it has none.
+        held_out: Marks titles that were not used in training.
     """
     is_held_out = np.zeros(len(clusters), dtype=bool) if held_out is None else held_out
     for column in (reference, is_held_out):
@@ -82,7 +90,7 @@ def noise_as_singletons(clusters: _Titles) -> Int64[np.ndarray, " titles"]:
 
 
 def score_partition(clusters: _Titles, reference: _Titles) -> dict[str, float | int | None]:
-    """Computes SCORES of two partitions and their number of titles ``n``; None without titles."""
+    """Compares two partitions: SCORES (None without titles) and their number of titles ``n``."""
     from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 
     if not len(clusters):
@@ -95,7 +103,7 @@ def score_partition(clusters: _Titles, reference: _Titles) -> dict[str, float | 
 
 
 def b_cubed(clusters: _Titles, reference: _Titles) -> tuple[float, float]:
-    """Computes B-cubed precision and recall, the means of ``b_cubed_per_title``, of at least one title."""
+    """Computes B-cubed precision and recall: the means of ``b_cubed_per_title``. Needs at least one title."""
     precision, recall = b_cubed_per_title(clusters, reference)
     return float(precision.mean()), float(recall.mean())
 
@@ -105,7 +113,8 @@ def b_cubed_per_title(
 ) -> tuple[Float[np.ndarray, " titles"], Float[np.ndarray, " titles"]]:
     """Computes B-cubed precision n_ck / n_c and recall n_ck / n_k of each title.
 
-    n_ck is the number of titles with cluster c and label k; n_c and n_k are the sizes of both.
+    For a title in cluster c with label k, n_c is the number of titles in c, n_k the number of titles with k,
+    and n_ck the number of titles with both.
     """
     rows, columns = (np.unique(ids, return_inverse=True)[1] for ids in (clusters, reference))
     cells = np.unique(rows * (columns.max(initial=0) + 1) + columns, return_inverse=True)[1]

@@ -1,4 +1,4 @@
-"""Scores of the baselines: each is fitted with and without contexts and scored on all held-out sets."""
+"""Fits the baselines with and without airing contexts, and scores them on all held-out sets."""
 
 import itertools
 import time
@@ -13,19 +13,28 @@ from tasks.baselines.inputs import NoSentenceVectors, TitleInputs
 from tasks.baselines.predictions import LabelledTitles
 from tasks.baselines.tfidf import FittedTfidfSvm
 from tasks.scoring.metrics import judge
-from tasks.scoring.protocols import HeldOut, Titles
+from tasks.scoring.protocols import CorpusTitles, HeldOut
 
 
 def run_baselines(
-    titles: Titles,
+    titles: CorpusTitles,
     read: Callable[[np.ndarray], TitleInputs],
     baselines: Sequence[Baseline],
     sets: Iterable[HeldOut],
 ) -> Generator[Progress, None, BaselineScores]:
-    """Scores baselines on every held-out set; the generator's return value is the result.
+    """Scores baselines on every held-out set; yields progress.
 
-    ``read`` returns the inputs of titles, by row; contexts are used only in the form title_context. Only one
-    baseline is in memory at a time: a linear model of 400,000 features and 150 labels takes about 500 MB.
+    Only one baseline is in memory at a time: a linear model of 400,000 features and 150 labels takes about
+    500 MB.
+
+    Args:
+        titles: All titles of the corpus.
+        read: Returns the inputs of titles by row. Their airing contexts are used in the form title_context.
+        baselines: The baselines.
+        sets: Held-out sets, grouped by form.
+
+    Returns:
+        Scores by (form, protocol) and baseline.
     """
     scores: dict[tuple[str, str], dict[str, object]] = {}
     training = titles.labelled("train")

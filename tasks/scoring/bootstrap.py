@@ -1,7 +1,7 @@
-"""Cluster bootstrap: confidence intervals by resampling groups, the titles of one show (or franchise).
+"""Bootstrap confidence intervals. Groups of titles, of one show or franchise, are resampled together.
 
 Metrics are computed from sums per group, so a thousand resamples take a few matrix products. All predictors
-of a protocol use the same resamples, so differences are paired. Groups are numbered from 0 without gaps.
+of a protocol are compared on the same resamples. Groups are numbered from 0 without gaps.
 
 References: Efron, Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13; Field, Welsh,
 *Bootstrapping clustered data*, 2007 (resample clusters with all their members).
@@ -42,7 +42,7 @@ def draw_groups(
 def intervals(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, list[float] | None]:
-    """Computes the 95 % interval of each metric; ``counts`` as in ``draw_groups``. None for < 2 groups."""
+    """Computes the 95 % interval of each metric from ``draw_groups``; None with fewer than two groups."""
     if counts.shape[1] < 2 or not len(judged):
         return dict.fromkeys(METRICS)
     resampled = measure_weighted(judged, groups, counts)
@@ -54,13 +54,13 @@ def resample_mean(
     groups: Int[np.ndarray, " queries"],
     counts: Float[np.ndarray, "resamples groups"],
 ) -> Float[np.ndarray, " resamples"]:
-    """Computes the mean per resample; paired bootstrap if ``values`` are differences."""
+    """Computes the mean of each resample. Differences of two predictors give a paired bootstrap."""
     exact = counts.astype(np.float64)
     sums, sizes = (np.bincount(groups, weights, minlength=counts.shape[1]) for weights in (values, None))
     return exact @ sums / (exact @ sizes)
 
 
 def percentiles(values: np.ndarray) -> list[float]:
-    """Returns the bounds of the central 95 %."""
+    """Returns the 2.5th and the 97.5th percentile."""
     tail = (1 - LEVEL) / 2
     return np.quantile(values, [tail, 1 - tail]).tolist()

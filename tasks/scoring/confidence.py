@@ -1,20 +1,22 @@
 """Calibrated confidence of the k-NN vote: the probability that its top label is correct.
 
-    score = 1/k Σ cos(title, neighbour), over the neighbours with the label
+    score = 1/k Σ cos(title, neighbour), summed over those of the k neighbours that have the label
 
-The score is the share of votes times their mean similarity. Isotonic regression on held-out titles maps it to
-a probability, which is evaluated on other held-out titles (cross-fitting: five folds by franchise).
+The score is the share of votes times the mean similarity of the voters. Isotonic regression on held-out
+titles maps it to a probability, which is evaluated on other held-out titles (cross-fitting: five folds by
+franchise).
 
 Labels are assigned to the largest set of most confident titles whose mean confidence reaches the requested
-precision, so the precision refers to all assigned labels. (A threshold on the confidence of each title
-reached .97 and covered .35 of the titles for a requested .9; this rule reached .91 and .55. docs/log) The
-score threshold is computed on held-out titles, so the result of a title does not depend on others in its
-file. A language with enough held-out titles has a separate calibration: for a requested precision of .8, the
-root-mean-square error over 13 guides was .045 with separate calibrations and .077 with a shared one.
+precision, so the precision refers to all assigned labels. (With a requested precision of .9, this rule
+reached .91 and assigned labels to .55 of the titles. A threshold of .9 on the confidence of each title
+reached .97 and .35. docs/log) The score threshold is computed on held-out titles, so the result of a title
+does not depend on others in its file. A language with enough held-out titles has a separate calibration: with
+a requested precision of .8, the reached precision differed from it by .045 (root mean square over 13 guides);
+with one calibration for all languages, by .077.
 
-References:
-    Zadrozny, Elkan. Transforming classifier scores into accurate multiclass probability estimates. KDD 2002.
-    El-Yaniv, Wiener. On the foundations of noise-free selective classification. JMLR 11, 2010 (coverage).
+References: Zadrozny, Elkan. Transforming classifier scores into accurate multiclass probability estimates.
+    KDD 2002. El-Yaniv, Wiener. On the foundations of noise-free selective classification. JMLR 11, 2010
+    (coverage).
 """
 
 from collections.abc import Mapping
@@ -26,7 +28,7 @@ from storage.arrays import Ragged
 from storage.shapes import Bool, Float, Float32, Int
 from tasks.baselines.predictions import vote
 from tasks.neighbours.similarity import top_neighbours
-from tasks.scoring.protocols import PROTOCOLS, Titles
+from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
 
 NEIGHBOURS = 10  # voting neighbours
 MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
@@ -39,7 +41,7 @@ _CHUNK = 4096  # titles scored at once, since their scores of all labels are in 
 
 
 class TooFewHeldOut(ValueError):
-    """Too few held-out titles to calibrate on."""
+    """There are too few held-out titles to fit a calibration."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,13 @@ class HeldOutVotes:
     """Labelled held-out titles and the nearest labelled training titles of each, nearest first."""
 
     titles: Int[np.ndarray, " queries"]
-    neighbours: Int[np.ndarray, "queries k"]  # titles; -1 where absent
+    neighbours: Int[np.ndarray, "queries k"]  # rows of titles; -1 if there are fewer than k
     cosines: Float32[np.ndarray, "queries k"]
 
 
-def held_out_votes(titles: Titles, vectors: Float32[np.ndarray, "titles dim"], seed: int = 0) -> HeldOutVotes:
+def held_out_votes(
+    titles: CorpusTitles, vectors: Float32[np.ndarray, "titles dim"], seed: int = 0
+) -> HeldOutVotes:
     """Finds the neighbours of a random sample of at most MAX_HELD_OUT titles of all held-out sets.
 
     ``vectors`` have unit norm or are zero.
@@ -72,9 +76,10 @@ def score_votes(
     labels: Ragged,
     label_count: int,
 ) -> tuple[Int[np.ndarray, " queries"], Float[np.ndarray, " queries"]]:
-    """Returns the top label of each vote and its score in [0, 1]; -1 and 0 if no neighbour has a label.
+    """Returns the label with the most votes for each title, and its score in [0, 1].
 
-    ``neighbours`` are rows of ``labels``, or -1 if absent. A neighbour without labels does not vote.
+    The label is -1 and the score 0 if no neighbour has a label. ``neighbours`` are rows of ``labels``; -1
+    stands for no neighbour. A neighbour without labels does not vote.
     """
     first, scores = np.full(len(neighbours), -1), np.zeros(len(neighbours))
     frequency = np.bincount(labels.values, minlength=label_count)
@@ -94,7 +99,7 @@ def score_votes(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Piecewise linear, increasing map of score to confidence, fitted on ``fit_scores``."""
+    """Maps scores to confidences by an increasing, piecewise linear function fitted on ``fit_scores``."""
 
     fit_scores: Float[np.ndarray, " titles"]
     scores: Float[np.ndarray, " knots"]
@@ -110,13 +115,13 @@ class Calibration:
         return Calibration(scores, knots, isotonic_regression(shares, weights=count).x)
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:
-        """Returns the probability that the top label is correct; 0 without a label (score 0)."""
+        """Returns the probability that the top label is correct; 0 for score 0, which means no label."""
         return np.where(scores > 0, np.interp(scores, self.scores, self.probabilities), 0.0)
 
     def score_threshold(self, minimum_precision: float) -> float:
-        """Returns the lowest score at which the precision is reached on held-out titles.
+        """Returns the lowest score from which held-out titles together reach the precision.
 
-        The threshold is the smallest positive number if all titles reach it, and infinite if none do.
+        It is the smallest positive number if all of them reach it, and infinity if none do.
         """
         chosen = choose(self.confidence(self.fit_scores), self.fit_scores, minimum_precision)
         if chosen.sum() == np.count_nonzero(self.fit_scores) > 0:
@@ -126,7 +131,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Calibrations:
-    """Calibration of all titles, and of each group (language) of at least MIN_GROUP_TITLES titles."""
+    """A calibration for each group (language) with enough titles, and one for all other titles."""
 
     overall: Calibration
     by_group: Mapping[str, Calibration]
@@ -162,7 +167,7 @@ class Calibrations:
         groups: np.ndarray,
         minimum_precision: float,
     ) -> Bool[np.ndarray, " titles"]:
-        """Marks titles to be assigned their top label, so that each group reaches the precision."""
+        """Marks the titles that are assigned their top label, so that each group reaches the precision."""
         selected = scores >= self.overall.score_threshold(minimum_precision)
         for name, calibration in self.by_group.items():
             rows = groups == name
@@ -171,7 +176,7 @@ class Calibrations:
 
 
 def _pool_small_groups(groups: np.ndarray) -> np.ndarray:
-    """Replaces the name of each group with fewer than MIN_GROUP_TITLES titles by ''."""
+    """Replaces the group of each title by '' if the group has fewer than MIN_GROUP_TITLES titles."""
     names, group_ids, count = np.unique(groups, return_inverse=True, return_counts=True)
     return np.where(count >= MIN_GROUP_TITLES, names, "")[group_ids]
 
@@ -188,7 +193,7 @@ def cross_fitted(
     families: Int[np.ndarray, " titles"],
     groups: np.ndarray,
 ) -> Float[np.ndarray, " titles"]:
-    """Computes the confidence of each title with calibrations fitted on the other folds, split by family.
+    """Computes the confidence of each title with calibrations that are fitted on other folds of families.
 
     Raises:
         TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
@@ -206,7 +211,7 @@ def cross_fitted(
 def choose(
     confidence: Float[np.ndarray, " titles"], scores: Float[np.ndarray, " titles"], minimum_precision: float
 ) -> Bool[np.ndarray, " titles"]:
-    """Marks the largest set of most confident titles with mean confidence >= ``minimum_precision``.
+    """Marks the largest set of most confident titles whose mean confidence reaches the precision.
 
     Titles of equal confidence are ordered by score.
     """
@@ -223,7 +228,7 @@ def choose_by_group(
     groups: np.ndarray,
     minimum_precision: float,
 ) -> Bool[np.ndarray, " titles"]:
-    """Applies ``choose`` to each group of at least MIN_GROUP_TITLES titles, and to all other titles."""
+    """Applies ``choose`` to each group of MIN_GROUP_TITLES or more titles, and to the others together."""
     groups, chosen = _pool_small_groups(groups), np.zeros(len(scores), dtype=bool)
     for name in np.unique(groups):
         rows = groups == name
@@ -234,7 +239,7 @@ def choose_by_group(
 def reliability(
     confidence: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]
 ) -> list[tuple[float, float, int]]:
-    """Returns the mean confidence, accuracy and size of bins of increasing confidence."""
+    """Sorts titles by confidence into BINS bins; returns mean confidence, accuracy and size of each bin."""
     bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
     nonempty = (rows for rows in bins if len(rows))
     return [(float(confidence[rows].mean()), float(correct[rows].mean()), len(rows)) for rows in nonempty]
@@ -269,6 +274,6 @@ def measure_confidence(
 
 
 def contains_label(labels: Ragged, first: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
-    """Marks the rows of ``labels`` that contain the top label of the query, ``first``."""
+    """Whether each row of ``labels`` contains the label ``first`` of that row."""
     owners = labels.row_ids
     return np.bincount(owners, labels.values == first[owners], minlength=len(labels)) > 0

@@ -1,4 +1,4 @@
-"""Folds, splits of one guide with different salts: results per held-out title, and means over folds."""
+"""Results per held-out title, and their means over folds. A fold is a split of one guide by another salt."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,35 +7,32 @@ import numpy as np
 
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, resample_mean
 from tasks.scoring.metrics import Judged
-from tasks.scoring.protocols import PROTOCOLS, Titles, judge_knn
+from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, judge_knn
 
 SALTS = tuple(f"guidespace-{number}" for number in range(1, 6))
 K, RESAMPLES = 10, 1000
 
 
-class Answer(NamedTuple):
-    """Results of a predictor, an entry per held-out title.
+class HeldOutPredictions(NamedTuple):
+    """Results of a predictor: arrays with one entry per held-out title."""
 
-    ``precision_at_10`` is None for predictors without neighbours, ``family`` is a hash, and ``oov`` marks
-    titles with a word that no training title contains.
-    """
-
-    correct: np.ndarray
-    precision_at_10: np.ndarray | None
-    family: np.ndarray
-    oov: np.ndarray
+    correct: np.ndarray  # whether the top label is correct
+    precision_at_10: np.ndarray | None  # None for predictors without neighbours
+    family: np.ndarray  # hash of the first content word
+    oov: np.ndarray  # whether the title has a word that no training title contains
 
     @property
     def quality(self) -> np.ndarray:
-        """Mean of ``correct`` and ``precision_at_10``, the gate's metric; ``correct`` without neighbours."""
+        """The metric of the gate: the mean of ``correct`` and ``precision_at_10``, if there is one."""
         return self.correct if self.precision_at_10 is None else (self.correct + self.precision_at_10) / 2
 
 
-Answers = dict[tuple[str, str], Answer]  # by (form, protocol); protocols without labelled titles are absent
+# Keys are (form, protocol). A protocol without labelled titles has no entry.
+PredictionsByCell = dict[tuple[str, str], HeldOutPredictions]
 
 
 class Figure(NamedTuple):
-    """A mean over titles or guides, its standard error and their number."""
+    """A mean over ``n`` titles or guides, and its standard error."""
 
     value: float
     error: float
@@ -52,8 +49,13 @@ class Figure(NamedTuple):
         return self.value - self.margin, self.value + self.margin
 
 
-def answer_knn(titles: Titles, family: np.ndarray, form: str, vectors: np.ndarray, k: int = K) -> Answers:
-    """Evaluates the k-NN on unit vectors, float32 (titles, dim), zero for titles without known tokens."""
+def answer_knn(
+    titles: CorpusTitles, family: np.ndarray, form: str, vectors: np.ndarray, k: int = K
+) -> PredictionsByCell:
+    """Predicts the categories of all held-out titles by k-NN.
+
+    ``vectors`` are float32 (titles, dim) with unit norm, or zero for titles without known tokens.
+    """
     training, answers = titles.labelled("train"), {}
     for protocol in PROTOCOLS:
         queries = titles.labelled(protocol)
@@ -63,13 +65,13 @@ def answer_knn(titles: Titles, family: np.ndarray, form: str, vectors: np.ndarra
     return answers
 
 
-def to_answer(judged: Judged, family: np.ndarray, oov: np.ndarray) -> Answer:
-    """Converts a judged held-out set."""
-    return Answer(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
+def to_answer(judged: Judged, family: np.ndarray, oov: np.ndarray) -> HeldOutPredictions:
+    """Combines the judged predictions of a held-out set with its families and unseen words."""
+    return HeldOutPredictions(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
 
 
-def pool(answers: Sequence[Answer], resamples: int = RESAMPLES) -> dict[str, Figure]:
-    """Pools the accuracy and, for a k-NN, precision_at_10 of one held-out set over the folds."""
+def pool(answers: Sequence[HeldOutPredictions], resamples: int = RESAMPLES) -> dict[str, Figure]:
+    """Computes the means of accuracy and, for a k-NN, precision_at_10 over the titles of all folds."""
     family = np.concatenate([answer.family for answer in answers])
     columns = {"accuracy": [answer.correct for answer in answers]}
     precisions = [answer.precision_at_10 for answer in answers]
@@ -81,9 +83,10 @@ def pool(answers: Sequence[Answer], resamples: int = RESAMPLES) -> dict[str, Fig
 def pool_values(
     columns: dict[str, np.ndarray], family: np.ndarray, resamples: int = RESAMPLES
 ) -> dict[str, Figure]:
-    """Computes the mean of each column; columns have a value per held-out title and fold.
+    """Computes the mean of each column and its standard error.
 
-    Standard errors come from a bootstrap over families with their titles of all folds, shared by all columns.
+    Columns have a value per held-out title and fold. All columns use the same bootstrap, which resamples
+    families, each with its titles of all folds.
     """
     if not len(family):
         return dict.fromkeys(columns, Figure(0.0, 0.0, 0))

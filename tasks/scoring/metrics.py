@@ -1,10 +1,10 @@
-"""The five metrics of a predictor of categories.
+"""Five metrics of predictors of categories.
 
 - accuracy: share of titles whose top-ranked label is correct.
 - micro-F1: 2 tp / (2 tp + fp + fn) over all (title, label) pairs.
-- macro-F1: mean F1 of the labels of all scored titles, the same labels for every predictor.
-- precision at k: share of a title's k neighbours that share a label with it; 0 without neighbours, None for
-  predictors other than k-NN.
+- macro-F1: mean F1 over the labels that scored titles have; these are the same for every predictor.
+- precision at k: share of the k neighbours of a title that have one of its labels; 0 without neighbours, None
+  for predictors other than k-NN.
 - mrr: mean of 1 / rank of the best-ranked correct label.
 
 All are functions of sums over titles, so the bootstrap over groups needs only the sums per group.
@@ -25,10 +25,10 @@ METRICS = ("accuracy", "micro_f1", "macro_f1", "precision_at_k", "mrr")
 
 @dataclass(frozen=True)
 class Judged:
-    """Predictions compared with the labels of titles; ``correct`` marks correct top labels."""
+    """Predictions compared with the labels of titles."""
 
-    correct: Bool[np.ndarray, " queries"]
-    reciprocal_rank: Float[np.ndarray, " queries"]
+    correct: Bool[np.ndarray, " queries"]  # whether the top label is correct
+    reciprocal_rank: Float[np.ndarray, " queries"]  # 1 / rank of the best-ranked correct label
     precision_at_k: Float[np.ndarray, " queries"] | None
     predicted: Bool[np.ndarray, "queries labels"]
     truth: Bool[np.ndarray, "queries labels"]
@@ -43,7 +43,11 @@ class Judged:
 
 
 def judge(predictions: Predictions, labels: Ragged, training_labels: Ragged) -> Judged:
-    """Compares predictions with query labels; ``Predictions.neighbours`` index ``training_labels``."""
+    """Compares predictions with the labels of the queries.
+
+    ``training_labels`` are the labels of the training titles; ``predictions.neighbours`` are their row
+    numbers.
+    """
     if len(predictions) != len(labels):
         raise ValueError(f"{len(predictions)} predictions for {len(labels)} titles")
     if len(empty := np.flatnonzero(labels.lengths == 0)):
@@ -61,10 +65,13 @@ def neighbour_precision(
     truth: Bool[np.ndarray, "queries labels"],
     training_labels: Ragged,
 ) -> Float[np.ndarray, " queries"]:
-    """Computes the share of each query's neighbours (rows of ``training_labels``, or -1) with its labels."""
+    """Computes the share of the neighbours of each query that have one of its labels.
+
+    ``neighbours`` are rows of ``training_labels``; -1 stands for no neighbour.
+    """
     rows, columns = np.nonzero(neighbours >= 0)
     neighbour_labels = training_labels.take(neighbours[rows, columns])
-    entries = neighbour_labels.row_ids  # the neighbour of each (neighbour, label)
+    entries = neighbour_labels.row_ids  # number of the neighbour of each pair (neighbour, label)
     is_shared = truth[rows[entries], neighbour_labels.values]
     is_match = np.bincount(entries, weights=is_shared, minlength=len(rows)) > 0
     matches = np.bincount(rows, weights=is_match, minlength=len(neighbours))
@@ -72,7 +79,7 @@ def neighbour_precision(
 
 
 def measure(judged: Judged) -> dict[str, float | None]:
-    """Computes the five metrics; None without queries."""
+    """Computes the five metrics of all queries; each is None without queries."""
     if not len(judged):
         return dict.fromkeys(METRICS)
     one_group = np.zeros(len(judged), dtype=np.int64)
@@ -83,7 +90,7 @@ def measure(judged: Judged) -> dict[str, float | None]:
 def measure_weighted(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, np.ndarray | None]:
-    """Computes the five metrics per resample; group g (from 0) has the weight ``counts[:, g]``."""
+    """Computes the five metrics of each resample; titles of group g count ``counts[:, g]`` times in it."""
     shape, columns = (counts.shape[1], len(judged)), np.arange(len(judged))
     members = sparse.csr_array((np.ones(len(judged), np.float32), (groups, columns)), shape=shape)
     exact = counts.astype(np.float64)

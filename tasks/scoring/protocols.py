@@ -1,7 +1,7 @@
-"""Scores of title vectors on held-out sets: our k-NN and the baselines on the same titles with the same code.
+"""Scores title vectors by k-NN on held-out sets, and the baselines on the same titles by the same code.
 
-Only labelled titles are scored, and only labelled training titles vote. Missing scores are
-``{"n": 0, "reason": "…"}``; keys are never absent.
+Only labelled titles are scored, and only labelled training titles vote. A score that cannot be computed is
+``{"n": 0, "reason": "…"}``; its key is not omitted.
 """
 
 import itertools
@@ -20,7 +20,12 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number_groups
 from tasks.scoring.metrics import Judged, judge, measure
 
-PROTOCOLS = ("unseen_title", "unseen_show", "next_period")
+# Held-out sets by protocol, with the names that reports and plots show.
+PROTOCOLS = {
+    "unseen_title": "unseen titles",
+    "unseen_show": "unseen franchises",
+    "next_period": "next period",
+}
 FORMS = ("title_only", "title_context")  # inputs of a predictor: the title without or with its context
 # Maximum numbers of scored titles per held-out set, and of training titles that vote and that baselines are
 # fitted on. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
@@ -30,24 +35,26 @@ NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Titles:
-    """The titles of a corpus; every array has one entry per title, placeholders included."""
+class CorpusTitles:
+    """All titles of a corpus, placeholders included; every array has one entry per title."""
 
-    split: np.ndarray  # ``train``, one of PROTOCOLS, or another split, which is not scored
+    split: np.ndarray  # ``train``, one of PROTOCOLS, or a split that is not scored
     labels: Ragged  # ids from 0 to label_count (exclusive)
     label_count: int
-    show: np.ndarray  # show-key id, the unit of resampling
-    family: np.ndarray  # first-content-word id, the unit of resampling on unseen_show
-    oov: np.ndarray  # bool, contains a word that no training title contains
+    show: np.ndarray  # number of the show; titles of one show are resampled together
+    family: np.ndarray  # number of the first content word; takes the place of ``show`` on unseen_show
+    oov: np.ndarray  # bool, whether the title has a word that no training title contains
 
     @staticmethod
-    def of(corpus: OpenCorpus) -> "Titles":
+    def of(corpus: OpenCorpus) -> "CorpusTitles":
         """Creates the titles of an open Corpus."""
         columns = {name: getattr(corpus, name) for name in ("labels", "show", "family", "oov")}
-        return Titles(split=np.array(SPLITS)[corpus.split], label_count=len(corpus.label_names), **columns)
+        return CorpusTitles(
+            split=np.array(SPLITS)[corpus.split], label_count=len(corpus.label_names), **columns
+        )
 
     def labelled(self, split: str) -> np.ndarray:
-        """Returns the rows of a split's labelled titles, ascending, sampled to MAX_TRAINING or MAX_SCORED."""
+        """Returns the rows of the labelled titles of a split, ascending: a sample if there are too many."""
         rows = np.flatnonzero((self.split == split) & (self.labels.lengths > 0))
         limit = MAX_TRAINING if split == "train" else MAX_SCORED
         if len(rows) > limit:
@@ -56,54 +63,54 @@ class Titles:
 
     @property
     def used_rows(self) -> np.ndarray:
-        """Rows of all titles that are scored, vote or are trained on, ascending."""
+        """Rows of all labelled titles that are scored, vote or train baselines, ascending."""
         return np.sort(np.concatenate([self.labelled(split) for split in ("train", *PROTOCOLS)]))
 
-    def take(self, rows: np.ndarray) -> "Titles":
+    def take(self, rows: np.ndarray) -> "CorpusTitles":
         """Selects titles by row."""
         arrays = {name: getattr(self, name)[rows] for name in ("split", "show", "family", "oov")}
-        return Titles(labels=self.labels.take(rows), label_count=self.label_count, **arrays)
+        return CorpusTitles(labels=self.labels.take(rows), label_count=self.label_count, **arrays)
 
     def groups(self, protocol: str) -> np.ndarray:
-        """Returns the group of each title on a protocol; the bootstrap resamples whole groups."""
+        """Returns the group of each title for a protocol; the bootstrap resamples groups of titles."""
         return self.family if protocol == "unseen_show" else self.show
 
 
 class Resamples(NamedTuple):
-    """Groups of queries, numbered from 0, and the count of each group in each resample."""
+    """Bootstrap resamples of the queries of a held-out set."""
 
-    groups: np.ndarray  # (queries,)
-    counts: np.ndarray  # (resamples, groups)
+    groups: np.ndarray  # (queries,), group of each query, from 0
+    counts: np.ndarray  # (resamples, groups), how often a group occurs in a resample
 
     @staticmethod
     def draw(groups: np.ndarray, resamples: int, rng: np.random.Generator) -> "Resamples":
-        """Draws resamples of groups; without queries, draws none."""
+        """Draws resamples of the queries' groups; none if there are no queries."""
         numbered = number_groups(groups)
         return Resamples(numbered, draw_groups(count_groups(numbered), resamples if len(groups) else 0, rng))
 
     def score(self, judged: Judged) -> dict[str, object]:
-        """Computes the scores of a predictor on these queries in the format of scores.json."""
+        """Computes the metrics of a predictor and their intervals, in the format of scores.json."""
         return {**measure(judged), "ci95": intervals(judged, *self)}
 
 
 class HeldOut(NamedTuple):
-    """A held-out set with one of FORMS as input. All predictors are scored on it with the same resamples."""
+    """A held-out set of titles in one of FORMS. All predictors are scored on it with the same resamples."""
 
     form: str
     protocol: str
-    reason: str  # reason why there are no queries; "" if there are
+    reason: str  # why there are no queries; "" if there are some
     queries: np.ndarray  # rows of the labelled titles, ascending
     resamples: Resamples
-    is_oov: np.ndarray  # bool (queries,)
+    is_oov: np.ndarray  # bool (queries,), whether the title has a word that no training title contains
     oov_resamples: Resamples  # of the queries with ``is_oov``
 
 
 def held_out_sets(
-    titles: Titles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
+    titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
 ) -> Iterator[HeldOut]:
-    """Yields each held-out set with each of FORMS in a fixed order, so that a seed determines all resamples.
+    """Yields each held-out set in each of FORMS. The order is fixed, so that a seed determines all resamples.
 
-    ``reasons`` maps a form or protocol to the reason why it has no titles.
+    ``reasons`` has the reason why a form or protocol has no titles.
     """
     has_training = len(titles.labelled("train")) > 0
     for form, protocol in itertools.product(FORMS, PROTOCOLS):
@@ -117,20 +124,28 @@ def held_out_sets(
 
 
 class ProtocolScores(NamedTuple):
-    """Scores per protocol and results per title."""
+    """Scores of all predictors, and results of our k-NN for each title."""
 
     protocols: dict[str, dict[str, dict[str, object]]]  # content of scores.json: scores by protocol and form
-    rows: dict[str, np.ndarray]  # columns of queries.parquet, a row per held-out title of our k-NN
+    rows: dict[str, np.ndarray]  # columns of queries.parquet, with a row per held-out title and form
 
 
 def score_title_vectors(
-    titles: Titles,
+    titles: CorpusTitles,
     vectors: Mapping[str, np.ndarray],
     baselines: Mapping[tuple[str, str], Mapping[str, object]],
     sets: Iterable[HeldOut],
     k: int,
 ) -> ProtocolScores:
-    """Scores our k-NN on every held-out set and adds the baseline scores, given by (form, protocol)."""
+    """Scores our k-NN on every held-out set, and adds the scores of the baselines.
+
+    Args:
+        titles: All titles of the corpus.
+        vectors: Vectors of all titles by form.
+        baselines: Scores of the baselines by (form, protocol).
+        sets: Held-out sets.
+        k: Number of neighbours that vote.
+    """
     protocols: dict[str, dict[str, dict[str, object]]] = {protocol: {} for protocol in PROTOCOLS}
     no_rows = np.zeros(0, dtype=np.int64)
     no_queries = Judged(no_rows > 0, no_rows / 1, no_rows / 1, np.zeros((0, 0), bool), np.zeros((0, 0), bool))
@@ -155,9 +170,12 @@ def score_title_vectors(
 
 
 def judge_knn(
-    titles: Titles, vectors: np.ndarray, queries: np.ndarray, training: np.ndarray, k: int
+    titles: CorpusTitles, vectors: np.ndarray, queries: np.ndarray, training: np.ndarray, k: int
 ) -> Judged:
-    """Evaluates our k-NN on rows of labelled titles; the gate also evaluates the champion with it."""
+    """Predicts labels by our k-NN and compares them with the true ones, also for the champion in the gate.
+
+    ``queries`` and ``training`` are rows of labelled titles.
+    """
     training_labels = titles.labels.take(training)
     frequency = np.bincount(training_labels.values, minlength=titles.label_count)
     predictions = predict_labels(vectors[queries], vectors[training], training_labels, frequency, k)
@@ -171,9 +189,10 @@ def predict_labels(
     frequency: Int[np.ndarray, " labels"],
     k: int = 10,
 ) -> Predictions:
-    """Predicts labels by the vote of the k nearest labelled training titles; vectors are zero or unit norm.
+    """Predicts labels by the vote of the k nearest labelled training titles.
 
-    A zero query (no known token) has no neighbours; the majority class is predicted, and it is scored too.
+    Vectors have unit norm or are zero. A zero vector, of a title without known tokens, has no neighbours; the
+    most frequent label is predicted for it.
     """
     if len(base) != len(labels):
         raise ValueError(f"{len(base)} training vectors for {len(labels)} rows of labels; give one per row")

@@ -15,33 +15,31 @@ from tasks.text.words import Characters, Words, WordsAndNgrams
 
 # Sorted so that pydantic chooses the right class: fewer fields first (tests/contracts/test_form.py).
 Tokenizer = Words | Characters | Subwords | WordsAndNgrams
-Fitted = Words | Characters | TrainedSubwords | WordsAndNgrams
+FittedTokenizer = Words | Characters | TrainedSubwords | WordsAndNgrams
 TOKENIZERS = {kind().name: kind for kind in (Words, Characters, Subwords, WordsAndNgrams)}
 FILE = "tokenizer.json"
 
 
-def describe(tokenizer: Fitted) -> dict[str, Any]:
+def describe(tokenizer: FittedTokenizer) -> dict[str, Any]:
     """Returns a JSON-serializable description of a fitted tokenizer."""
     return tokenizer.describe() if isinstance(tokenizer, TrainedSubwords) else dataclasses.asdict(tokenizer)
 
 
-def restore(description: Mapping[str, Any]) -> Fitted:
+def restore(description: Mapping[str, Any]) -> FittedTokenizer:
     """Creates a fitted tokenizer from the description that ``describe`` returned."""
     values = dict(description)
-    model = values.pop("model", None)
+    model = values.pop("model", None)  # only of subwords
     tokenizer = TOKENIZERS[values["name"]](**values)
     if not isinstance(tokenizer, Subwords):
         return tokenizer
-    if model is None:
-        raise ValueError("no model in the description of the subword tokenizer; an older version wrote it")
     return TrainedSubwords(settings=tokenizer, model=json.dumps(model, ensure_ascii=False))
 
 
-def write_tokenizer(tokenizer: Fitted, folder: Path) -> None:
+def write_tokenizer(tokenizer: FittedTokenizer, folder: Path) -> None:
     """Writes tokenizer.json."""
     (folder / FILE).write_text(json.dumps(describe(tokenizer), ensure_ascii=False), encoding="utf-8")
 
 
-def read_tokenizer(folder: Path) -> Fitted:
+def read_tokenizer(folder: Path) -> FittedTokenizer:
     """Reads the tokenizer of a Vocabulary folder."""
     return restore(json.loads((folder / FILE).read_text(encoding="utf-8")))

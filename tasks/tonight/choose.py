@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from storage.episodes.numbers import fold_sub_title
 from tasks.recommend import Counterfactual, Likes, Titles, diversify, find_counterfactual
-from tasks.recommend.lists import Fitted, top_indices
+from tasks.recommend.lists import FittedRecommender, top_indices
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
 
@@ -112,7 +112,7 @@ class Evening:
         likes = dict(zip(viewer_likes.titles.tolist(), viewer_likes.values.tolist(), strict=True))
         viewers = np.array([code], dtype=np.int32)
 
-        def listed(fitted: Fitted) -> np.ndarray:
+        def listed(fitted: FittedRecommender) -> np.ndarray:
             scores = fitted.scores(viewers, self.rows)[0]
             return self.rows[[place for place, _ in self._choose(fitted, code, scores)]]
 
@@ -144,7 +144,9 @@ class Evening:
             for rank, (index, programme) in enumerate(self._choose(self.fitted, code, scores), 1)
         ]
 
-    def _choose(self, fitted: Fitted, code: int, scores: np.ndarray) -> list[tuple[int, Programme]]:
+    def _choose(
+        self, fitted: FittedRecommender, code: int, scores: np.ndarray
+    ) -> list[tuple[int, Programme]]:
         """Chooses the shows of a viewer's list, each with its first unseen programme."""
         seen, disliked = self.seen.get(self.viewers[code], {}), self._disliked.get(code, ())
         candidates: list[tuple[int, Programme]] = []

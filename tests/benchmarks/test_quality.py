@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.quality import quality
 from benchmarks.quality.facts import write_facts
-from tasks.scoring.folds import Answer, pool
+from tasks.scoring.folds import HeldOutPredictions, pool
 
 GUIDE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <tv source-info-name="x">
@@ -38,9 +38,11 @@ def test_facts_keep_no_text_of_the_guides_authors():
     assert again.getvalue() == target.getvalue()
 
 
-def held(correct: list[int], family: list[int], precision: list[float] | None = None) -> Answer:
+def held(correct: list[int], family: list[int], precision: list[float] | None = None) -> HeldOutPredictions:
     near = None if precision is None else np.array(precision)
-    return Answer(np.array(correct, float), near, np.array(family), np.zeros(len(family), dtype=bool))
+    return HeldOutPredictions(
+        np.array(correct, float), near, np.array(family), np.zeros(len(family), dtype=bool)
+    )
 
 
 def test_folds_are_pooled_and_a_family_is_drawn_whole():

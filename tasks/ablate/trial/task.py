@@ -32,9 +32,9 @@ from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import Submit
 from tasks.scoring.agreement import b_cubed_per_title, noise_as_singletons, reference_labels
-from tasks.scoring.folds import Answer, answer_knn
-from tasks.scoring.folds import Answers as TitleAnswers
-from tasks.scoring.protocols import Titles
+from tasks.scoring.folds import HeldOutPredictions, answer_knn
+from tasks.scoring.folds import PredictionsByCell as TitleAnswers
+from tasks.scoring.protocols import CorpusTitles
 from tasks.train.settings import TrainSettings
 from tasks.train.task import train
 
@@ -82,7 +82,7 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
         full = np.concatenate([block.full for block in blocks])
         if learning.cluster is not None:
             return _answer_clusters(opened, family, full, learning.cluster)
-        titles = Titles.of(opened)
+        titles = CorpusTitles.of(opened)
         forms = {"title_only": np.concatenate([block.vectors for block in blocks])}
         if any(any(block.contexts) for block in blocks):
             forms["title_context"] = full
@@ -118,4 +118,4 @@ def _answer_clusters(
     precision, recall = b_cubed_per_title(clusters, reference[labelled])
     f_score = 2 * precision * recall / (precision + recall)
     rows = titles[labelled]
-    return {(CLUSTERS, CLUSTERS): Answer(f_score, None, family[rows], corpus.oov[rows])}
+    return {(CLUSTERS, CLUSTERS): HeldOutPredictions(f_score, None, family[rows], corpus.oov[rows])}

@@ -49,7 +49,7 @@ class Validators:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class DownloadResult:
     """Result of a download."""
 
     problem: str = ""  # empty on success
@@ -115,7 +115,7 @@ def download(
     headers: Headers | None = None,
     *,
     pause: Pause = time.sleep,
-) -> Answer:
+) -> DownloadResult:
     """Downloads a URL to a file without decompressing it.
 
     Args:
@@ -148,7 +148,7 @@ def download(
     return answer
 
 
-def _answer(state: tenacity.RetryCallState) -> Answer:
+def _answer(state: tenacity.RetryCallState) -> DownloadResult:
     assert state.outcome is not None
     return state.outcome.result()
 
@@ -163,11 +163,11 @@ def describe_error(error: Exception, url: str, headers: Headers | None = None) -
 
 def _attempt(
     url: str, file: Path, settings: IngestSettings, validators: Validators, headers: Headers, deadline: float
-) -> Answer:
+) -> DownloadResult:
     """Attempts the download once, in a thread that is abandoned at the deadline."""
     attempt = _download_http if url.lower().startswith(("http://", "https://")) else _download_fsspec
     body = _BodyWriter(file, settings)
-    answer: Future[Answer] = Future()
+    answer: Future[DownloadResult] = Future()
 
     def run() -> None:
         try:
@@ -180,7 +180,7 @@ def _attempt(
     body.is_cancelled = True
     if not done:
         problem = f"not fetched within {settings.download_seconds:,.0f} seconds (ingest.download_seconds)"
-        return Answer(problem=problem, unreachable=True)
+        return DownloadResult(problem=problem, unreachable=True)
     return answer.result()
 
 
@@ -217,7 +217,7 @@ class _BodyWriter:
         return ""
 
 
-def _download_http(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> Answer:
+def _download_http(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> DownloadResult:
     logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO, httpx logs URLs with secrets
     conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
     request_fields = {name: value for name, value in conditions.items() if value}
@@ -231,25 +231,25 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
             response = stack.enter_context(client.stream("GET", url))
             status = f"the server answered {response.status_code} {response.reason_phrase}"
             if response.status_code == 304 and validators == Validators():
-                return Answer(problem=f"{status} to an unconditional request; expected the file")
+                return DownloadResult(problem=f"{status} to an unconditional request; expected the file")
             if response.status_code == 304:
-                return Answer(unchanged=True, validators=validators)
+                return DownloadResult(unchanged=True, validators=validators)
             if response.status_code >= 400:
                 wait, is_transient = _retry_after(response.headers), response.status_code in _RETRIED_STATUSES
-                return Answer(problem=status, unreachable=is_transient, wait_seconds=wait)
+                return DownloadResult(problem=status, unreachable=is_transient, wait_seconds=wait)
             response_fields = response.headers
             new_validators = Validators(
                 etag=response_fields.get("ETag"), last_modified=response_fields.get("Last-Modified")
             )
             problem = body.write(response.iter_raw(), check_rate=True)
-            return Answer(problem=problem, unreachable=body.is_too_slow, validators=new_validators)
+            return DownloadResult(problem=problem, unreachable=body.is_too_slow, validators=new_validators)
     except PrivateAddress as error:
-        return Answer(problem=f"not fetched: {error}")
+        return DownloadResult(problem=f"not fetched: {error}")
     except (httpx.TransportError, httpx.InvalidURL, httpx.TooManyRedirects) as error:
         is_transient = isinstance(error, httpx.TransportError) and not isinstance(
             error, httpx.UnsupportedProtocol
         )
-        return Answer(
+        return DownloadResult(
             problem=f"cannot be fetched ({describe_error(error, url, headers)})", unreachable=is_transient
         )
 
@@ -266,7 +266,7 @@ def _retry_after(headers: httpx.Headers) -> float:
     return max(0.0, wait.total_seconds())
 
 
-def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> Answer:
+def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> DownloadResult:
     try:
         if not body.settings.private_addresses:
             check_address(url)
@@ -276,14 +276,16 @@ def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, header
         system.invalidate_cache()  # fsspec caches listings as long as the process runs
         new_validators = Validators(etag=str(system.ukey(path)))
         if new_validators == validators:
-            return Answer(unchanged=True, validators=validators)
+            return DownloadResult(unchanged=True, validators=validators)
         with system.open(path, "rb") as handle:
             problem = body.write(iter(lambda: handle.read(_READ_BYTES), b""), check_rate=False)
-        return Answer(problem=problem, validators=new_validators)
+        return DownloadResult(problem=problem, validators=new_validators)
     except PrivateAddress as error:
-        return Answer(problem=f"not fetched: {error}")
+        return DownloadResult(problem=f"not fetched: {error}")
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        return Answer(problem=f"cannot be fetched ({type(error).__name__})")
+        return DownloadResult(problem=f"cannot be fetched ({type(error).__name__})")
     except Exception as error:  # stores raise their own exceptions; those of botocore are not OSErrors
         is_transient = not isinstance(error, ImportError | ValueError)  # unknown scheme or missing package
-        return Answer(problem=f"cannot be fetched ({describe_error(error, url)})", unreachable=is_transient)
+        return DownloadResult(
+            problem=f"cannot be fetched ({describe_error(error, url)})", unreachable=is_transient
+        )

@@ -46,7 +46,7 @@ def list_members(file: Path, source: str) -> list[str]:
     return sorted(set(names))
 
 
-class Member(NamedTuple):
+class ZipMember(NamedTuple):
     """Position of a member, from its local header."""
 
     name: str
@@ -55,7 +55,7 @@ class Member(NamedTuple):
     size: int  # compressed bytes, -1 if unknown
 
 
-def members_of(handle: IO[bytes]) -> Iterator[Member]:
+def members_of(handle: IO[bytes]) -> Iterator[ZipMember]:
     """Yields unencrypted members; stops after a member that is truncated or whose end is unknown."""
     position = 0
     while True:
@@ -70,7 +70,7 @@ def members_of(handle: IO[bytes]) -> Iterator[Member]:
             return
         text = name.decode("utf-8" if flags & 0x800 else "cp437", "replace")
         start = position + HEADER_BYTES + name_length + extra_length
-        member = Member(text, start, method, -1 if flags & 8 or size == _ZIP64 else size)
+        member = ZipMember(text, start, method, -1 if flags & 8 or size == _ZIP64 else size)
         if not flags & 1 and method in (STORED, DEFLATED):
             yield member
         if member.size >= 0:
@@ -90,7 +90,7 @@ def members_of(handle: IO[bytes]) -> Iterator[Member]:
 class MemberReader(io.RawIOBase):
     """Reads the uncompressed data of a member; ``damage`` is the reason if it ends early."""
 
-    def __init__(self, handle: IO[bytes], member: Member) -> None:
+    def __init__(self, handle: IO[bytes], member: ZipMember) -> None:
         handle.seek(member.start)
         self._handle, self._left = handle, member.size
         self.decoder = zlib.decompressobj(-15) if member.method == DEFLATED else None

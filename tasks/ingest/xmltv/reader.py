@@ -27,7 +27,7 @@ from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.fallback.elements import root_attributes
 from tasks.ingest.xmltv.prolog import read_prolog
-from tasks.ingest.xmltv.records import NO_PROGRAMMES, Records, read_records
+from tasks.ingest.xmltv.records import NO_PROGRAMMES, FrameRecords, read_records
 
 
 def matches(head: bytes) -> bool:
@@ -45,7 +45,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
         raise
     encoding = Encoding(prolog.encoding, partial(FeedStream, stream.feed, stream.size_cap_bytes))
     root = root_attributes(prolog.attributes, encoding)
-    frames: list[Records] = []
+    frames: list[FrameRecords] = []
     rows = size = 0
     for records in read_records(prolog, blocks, encoding, zone):
         frames.append(records)
@@ -58,7 +58,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
 
 
 def _join(
-    frames: list[Records], root: list[tuple[str, str]], stream: FeedStream, is_last: bool = False
+    frames: list[FrameRecords], root: list[tuple[str, str]], stream: FeedStream, is_last: bool = False
 ) -> ProgrammeBatch:
     """Joins the records of frames to a batch."""
     chunks = [records.chunk for records in frames] or [NO_PROGRAMMES]

@@ -27,7 +27,7 @@ NO_PROGRAMMES = clean_columns(RawColumns.from_rows([]), partial(parse_time, zone
 
 
 @dataclass(kw_only=True)
-class Records:
+class FrameRecords:
     """Programmes and channels of a frame.
 
     Attributes:
@@ -58,7 +58,9 @@ class Records:
         return spans[self.numbers], int((spans[:, 1] >= 0).sum())
 
 
-def read_records(prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zone: str) -> Iterator[Records]:
+def read_records(
+    prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zone: str
+) -> Iterator[FrameRecords]:
     """Yields the records of each frame of a file.
 
     Args:
@@ -68,7 +70,7 @@ def read_records(prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zo
         zone: Zone of times that state none; empty means UTC.
     """
     for frame in cut_frames(blocks, prolog.length, prolog.lines + 1, prolog.ended):
-        records = Records(frame=frame)
+        records = FrameRecords(frame=frame)
         if frame.reason:
             text = excerpt(frame.content.translate(None, CONTROLS))
             records.rejects.append((frame.line, frame.reason, text))
@@ -77,7 +79,7 @@ def read_records(prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zo
         yield records
 
 
-def _read_frame_(records: Records, encoding: Encoding, zone: str) -> None:
+def _read_frame_(records: FrameRecords, encoding: Encoding, zone: str) -> None:
     """Repairs and reads the frame of ``records``, and fills its other fields in place."""
     content, records.invalid_bytes = repair(records.frame.content, encoding)
     raw = scan(content)
@@ -98,7 +100,7 @@ def _read_frame_(records: Records, encoding: Encoding, zone: str) -> None:
         records.numbers = np.delete(records.numbers, list(reasons))
 
 
-def _parse_(records: Records, content: bytes, zone: str) -> RawColumns:
+def _parse_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
     """Parses repaired content: fills channels, rejects and numbers of ``records``, returns programmes."""
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []

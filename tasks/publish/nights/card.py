@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from storage.artifacts import Corpus, Guide
-from tasks.publish.report import PROTOCOLS, markdown_cell, markdown_table
+from tasks.publish.report import markdown_cell, markdown_table
+from tasks.scoring.protocols import PROTOCOLS
 
 MAX_FEEDS, MAX_LANGUAGES = 10, 5  # maximum numbers of listed feeds and languages
 DIGITS = 12  # shown digits of a digest
@@ -58,7 +59,7 @@ def model_card(
         f"categories. Languages: {shares}.",
         "",
         *listed,
-        *markdown_table(head, [_row(title, forms[protocol]) for protocol, title in PROTOCOLS.items()]),
+        *markdown_table(head, [_row(name.capitalize(), forms[key]) for key, name in PROTOCOLS.items()]),
         "",
         "Limits:",
         "",

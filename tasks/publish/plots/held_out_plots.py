@@ -18,14 +18,10 @@ from storage.arrays import row_blocks
 from storage.formats.corpus import TRAIN, OpenCorpus
 from storage.shapes import Float, Int
 from tasks.plotting import BLUE, GREEN, GREY, LEGEND_ABOVE, MUTED, ORANGE, make_figure, show_message
-from tasks.scoring.protocols import Titles, predict_labels
+from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, predict_labels
 from tasks.text.words import WORD
 
-PROTOCOLS = {
-    "unseen_title": ("unseen titles", BLUE),
-    "unseen_show": ("unseen franchises", ORANGE),
-    "next_period": ("next period", GREEN),
-}
+PROTOCOL_COLOURS = {"unseen_title": BLUE, "unseen_show": ORANGE, "next_period": GREEN}
 MAX_CATEGORIES = 25
 ROW_PIXELS = 26
 OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # position of bar labels
@@ -43,7 +39,7 @@ OUTCOMES = (
 
 
 @dataclass(frozen=True)
-class Predictions:
+class ComparedPredictions:
     """Labels (int64) of held-out titles predicted by k-NN and by the hyperplanes, and their correctness."""
 
     knn: np.ndarray
@@ -78,9 +74,9 @@ def _distinct_words(
 
 def predict_both(
     corpus: OpenCorpus, vectors: Float[np.ndarray, "titles dim"], queries: Int[np.ndarray, " queries"]
-) -> Predictions:
+) -> ComparedPredictions:
     """Predicts categories of labelled held-out titles (rows) by k-NN and by hyperplanes."""
-    training = Titles.of(corpus).labelled("train")
+    training = CorpusTitles.of(corpus).labelled("train")
     labels, count = corpus.labels.take(training), len(corpus.label_names)
     frequency = np.bincount(labels.values, minlength=count)
     knn = predict_labels(vectors[queries], vectors[training], labels, frequency, NEIGHBOURS).top
@@ -90,7 +86,7 @@ def predict_both(
     normals = np.linalg.solve(gram, points.T @ targets)  # (dim + 1, labels)
     plane = (vectors[queries] @ normals[:-1] + normals[-1]).argmax(axis=1)
     truth, rows = corpus.labels.take(queries).multi_hot(count), np.arange(len(queries))
-    return Predictions(knn, plane, truth[rows, knn], truth[rows, plane])
+    return ComparedPredictions(knn, plane, truth[rows, knn], truth[rows, plane])
 
 
 def plot_precision_by_rarest_word(
@@ -119,7 +115,7 @@ def plot_borders(
     xy: Float[np.ndarray, "queries 2"],
     labels: Sequence[Sequence[str]],
     label_names: Sequence[str],
-    predictions: Predictions,
+    predictions: ComparedPredictions,
 ) -> go.Figure:
     """Draws held-out titles at their map positions, grouped by which classifier is correct."""
     axes = {"visible": False}, {"visible": False, "scaleanchor": "x"}
@@ -171,7 +167,7 @@ def plot_category_accuracy(
     yaxis |= {"automargin": True, "showgrid": False}
     figure = make_figure("Accuracy by category", 130 + ROW_PIXELS * len(shown), xaxis, yaxis, LEGEND_ABOVE)
     figure.update_layout(bargap=0.3)
-    for protocol, (protocol_name, colour) in PROTOCOLS.items():
+    for protocol, protocol_name in PROTOCOLS.items():
         by_category = {name: answers[protocol][name] for name in shown if name in answers[protocol]}
         if by_category:
             figure.add_bar(
@@ -179,7 +175,7 @@ def plot_category_accuracy(
                 y=[html.escape(name) for name in by_category],
                 orientation="h",
                 name=protocol_name,
-                marker={"color": colour},
+                marker={"color": PROTOCOL_COLOURS[protocol]},
                 text=[f"{np.mean(values):.0%} of {len(values):,}" for values in by_category.values()],
                 visible="legendonly" if figure.data else True,
                 hovertemplate="%{y}: %{text}<extra></extra>",

@@ -22,6 +22,7 @@ from tasks.plotting import BLUE, FONT, GREY, GRID, make_figure, show_message
 from tasks.publish.map.page import MapContent
 from tasks.publish.plots import held_out_plots as held_out
 from tasks.publish.plots import map_plots
+from tasks.scoring.protocols import PROTOCOLS
 
 HISTORY_FILE = "nights.json"  # file of a Page, which the next run extends
 MAX_RUNS = 60
@@ -155,7 +156,7 @@ def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
             row=1,
             col=1,
         )
-    for (protocol, (name, colour)), dash in zip(held_out.PROTOCOLS.items(), DASHES, strict=True):
+    for (protocol, name), dash in zip(PROTOCOLS.items(), DASHES, strict=True):
         scored = [point for point in history if protocol in point.precision]
         if scored:
             figure.add_scatter(
@@ -164,7 +165,7 @@ def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
                 hovertemplate=f"{name}: %{{y:.3f}}, %{{x}}<extra></extra>",
                 mode="lines+markers",
                 name=name,
-                line={"color": colour, "dash": dash},
+                line={"color": held_out.PROTOCOL_COLOURS[protocol], "dash": dash},
                 row=1,
                 col=2,
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from tasks.publish.registry.gate import FORM, Answers
+from tasks.publish.registry.gate import FORM, QueryQualities
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 
@@ -18,7 +18,7 @@ NEAREST = 5
 
 
 def example_table(
-    corpus: Path, scores: Path, answers: Answers, challenger: Path, champion: Path | None
+    corpus: Path, scores: Path, answers: QueryQualities, challenger: Path, champion: Path | None
 ) -> dict[str, list[object]]:
     """Returns the columns of a table with one row per title, in ascending order of the challenger's gain.
 

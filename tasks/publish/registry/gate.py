@@ -26,7 +26,7 @@ from storage.formats.corpus import open_corpus
 from storage.shapes import Float
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles, resample_mean
-from tasks.scoring.protocols import Titles, judge_knn
+from tasks.scoring.protocols import CorpusTitles, judge_knn
 
 MAX_PROMOTED = 30  # number of latest promoted models whose qualities are compared
 FORM, NO_TITLES = "title_only", "there are no held-out titles to score the challenger"
@@ -38,7 +38,7 @@ class NotComparable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class GateDecision:
     """Decision of the gate; undefined numbers are None."""
 
     promote: bool  # whether the challenger becomes the champion
@@ -48,7 +48,7 @@ class Decision:
     interval: tuple[float, float] | None = None  # 95 % interval of the difference
 
 
-class Answers(NamedTuple):
+class QueryQualities(NamedTuple):
     """Quality of each query by both models (the champion's may be None), its protocol and its group."""
 
     challenger: np.ndarray
@@ -57,7 +57,7 @@ class Answers(NamedTuple):
     groups: np.ndarray
 
 
-def score_models(corpus: Path, scores: Path, champion: Path | None) -> Answers:
+def score_models(corpus: Path, scores: Path, champion: Path | None) -> QueryQualities:
     """Scores both models on the held-out titles of a Corpus.
 
     The challenger's answers are read from its Scores; the champion's are computed.
@@ -70,12 +70,12 @@ def score_models(corpus: Path, scores: Path, champion: Path | None) -> Answers:
     rows = queries["title_id"].to_numpy()
     champion_quality = champion and _champion_quality(corpus, champion, rows, neighbour_count(scores))
     protocols, groups = queries["protocol"].to_numpy().astype(str), queries["group"].to_numpy()
-    return Answers(quality, champion_quality, protocols, groups)
+    return QueryQualities(quality, champion_quality, protocols, groups)
 
 
 def neighbour_count(scores: Path) -> int:
-    """Returns the number of neighbours that voted on each title; 10 for scores of older versions."""
-    return int(_details(scores).get("k", 10))
+    """Returns the number of neighbours that voted on each title."""
+    return int(_details(scores)["k"])
 
 
 def _details(artifact: Path) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def query_quality(correct: np.ndarray, precision_at_k: np.ndarray) -> Float[np.n
 
 def _champion_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -> np.ndarray:
     corpus_files = open_corpus(corpus)
-    titles = Titles.of(corpus_files)
+    titles = CorpusTitles.of(corpus_files)
     training = titles.labelled("train")
     raw_titles = pq.read_table(corpus / "titles.parquet", columns=["raw_title"])["raw_title"]
     try:
@@ -110,7 +110,7 @@ def _champion_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) ->
 
 
 def decide(
-    answers: Answers,
+    answers: QueryQualities,
     past_qualities: Sequence[float],
     rng: np.random.Generator,
     resamples: int = 1000,
@@ -118,7 +118,7 @@ def decide(
     same_model: bool = False,
     incomparable: str = "",
     first: bool = True,
-) -> Decision:
+) -> GateDecision:
     """Decides whether the challenger is promoted.
 
     Args:
@@ -142,8 +142,8 @@ def decide(
             raise ValueError(f"{what}; score both models on the same queries first")
     quality = float(challenger.mean()) if len(challenger) else None
 
-    def decision(promote: bool, reason: str) -> Decision:
-        return Decision(promote=promote, reason=reason, quality=quality)
+    def decision(promote: bool, reason: str) -> GateDecision:
+        return GateDecision(promote=promote, reason=reason, quality=quality)
 
     summary = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else NO_TITLES
     if same_model:
@@ -170,7 +170,7 @@ def _compare(
     group_numbers: np.ndarray,
     counts: np.ndarray,
     past: Sequence[float],
-) -> Decision:
+) -> GateDecision:
     """Decides by the intervals of quality and difference, from the counts of groups in each resample."""
     quality, difference = float(challenger.mean()), float((challenger - champion).mean())
     low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
@@ -186,7 +186,7 @@ def _compare(
         reason = f"{'better than' if low > 0 else 'not shown to be worse than'} the champion"
     versus = f"quality {quality:.3f} against the champion's {float(champion.mean()):.3f}"
     interval = f"{difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
-    return Decision(
+    return GateDecision(
         promote=promote,
         reason=f"{reason}: {versus} on {len(challenger)} titles: {interval}",
         quality=quality,

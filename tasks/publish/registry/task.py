@@ -16,7 +16,7 @@ from storage.stages import ROOT
 from storage.tracking import Champion, Registry, Tracking
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
-from tasks.publish.registry.gate import OVERRIDE, Answers, NotComparable, decide, score_models
+from tasks.publish.registry.gate import OVERRIDE, NotComparable, QueryQualities, decide, score_models
 from tasks.publish.registry.lineage import (
     feed_fingerprints,
     find_champion,
@@ -113,7 +113,7 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
 
 def _score(
     registry: Registry, folders: tuple[Path, Path], salt: str, feeds: list[str], champion: Champion | None
-) -> tuple[Answers, str]:
+) -> tuple[QueryQualities, str]:
     """Scores both models if they are comparable, otherwise the challenger alone.
 
     Returns:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from storage.formats.answers import read_answers, write_answers
-from tasks.ablate.blocks import BLOCKS, Block, UnknownBlock, choose_blocks
+from tasks.ablate.blocks import BLOCKS, AblationBlock, UnknownBlock, choose_blocks
 from tasks.ablate.effects import AGREEMENT, OOV, OVERALL, SHOWS, Folds, measure_effect, sort_effects
 from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import number, sentence, write_report
-from tasks.scoring.folds import Answer, Answers, Figure
+from tasks.scoring.folds import Figure, HeldOutPredictions, PredictionsByCell
 
 N_GRAMS, HOUR = (next(block for block in BLOCKS if block.name == name) for name in ("n-grams", "hour"))
 CLUSTERER = next(block for block in BLOCKS if block.name == "clusterer")
@@ -16,11 +16,11 @@ FAMILIES = np.arange(200) // 2 / 100.0
 NEW_WORD = np.arange(200) < 50
 
 
-def answers(right: float, seed: int = 0) -> Answers:
+def answers(right: float, seed: int = 0) -> PredictionsByCell:
     rng = np.random.default_rng(seed)
     correct = (rng.permutation(200) < 200 * right).astype(float)
     cells = [("title_only", "unseen_show"), ("title_context", "unseen_show"), ("title_only", "unseen_title")]
-    return dict.fromkeys(cells, Answer(correct, correct, FAMILIES, NEW_WORD))
+    return dict.fromkeys(cells, HeldOutPredictions(correct, correct, FAMILIES, NEW_WORD))
 
 
 def folds(*right: float) -> Folds:
@@ -34,7 +34,7 @@ def test_a_block_that_helps_is_worth_the_difference_of_the_means():
     assert effect.figures[OOV].n == 2 * 3 * 50
     assert (effect.with_it, effect.without) == (pytest.approx(0.8), pytest.approx(0.5))
     said = "Character n-grams are worth .300 ± "
-    assert sentence(effect).startswith(said) and "unseen shows" in sentence(effect)
+    assert sentence(effect).startswith(said) and "unseen franchises" in sentence(effect)
 
 
 def test_one_that_hurts_costs_and_one_that_changes_nothing_has_no_interval():
@@ -48,7 +48,8 @@ def test_one_that_hurts_costs_and_one_that_changes_nothing_has_no_interval():
 def test_titles_with_a_word_never_seen_have_a_figure_of_their_own():
     base, fewer = (np.ones(200), np.where(NEW_WORD, 0.5, 1.0))
     cells = [
-        [[{("title_only", "unseen_show"): Answer(own, None, FAMILIES, NEW_WORD)}]] for own in (base, fewer)
+        [[{("title_only", "unseen_show"): HeldOutPredictions(own, None, FAMILIES, NEW_WORD)}]]
+        for own in (base, fewer)
     ]
     effect = measure_effect(N_GRAMS, *cells)
     assert effect.figures[OOV].value == 0.5 and effect.overall.value == pytest.approx(0.125)
@@ -60,14 +61,14 @@ def test_the_difference_is_paired_and_families_are_drawn_whole():
     base = [
         [
             {
-                ("title_only", "unseen_show"): Answer(
+                ("title_only", "unseen_show"): HeldOutPredictions(
                     np.r_[np.ones(100), np.zeros(100)], None, FAMILIES, NEW_WORD
                 )
             }
         ]
     ]
     shifted = np.r_[np.ones(90), np.zeros(110)]  # five families lose both of their titles
-    other = [[{("title_only", "unseen_show"): Answer(shifted, None, FAMILIES, NEW_WORD)}]]
+    other = [[{("title_only", "unseen_show"): HeldOutPredictions(shifted, None, FAMILIES, NEW_WORD)}]]
     figure = measure_effect(HOUR, base, other).overall
     # Of 100 families 5 have the difference 1: the standard error of their mean.
     assert figure.value == pytest.approx(0.05)
@@ -75,13 +76,23 @@ def test_the_difference_is_paired_and_families_are_drawn_whole():
 
 
 def test_a_block_that_moves_titles_between_splits_is_refused():
-    other = [[{key: Answer(own.correct, None, own.family + 1, own.oov) for key, own in answers(0.5).items()}]]
+    other = [
+        [
+            {
+                key: HeldOutPredictions(own.correct, None, own.family + 1, own.oov)
+                for key, own in answers(0.5).items()
+            }
+        ]
+    ]
     with pytest.raises(ValueError, match="other titles of unseen_title are held out without the block"):
         measure_effect(HOUR, folds(0.5), other)
 
 
 def test_the_report_sorts_names_what_does_not_pay_and_keeps_clusters_apart():
-    clusters = [[{AGREEMENT: Answer(np.full(200, share), None, FAMILIES, NEW_WORD)}] for share in (0.6, 0.4)]
+    clusters = [
+        [{AGREEMENT: HeldOutPredictions(np.full(200, share), None, FAMILIES, NEW_WORD)}]
+        for share in (0.6, 0.4)
+    ]
     effects = sort_effects(
         [
             measure_effect(CLUSTERER, clusters[:1], clusters[1:]),
@@ -125,11 +136,14 @@ def test_blocks_are_chosen_by_name_pattern_or_change():
 
 def test_names_of_blocks_are_their_own():
     assert len({block.name for block in BLOCKS}) == len(BLOCKS)
-    assert all(isinstance(block, Block) and block.changes for block in BLOCKS)
+    assert all(isinstance(block, AblationBlock) and block.changes for block in BLOCKS)
 
 
 def test_answers_come_back_as_they_were_written(tmp_path):
-    given = {**answers(0.5), AGREEMENT: Answer(np.linspace(0, 1, 5), None, np.arange(5.0), np.arange(5) > 2)}
+    given = {
+        **answers(0.5),
+        AGREEMENT: HeldOutPredictions(np.linspace(0, 1, 5), None, np.arange(5.0), np.arange(5) > 2),
+    }
     write_answers(tmp_path, given)
     found = read_answers(tmp_path)
     assert found.keys() == given.keys() and OVERALL not in found

@@ -5,18 +5,18 @@ import pytest
 
 from storage.arrays import Ragged
 from tasks.evaluate.unseen_words import measure_unseen_words
-from tasks.scoring.protocols import Titles
+from tasks.scoring.protocols import CorpusTitles
 
 SPLIT = np.array(["train"] * 20 + ["unseen_title"] * 24 + ["placeholder"])
 N = len(SPLIT)
 
 
-def world(oov: list[int]) -> Titles:
+def world(oov: list[int]) -> CorpusTitles:
     """Two labels, even and odd titles; two families alike."""
     labels = Ragged.from_rows([[number % 2] for number in range(N)])
     flags = np.zeros(N, dtype=bool)
     flags[oov] = True
-    return Titles(
+    return CorpusTitles(
         split=SPLIT, labels=labels, label_count=2, show=np.arange(N), family=np.arange(N) % 2, oov=flags
     )
 

@@ -14,9 +14,9 @@ from sklearn.svm import LinearSVC
 
 from storage.arrays import Ragged
 from tasks.linear import dual_cached
-from tasks.linear.blocks import PREFETCH_BLOCKS, Block, SampleBlocks, write_blocks
+from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlock, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
-from tasks.linear.dual_steps import Rows, rows_of
+from tasks.linear.dual_steps import SampleRows, rows_of
 
 SAMPLES, FEATURES = 3000, 200
 BLOCK_BYTES = 4096
@@ -110,7 +110,7 @@ def test_the_gap_bounds_what_is_missing(blocks: SampleBlocks, monkeypatch: pytes
     best = primal(reference.coef_[0], reference.intercept_[0], cost)
     model, begun, primals = DualCachedSVM(cost), [], []
 
-    def watched(block: Block, weights: np.ndarray, squared: bool) -> tuple[Rows, float]:
+    def watched(block: SampleBlock, weights: np.ndarray, squared: bool) -> tuple[SampleRows, float]:
         if block.number == 0:
             begun.append(weights.copy())
         return rows_of(block, weights, squared)
@@ -182,7 +182,7 @@ def test_another_file_is_refused(blocks: SampleBlocks, tmp_path: Path) -> None:
 class Failing(SampleBlocks):
     """Reads five blocks, and then no more."""
 
-    def read(self, number: int) -> Block:
+    def read(self, number: int) -> SampleBlock:
         if number == 5:
             raise OSError("the disk is gone")
         return super().read(number)
@@ -217,7 +217,7 @@ class Interrupting(SampleBlocks):
 
     interrupt_at, reads = 0, 0
 
-    def read(self, number: int) -> Block:
+    def read(self, number: int) -> SampleBlock:
         self.reads += 1
         if self.reads == self.interrupt_at:
             trainer = threading.main_thread().ident or 0

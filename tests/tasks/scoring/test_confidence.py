@@ -19,7 +19,7 @@ from tasks.scoring.confidence import (
     reliability,
     score_votes,
 )
-from tasks.scoring.protocols import Titles
+from tasks.scoring.protocols import CorpusTitles
 
 RNG = np.random.default_rng(7)
 ONE = np.full(20_000, "en")
@@ -126,7 +126,7 @@ def test_a_language_with_enough_titles_has_a_calibration_of_its_own() -> None:
 
 def test_neighbours_of_held_out_titles_are_labelled_training_titles() -> None:
     vectors = np.eye(8, dtype=np.float32)[[0, 0, 1, 1, 2, 2]]
-    titles = Titles(
+    titles = CorpusTitles(
         split=np.array(["train", "unseen_title", "train", "unseen_show", "train", "next_period"]),
         labels=Ragged.from_rows([[0], [0], [1], [0], [], [1]]),
         label_count=2,

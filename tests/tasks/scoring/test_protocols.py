@@ -17,8 +17,8 @@ from tasks.scoring.protocols import (
     MAX_SCORED,
     MAX_TRAINING,
     PROTOCOLS,
+    CorpusTitles,
     ProtocolScores,
-    Titles,
     held_out_sets,
     judge_knn,
     score_title_vectors,
@@ -31,7 +31,7 @@ REASONS = {
 }
 
 
-def toy(next_period: int = 0) -> tuple[Titles, TitleInputs, np.ndarray]:
+def toy(next_period: int = 0) -> tuple[CorpusTitles, TitleInputs, np.ndarray]:
     """Three genres on three axes: the genre is the nearest axis, and every title is called by its genre's
     words."""
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def toy(next_period: int = 0) -> tuple[Titles, TitleInputs, np.ndarray]:
     ] = []  # a training title, a held-out title and a placeholder without a label
     vectors = np.eye(3)[genre] + rng.normal(0, 0.05, (180, 3))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    titles = Titles(
+    titles = CorpusTitles(
         split=split,
         labels=Ragged.from_rows(rows),
         label_count=3,
@@ -57,7 +57,7 @@ def toy(next_period: int = 0) -> tuple[Titles, TitleInputs, np.ndarray]:
 
 
 def run(
-    titles: Titles,
+    titles: CorpusTitles,
     inputs: TitleInputs,
     vectors: np.ndarray,
     settings: EvaluateSettings | None = None,
@@ -87,7 +87,7 @@ def scored() -> tuple[ProtocolScores, list]:
 
 def test_the_form_is_the_one_other_programs_read(scored):
     protocols = scored[0].protocols
-    assert tuple(protocols) == PROTOCOLS
+    assert [*protocols] == [*PROTOCOLS]
     for protocol in PROTOCOLS:
         assert tuple(protocols[protocol]) == FORMS
         assert protocols[protocol]["title_context"] == {
@@ -189,7 +189,7 @@ def test_titles_without_a_known_token_are_scored_not_left_out():
 
 def test_no_title_holds_an_unknown_word():
     titles, *about = toy()
-    clear = Titles(
+    clear = CorpusTitles(
         split=titles.split,
         labels=titles.labels,
         label_count=3,
@@ -205,7 +205,7 @@ def test_no_title_holds_an_unknown_word():
 
 def test_nothing_labelled_empty():
     titles, *about = toy()
-    bare = Titles(
+    bare = CorpusTitles(
         split=titles.split,
         labels=Ragged.from_rows([[]] * 180),
         label_count=0,
@@ -243,7 +243,7 @@ def test_settings_speak_to_the_form():
 def test_of_many_titles_the_same_ones_are_drawn_each_time():
     sizes = [MAX_TRAINING + 9, MAX_SCORED + 9]
     ids = np.zeros(sum(sizes), dtype=np.int32)
-    titles = Titles(
+    titles = CorpusTitles(
         split=np.repeat(["train", "unseen_title"], sizes),
         labels=Ragged(np.arange(len(ids) + 1), ids),
         label_count=1,

@@ -8,7 +8,7 @@ import pytest
 from storage.arrays import Ragged
 from storage.formats.corpus import TRAIN, OpenCorpus
 from tasks.publish.plots.held_out_plots import (
-    Predictions,
+    ComparedPredictions,
     plot_borders,
     plot_category_accuracy,
     plot_precision_by_rarest_word,
@@ -79,7 +79,7 @@ def test_both_classifiers_separate_two_groups():
 
 
 def test_titles_are_grouped_by_which_classifier_is_correct():
-    predictions = Predictions(
+    predictions = ComparedPredictions(
         knn=np.array([0, 0, 1, 1]),
         plane=np.array([0, 1, 0, 1]),
         knn_correct=np.array([True, True, False, False]),
@@ -92,7 +92,7 @@ def test_titles_are_grouped_by_which_classifier_is_correct():
     text, x, y = traces["only the hyperplane correct (1)"]
     assert text[0] == "<b>&lt;i&gt;</b><br>news<br>k-NN: sport<br>hyperplane: news"
     assert (x[0], y[0]) == (0.4, 0.5)
-    nothing = Predictions(*(np.zeros(0, dtype=int) for _ in range(4)))
+    nothing = ComparedPredictions(*(np.zeros(0, dtype=int) for _ in range(4)))
     assert not plot_borders([], np.zeros((0, 2)), [], [], nothing).data
 
 

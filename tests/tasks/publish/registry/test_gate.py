@@ -7,8 +7,8 @@ from storage import arrays
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.publish.registry.gate import (
     MAX_PROMOTED,
-    Answers,
-    Decision,
+    GateDecision,
+    QueryQualities,
     decide,
     neighbour_count,
     query_quality,
@@ -27,11 +27,11 @@ def qualities(seed: int = 0) -> np.ndarray:
 
 def run_gate(
     challenger: np.ndarray, champion: np.ndarray | None, past_qualities: list[float] | None = None, **options
-) -> Decision:
+) -> GateDecision:
     protocols = np.repeat(["unseen_title", "unseen_show"], QUERIES // 2)[: len(challenger)]
     protocols = options.pop("protocols", protocols)
     groups = options.pop("groups", np.arange(len(challenger)) % 150)
-    answers = Answers(challenger, champion, protocols, groups)
+    answers = QueryQualities(challenger, champion, protocols, groups)
     return decide(answers, past_qualities or [], np.random.default_rng(1), **options)
 
 
