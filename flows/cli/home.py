@@ -23,6 +23,7 @@ HistoryDays = Annotated[int, Option(help=HISTORY_HELP, min=1)]
 Wordings = Annotated[int | None, Option(help="former name of --history-days", min=1, hidden=True)]
 DryRun = Annotated[bool, Option("--dry-run", help="remove nothing, print what would be removed")]
 Shared = Annotated[bool, Option("--shared", help=SHARED)]
+ZoneOf = Annotated[str, Option("--viewer", metavar="NAME", help="the zone of this viewer")]
 Zone = Annotated[str, Argument(metavar="ZONE", help="IANA name, such as Europe/Paris")]
 
 
@@ -76,12 +77,19 @@ def gc(
     show(documents, as_json, [])
 
 
-def zone(name: Zone = "", home: Home = HOME) -> None:
-    """Show or set the time zone of a home, for schedules, dates and hours."""
+def zone(name: Zone = "", viewer: ZoneOf = "", home: Home = HOME) -> None:
+    """Show or set the time zone of a home, for schedules, dates and hours, or that of a viewer."""
     from storage.home.workspace import Workspace
-    from storage.home.zones import home_zone, set_zone
+    from storage.home.zones import home_zone, read_zone, set_zone
 
     folder = Workspace(home, create=bool(name)).home
+    if viewer:
+        from storage.catalogue.likes import set_viewer_zone, viewer_zone
+
+        if name:
+            set_viewer_zone(folder, viewer, read_zone(name).key)
+        print(viewer_zone(folder, viewer))
+        return
     if name:
         set_zone(folder, name)
     print(home_zone(folder))

@@ -15,7 +15,9 @@ from tasks.recommend import FactorisedLikes, Popularity
 from tasks.tonight.calendar import render_calendar
 from tasks.tonight.choose import Recommendation
 from tasks.tonight.evening import TonightError, open_evening
-from tasks.tonight.page import render_tonight
+from tasks.tonight.filters import Hidden
+from tasks.tonight.page import programme_marks, render_tonight
+from tasks.tonight.people import DIRECTOR
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.table import to_table
 
@@ -29,8 +31,8 @@ def list_tonight(
     begin: datetime.datetime,
     end: datetime.datetime,
     settings: TonightSettings = TONIGHT,
-) -> list[Recommendation]:
-    """Ranks the programmes that start in [``begin``, ``end``) for a viewer, best first.
+) -> tuple[list[Recommendation], Hidden]:
+    """Ranks the programmes that start in [``begin``, ``end``) for a viewer, best first; counts hidden ones.
 
     The likes of other viewers are read only if the recommender uses them.
 
@@ -45,8 +47,8 @@ def list_tonight(
     if code not in opinions["viewer"].to_pylist():
         like = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
         raise TonightError(f"{viewer!r} has no likes; {like}")
-    evening = open_evening(folder, begin, end, opinions, seen, settings)
-    return evening.add_counterfactuals(next(evening.recommend([code])))
+    opened = open_evening(folder, begin, end, opinions, seen, settings)
+    return opened.explain(next(opened.evening.recommend([code]))), opened.hidden
 
 
 def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
@@ -54,12 +56,15 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
     width = min(48, max((len(item.programme.title) for item in recommendations), default=0))
     for recommendation in recommendations:
         programme = recommendation.programme
-        about = " · ".join(filter(None, (programme.sub_title, ", ".join(programme.categories[:3]))))
+        categories = ", ".join(programme.categories[:3])
+        about = " · ".join(filter(None, (programme.sub_title, categories, *programme_marks(programme))))
         yield f"{_time(programme.start, zone)}  {programme.title:<{width}}  {programme.channel}"
         if about:
             yield f"       {about}"
         if recommendation.why:
             yield f"       {why_line(recommendation)}"
+        if recommendation.people:
+            yield f"       {people_line(recommendation)}"
         if programme.also:
             airings = (
                 f"{_time(airing.start, zone)} {airing.channel}" for airing in programme.also[:MAX_REPEATS]
@@ -71,6 +76,14 @@ def why_line(recommendation: Recommendation) -> str:
     """Formats the liked titles that are the reasons: "because you like A (60%), B (40%)"."""
     liked = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
     return f"because you like {', '.join(liked)}" if liked else ""
+
+
+def people_line(recommendation: Recommendation) -> str:
+    """Formats the liked people: "with Ann Actor, as in Vera"."""
+    return "; ".join(
+        f"{'directed by' if person.role == DIRECTOR else 'with'} {person.name}, as in {person.title}"
+        for person in recommendation.people
+    )
 
 
 def as_json(recommendation: Recommendation) -> dict[str, Any]:
@@ -96,8 +109,9 @@ def write_files(
     begin: datetime.datetime,
     end: datetime.datetime,
     now: datetime.datetime,
+    zone: str = "",
 ) -> None:
-    """Writes recommendations to files, each in the format of its suffix.
+    """Writes recommendations to files, each in the format of its suffix; ``zone`` is that of the page.
 
     Raises:
         TonightError: A file has an unknown suffix (then no file is written), or cannot be written.
@@ -111,7 +125,8 @@ def write_files(
             if kind == ".parquet":
                 pq.write_table(to_table([recommendations]), file)
             elif kind == ".html":
-                file.write_text(render_tonight(recommendations, viewer, begin, end), encoding="utf-8")
+                page = render_tonight(recommendations, viewer, begin, end, zone)
+                file.write_text(page, encoding="utf-8")
             elif kind == ".ics":
                 file.write_bytes(render_calendar(recommendations, now).encode())
             else:

@@ -1,6 +1,7 @@
 """Commands for viewers: like, forget, tonight."""
 
 import datetime
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,13 @@ Hours = Annotated[
 RECOMMENDER = "how titles are scored: nearest_likes, factorisation, channel_habits or popularity"
 Strategy = Annotated[str, Option(metavar="NAME", help=RECOMMENDER)]
 Count = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
+INCLUDE = "also list placeholders, shopping or adult programmes; may be repeated"
+Include = Annotated[list[str], Option(metavar="KIND", help=INCLUDE)]
+HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide programmes shown before that are not new")]
+AGE = "hide programmes for viewers older than N, and those with an unknown age rating"
+Age = Annotated[int | None, Option(metavar="N", help=AGE, min=0, max=21)]
+UNRATED = "with --age, hide programmes without an age rating"
+HideUnrated = Annotated[bool, Option("--hide-unrated", help=UNRATED)]
 Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT)]
 
 
@@ -75,6 +83,10 @@ def tonight(
     at: At = None,
     k: Count = 10,
     recommender: Strategy = "nearest_likes",
+    hide_repeats: HideRepeats = False,
+    age: Age = None,
+    hide_unrated: HideUnrated = False,
+    include: Include = NONE,
     out: Out = NONE,
     home: Home = HOME,
     as_json: AsJson = False,
@@ -84,19 +96,35 @@ def tonight(
         raise BadParameter("Give --until or --hours, not both.")
     from flows.cli.tonight import as_json as as_document
     from flows.cli.tonight import list_tonight, tonight_lines, write_files
+    from storage.catalogue.likes import viewer_zone
     from storage.home.zones import home_zone, in_zone
     from tasks.recommend import RECOMMENDERS
     from tasks.tonight.evening import evening_interval
+    from tasks.tonight.exclusions import EXCLUSIONS
     from tasks.tonight.settings import TonightSettings
 
     if recommender not in RECOMMENDERS:
         raise BadParameter(f"--recommender is {recommender!r}; choose {', '.join(RECOMMENDERS)}.")
-    zone = home_zone(home)
+    if hide_unrated and age is None:
+        raise BadParameter("--hide-unrated needs --age.")
+    if unknown := set(include) - set(EXCLUSIONS):
+        raise BadParameter(f"--include is {unknown.pop()!r}; choose {', '.join(EXCLUSIONS)}.")
+    zone = viewer_zone(Path(home).expanduser(), viewer)
+    page_zone = zone.key if zone != home_zone(home) else ""
     now = in_zone(at or datetime.datetime.now(zone), zone)
     begin, until = (moment and in_zone(moment, zone) for moment in (begin, until))
     first, last = evening_interval(now, begin, until, hours)
-    settings = TonightSettings(count=k, recommender=RECOMMENDERS[recommender])
-    recommendations = list_tonight(home, viewer, first, last, settings)
-    write_files(out, recommendations, viewer, first, last, now)
+    settings = TonightSettings(
+        count=k,
+        recommender=RECOMMENDERS[recommender],
+        hide_repeats=hide_repeats,
+        age=age,
+        hide_unrated=hide_unrated,
+        include=tuple(kind for kind in EXCLUSIONS if kind in include),
+    )
+    recommendations, hidden = list_tonight(home, viewer, first, last, settings)
+    for message in hidden.messages(settings):
+        print(f"note: {message}", file=sys.stderr)
+    write_files(out, recommendations, viewer, first, last, now, page_zone)
     documents = [as_document(recommendation) for recommendation in recommendations]
     show(documents, as_json, tonight_lines(recommendations, zone))

@@ -1,6 +1,7 @@
 """Programmes of a Guide that start in an interval, read from its Parquet files without a lock."""
 
 import datetime
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
@@ -11,12 +12,19 @@ from storage.catalogue.connection import escape_glob, escape_quotes
 from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 
 DESCRIPTION_CHARACTERS = 300  # longer descriptions are truncated
+# Columns for which guides of versions before 2026-11-27 have no values.
+DETAILS = {
+    **dict.fromkeys(("is_new", "is_premiere", "previously_shown"), "BOOLEAN"),
+    "ratings": "STRUCT(system VARCHAR, value VARCHAR)[]",
+    "credits": "STRUCT(role VARCHAR, name VARCHAR)[]",
+    "icon": "VARCHAR",
+}
 _NO_DESCRIPTIONS = "(SELECT '' AS title, '' AS description, 0 AS airings LIMIT 0)"
 # Formatted text instead of parameters: for parameters DuckDB imports pandas, 0.14 s of the 1 s of `tonight`.
 _UPCOMING = """
     WITH upcoming AS (
         SELECT source, channel, start, stop, title, sub_title, categories,
-               {numbers}
+               {numbers}, {details}
         FROM read_parquet('{programmes}')
         WHERE start >= TIMESTAMP '{begin}' AND start < TIMESTAMP '{end}'
     ),
@@ -49,21 +57,32 @@ _UPCOMING = """
 """
 
 
+_CREDITED = """
+    SELECT title, credit.role AS role, credit.name AS name, count(*) AS airings
+    FROM (SELECT title, unnest(credits) AS credit FROM read_parquet('{programmes}') WHERE credits IS NOT NULL)
+    WHERE credit.name IN ({names})
+    GROUP BY ALL
+    ORDER BY airings DESC, title, role, name
+"""
+
+
 def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.datetime) -> pa.Table:
     """Returns programmes that start in [``begin``, ``end``) (UTC, without a zone), sorted by start.
 
     Columns: start, stop, channel, channel_name, title, sub_title ("" if none), categories, the six columns of
-    EpisodeNumber, days (number of days on which the title airs) and description (most frequent one of the
-    title; "" if none).
+    EpisodeNumber, those of DETAILS (NULL in a guide of an older version), days (number of days on which the
+    title airs) and description (most frequent one of the title; "" if none).
     """
     names = "programmes", "channels", "descriptions"
     files = {name: escape_quotes(escape_glob(guide / f"{name}.parquet")) for name in names}
     has_texts = (guide / "descriptions.parquet").exists()  # not in guides of older versions
     texts = f"read_parquet('{files['descriptions']}')" if has_texts else _NO_DESCRIPTIONS
-    numbers = COLUMNS
-    if COLUMNS[0] not in pq.read_schema(guide / "programmes.parquet").names:  # guide of an older version
+    present, numbers = pq.read_schema(guide / "programmes.parquet").names, COLUMNS
+    details = (name if name in present else f"NULL::{kind} AS {name}" for name, kind in DETAILS.items())
+    if COLUMNS[0] not in present:  # guide of an older version
         numbers = "episode_numbers", "[NULL::VARCHAR FOR _ IN episode_numbers] AS episode_systems"
     values = files | {"descriptions": texts, "numbers": ", ".join(numbers)}
+    values["details"] = ", ".join(details)
     query = _UPCOMING.format(**values, begin=begin, end=end, length=DESCRIPTION_CHARACTERS)
     with duckdb.connect() as connection:
         programmes = connection.sql(query).to_arrow_table()
@@ -71,6 +90,23 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
         for name, column in zip(COLUMNS, EpisodeReader().columns(programmes), strict=True):
             programmes = programmes.append_column(name, column)
     return programmes
+
+
+def has_details(guide: Path) -> bool:
+    """Whether the guide has the columns of DETAILS; a guide of an older version has none of them."""
+    return DETAILS.keys() <= set(pq.read_schema(guide / "programmes.parquet").names)
+
+
+def credited_titles(guide: Path, names: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Returns (raw title, role, name) of programmes with these people, the most frequent title first."""
+    quoted = ", ".join(f"'{escape_quotes(name)}'" for name in sorted(set(names)))
+    if not quoted or not has_details(guide):
+        return []
+    query = _CREDITED.format(
+        names=quoted, programmes=escape_quotes(escape_glob(guide / "programmes.parquet"))
+    )
+    with duckdb.connect() as connection:
+        return [(title, role, name) for title, role, name, _ in connection.execute(query).fetchall()]
 
 
 def start_range(guide: Path) -> tuple[datetime.datetime, datetime.datetime] | None:

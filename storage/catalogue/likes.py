@@ -13,6 +13,7 @@ import hashlib
 import os
 import secrets
 import unicodedata
+import zoneinfo
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ from storage.catalogue.connection import (
     transaction,
 )
 from storage.home.workspace import HomeLocked
+from storage.home.zones import home_zone, read_zone
 
 FILE = "likes.duckdb"
 SALT = "likes.salt"
@@ -125,18 +127,41 @@ def _read(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa
     return opinions, seen
 
 
+def set_viewer_zone(home: Path, name: str, zone: str) -> None:
+    """Stores the time zone of a viewer, an IANA name."""
+    with _open(home) as connection:
+        connection.execute("INSERT OR REPLACE INTO viewers VALUES (?, ?)", [hash_viewer(home, name), zone])
+
+
+def viewer_zones(home: Path) -> dict[str, str]:
+    """Returns the time zones of the viewers (hashes) for whom one is stored."""
+    if not (home / FILE).exists():
+        return {}
+    with _open(home) as connection:
+        return dict(connection.execute("FROM viewers").fetchall())
+
+
+def viewer_zone(home: Path, name: str) -> zoneinfo.ZoneInfo:
+    """Returns the zone of a viewer: the stored one, else that of the home."""
+    zones = viewer_zones(home)
+    stored = zones.get(hash_viewer(home, name)) if zones else None
+    return read_zone(stored) if stored else home_zone(home)
+
+
 def forget_viewer(home: Path, name: str) -> int:
-    """Rewrites the file without the rows of a viewer, and returns the number of removed rows."""
+    """Rewrites the file without the data of a viewer, and returns the number of removed likes."""
     home = Path(home)
     file, viewer = home / FILE, hash_viewer(home, name)
     with locked_likes(home):
         if not file.exists():
             return 0
+        _connect(file).close()  # migrates the file of an older version
         with full_disk_as_oserror(file), replaced_database(file, _connect) as connection:
             connection.execute(f"ATTACH '{escape_quotes(file)}' AS old (READ_ONLY)")
             query = "SELECT count(*) FROM old.likes WHERE viewer = ?"
             (count,) = connection.execute(query, [viewer]).fetchall()[0]
             connection.execute("INSERT INTO likes SELECT * FROM old.likes WHERE viewer != ?", [viewer])
+            connection.execute("INSERT INTO viewers SELECT * FROM old.viewers WHERE viewer != ?", [viewer])
             connection.execute("DETACH old")
         return count
 

@@ -24,8 +24,9 @@ from storage.catalogue.connection import Catalogue, escape_quotes
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 
-RULES = 5  # version of these rules, incremented when the snapshot of an unchanged catalogue changes
+RULES = 6  # version of these rules, incremented when the snapshot of an unchanged catalogue changes
 DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
+ROLES = "actor", "director", "guest", "presenter"  # credits in a snapshot; most others are not shown anywhere
 _INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
 
 # Newest names of each channel. ``folded`` has the names as letters and digits, without the channel id.
@@ -58,9 +59,18 @@ _PREFERRED_WINDOWS = r"""
 _FILES = {
     "programmes": """
         SELECT source, channel, start, stop, title, title_language, sub_title, categories,
-               episode_numbers, episode_systems, season, seasons, episode, episodes, part, parts, date, zone
+               episode_numbers, episode_systems, season, seasons, episode, episodes, part, parts, date, zone,
+               is_new, is_premiere, previously_shown, ratings,
+               nullif(
+                   [{{'role': credit.role, 'name': credit.name}}
+                    FOR credit IN credits
+                    IF credit.role IN {roles}],
+                   []
+               ) AS credits,
+               icon
         FROM (FROM {current}) AS programmes
         JOIN (SELECT DISTINCT source, rank, zone FROM included) AS ranks USING (source)
+        LEFT JOIN details USING (programme_id)
         WHERE {is_preferred}
         ORDER BY source, channel, start, title, programme_id
     """,
@@ -178,7 +188,9 @@ def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = ALL)
     has_patterns = connection.execute("SELECT count(*) > 0 FROM sub_title_patterns").fetchall()[0][0]
     for name, query in (_FILES | ({"patterns": _PATTERNS} if has_patterns else {})).items():
         is_preferred = _NOT_LOWER_PRIORITY if shared else "true"
-        query = query.format(current=current, is_preferred=is_preferred, descriptions=DESCRIPTIONS)
+        query = query.format(
+            current=current, is_preferred=is_preferred, descriptions=DESCRIPTIONS, roles=ROLES
+        )
         file = escape_quotes(folder / f"{name}.parquet")
         copy = f"COPY ({query}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)"
         counts[name] = connection.execute(copy).fetchall()[0][0]

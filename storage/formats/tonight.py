@@ -7,6 +7,8 @@ TONIGHT = pa.schema(
     | {"start": pa.timestamp("us"), "stop": pa.timestamp("us")}  # UTC
     | dict.fromkeys(("channel", "title", "sub_title", "episode"), pa.string())
     | {"categories": pa.list_(pa.string())}
+    | dict.fromkeys(("is_new", "is_premiere", "is_repeat"), pa.bool_())
+    | {"age": pa.int32(), "ratings": pa.list_(pa.string())}  # age: minimum age in years, NULL if unknown
     | {"also": pa.list_(pa.struct({"start": pa.timestamp("us"), "channel": pa.string()}))}
     | {"why": pa.list_(pa.struct({"title": pa.string(), "share": pa.float32(), "liked": pa.bool_()}))}
 )

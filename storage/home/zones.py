@@ -32,12 +32,12 @@ def machine_zone() -> str:
 
 def home_zone(home: str | Path) -> zoneinfo.ZoneInfo:
     """Returns the zone of a home, or that of the machine if the home has none yet."""
-    return _zone(read_marker(Path(home).expanduser()).get(ZONE_KEY) or machine_zone())
+    return read_zone(read_marker(Path(home).expanduser()).get(ZONE_KEY) or machine_zone())
 
 
 def set_zone(home: Path, name: str) -> None:
     """Stores the zone of a home."""
-    write_marker(home, **{ZONE_KEY: _zone(name).key})
+    write_marker(home, **{ZONE_KEY: read_zone(name).key})
 
 
 def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
@@ -45,7 +45,8 @@ def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.dateti
     return moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
-def _zone(name: str) -> zoneinfo.ZoneInfo:
+def read_zone(name: str) -> zoneinfo.ZoneInfo:
+    """Returns the zone with an IANA name; raises ZoneError if there is none."""
     if name not in zoneinfo.available_timezones():
         raise ZoneError(f"{name!r} is not an IANA time zone; set one such as Europe/Paris: `guidespace zone`")
     return zoneinfo.ZoneInfo(name)

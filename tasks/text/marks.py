@@ -92,6 +92,7 @@ _MARKS = [
     )
 ]
 KINDS = tuple(dict.fromkeys(mark[1:-1] for mark, _, _ in _MARKS))
+_RATING = next(pattern for mark, _, pattern in _MARKS if mark == "<rating>")
 _YEAR = re.compile(r" *[\(\[] *((?:19|20)\d\d) *[\)\]]")
 # Punctuation left after a mark was removed from the middle: "Takeda - - Pugliese".
 _SEAM = re.compile(r" *\( *\)| *\[ *\]| +[-–:,|]+(?= +[-–:,|])| +(?=,)")
@@ -104,6 +105,11 @@ def take_marks(text: str) -> tuple[str, set[str]]:
     while (shorter := _one_pass(display, marks)) != display:
         display = shorter
     return display, marks
+
+
+def find_ratings(text: str) -> list[str]:
+    """Returns the age ratings in a title: "K8" for "[K8] News"."""
+    return [rating.strip(" ()[]【】") for rating in _RATING.findall(text)]
 
 
 def _one_pass(text: str, marks: set[str]) -> str:

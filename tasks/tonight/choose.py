@@ -28,6 +28,15 @@ class Why:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LikedPerson:
+    """A person of a programme whom the viewer knows from a liked title."""
+
+    name: str
+    role: str  # in the programme
+    title: str  # the liked title
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recommendation:
     """A recommended programme."""
 
@@ -36,6 +45,7 @@ class Recommendation:
     score: float
     programme: Programme
     why: tuple[Why, ...]  # largest share first, at most settings.reasons
+    people: tuple[LikedPerson, ...] = ()
     counterfactual: str = ""  # sentence: which change of likes would remove the programme from the list
 
 
@@ -61,6 +71,7 @@ class Evening:
         names = titles_to_rank(shows, opinions)
         row_of = {key: row for row, key in enumerate(names)}
         self.shows, self.settings, self.names = shows, settings, list(names.values())
+        self.show_keys = list(names)
         codes = opinions["viewer"].combine_chunks().dictionary_encode()
         self.viewers: list[str] = codes.dictionary.to_pylist()
         self.rows = np.array([row_of[show.show_key] for show in shows], dtype=np.int32)  # in titles
@@ -84,6 +95,16 @@ class Evening:
         for at in np.flatnonzero(values < 0).tolist():
             if (index := index_of_row.get(int(liked[at]))) is not None:
                 self._disliked.setdefault(int(viewers[at]), set()).add(index)
+
+    def show_key(self, programme: Programme) -> str:
+        """Returns the show key of a programme of the evening."""
+        return self.show_keys[self._row_of[programme]]
+
+    def liked_titles(self, viewer: str) -> dict[str, str]:
+        """Returns the titles that a viewer (a hash) likes by show key, the most liked first."""
+        likes = self.likes.take(np.flatnonzero(self.likes.viewers == self.viewers.index(viewer)))
+        pairs = sorted(zip((-likes.values).tolist(), likes.titles.tolist(), strict=True))
+        return {self.show_keys[row]: self.names[row] for value, row in pairs if value < 0}
 
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
         """Yields the recommendations of each viewer, a hash in ``self.viewers``, best first."""

@@ -1,17 +1,21 @@
 """Loads an evening of a home's newest guide with the champion model."""
 
 import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from storage.catalogue.evening import start_range, upcoming_programmes
+from storage.catalogue.evening import has_details, start_range, upcoming_programmes
 from storage.catalogue.feeds import utc
 from storage.errors import ExpectedError
 from storage.home.guides import current_guide
 from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
-from tasks.tonight.choose import Evening, titles_to_rank
+from tasks.tonight.choose import Evening, Recommendation, titles_to_rank
+from tasks.tonight.filters import Hidden, hide_programmes, included
+from tasks.tonight.people import add_liked_people
 from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.vectors import open_titles
@@ -61,6 +65,20 @@ def _add_elapsed(moment: datetime.datetime, elapsed: datetime.timedelta) -> date
     return (moment.astimezone(datetime.UTC) + elapsed).astimezone(moment.tzinfo)
 
 
+@dataclass(frozen=True)
+class OpenEvening:
+    """An evening, the folder of its guide, and the numbers of hidden programmes."""
+
+    evening: Evening
+    guide: Path
+    hidden: Hidden
+
+    def explain(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
+        """Adds counterfactuals and liked people to the list of one viewer."""
+        explained = self.evening.add_counterfactuals(recommendations)
+        return add_liked_people(self.evening, explained, self.guide)
+
+
 def open_evening(
     home: Path,
     begin: datetime.datetime,
@@ -68,11 +86,12 @@ def open_evening(
     opinions: pa.Table,
     seen: pa.Table,
     settings: TonightSettings,
-) -> Evening:
+) -> OpenEvening:
     """Loads the programmes that start in [``begin``, ``end``), and the viewers of ``opinions``.
 
     Raises:
-        TonightError: The guide has no programme in that interval.
+        TonightError: The guide has no programme in that interval, all are hidden, or the guide was made by a
+            version without the data by which the settings hide programmes.
         HomeError: There is no guide or no champion model.
     """
     workspace, champion = Workspace(home, create=False), find_champion(home)
@@ -80,7 +99,10 @@ def open_evening(
     if guide is None:
         raise HomeError(f"{home} holds no guide; run `guidespace ingest --feed …` first")
     folder = workspace.folder(guide)
-    shows = fold_programmes(upcoming_programmes(folder, utc(begin), utc(end)))
+    if (settings.hide_repeats or settings.age is not None) and not has_details(folder):
+        problem = "the guide was made by an older version, without repeats and age ratings"
+        raise TonightError(f"{problem}; read its feeds again: `guidespace ingest --feed …`")
+    shows = fold_programmes(upcoming_programmes(folder, utc(begin), utc(end)), included(settings))
     if not shows:
         time_span = start_range(folder)
         content = (
@@ -93,8 +115,11 @@ def open_evening(
         )
         hours = f"{utc(begin):%F %H:%M} to {utc(end):%F %H:%M} UTC"
         raise TonightError(f"the guide has no programme from {hours}; {content}. {advice}.")
+    shows, hidden = hide_programmes(shows, settings)
+    if not shows:
+        raise TonightError(f"nothing is left to recommend: {'; '.join(hidden.messages(settings))}")
     titles = open_titles(champion.folder, champion.digest, home, titles_to_rank(shows, opinions), opinions)
-    return Evening(shows, opinions, seen, titles, settings)
+    return OpenEvening(Evening(shows, opinions, seen, titles, settings), folder, hidden)
 
 
 def find_champion(home: Path) -> Champion:

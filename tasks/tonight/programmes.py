@@ -1,19 +1,23 @@
 """Groups the upcoming programmes of a guide by show and merges repeated airings.
 
 Rows are the same programme if they have the same show key and the same episode, or if their channels are
-twins (HD and SD, or one hour later on +1) and their times agree.
+twins (HD and SD, or one hour later on +1) and their times agree. A programme has a flag or a rating if one of
+its rows has it, also as a mark in the title: "(Wdh.)", "[K8]".
 """
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from storage.episodes.numbers import EpisodeNumber, fold_sub_title
-from tasks.text.titles import is_placeholder, parse_title
+from tasks.text.marks import find_ratings
+from tasks.text.titles import parse_title
+from tasks.tonight.exclusions import Exclusion, find_exclusion
+from tasks.tonight.ratings import minimum_age, rating_text
 
 REGULAR_DAYS = 3  # a title without episode data that airs on more days is a regular show, not a film
 # Suffixes of channels that differ only in quality or by hours: "ITV2 HD", "ITV2 +1", "Film4+1", "RTL UHD".
@@ -33,6 +37,14 @@ class Airing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Credit:
+    """A person and the role in a programme: actor, director, guest or presenter."""
+
+    role: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Programme(Airing):
     """An episode of a show, or a film, at its first airing of the evening."""
 
@@ -42,6 +54,14 @@ class Programme(Airing):
     description: str
     categories: tuple[str, ...]
     regular: bool  # airs on many days without episode data
+    is_new: bool = False
+    is_premiere: bool = False
+    is_repeat: bool = False  # shown before and not new, as in Jellyfin
+    age: int | None = None  # minimum age; None: not rated, or unknown
+    ratings: tuple[str, ...] = ()  # as in the guide, such as "FSK 12"
+    unknown_ratings: tuple[str, ...] = ()  # those that state no known age, if age is None
+    credits: tuple[Credit, ...] = ()
+    icon: str = ""
     also: tuple[Airing, ...] = ()  # other airings of the evening, ascending
 
     def seen_in(self, seen: Sequence[tuple[str, str]]) -> bool:
@@ -71,15 +91,22 @@ class _Group:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
-def fold_programmes(coming: pa.Table) -> list[Show]:
-    """Groups the rows of ``upcoming_programmes``, sorted by first start; skips placeholder titles."""
+def fold_programmes(coming: pa.Table, include: Collection[Exclusion] = ()) -> list[Show]:
+    """Groups the rows of ``upcoming_programmes``, sorted by first start.
+
+    Args:
+        coming: The rows.
+        include: Which of placeholders, shopping and adult programmes are not skipped.
+    """
     groups: dict[tuple[str, str], _Group] = {}  # by show key and episode
     slots: dict[
         tuple[str, int], list[tuple[dict[str, Any], _Group]]
     ] = {}  # rows by base name of the channel and start time
     rows = [{**row, **_read(row)} for row in coming.to_pylist()]
     for row in sorted(rows, key=lambda row: (row["start"], row["shift"], row["channel_name"])):
-        if is_placeholder(row["show_key"]):
+        about = row["title"], row["show_key"], row["channel_name"]
+        exclusion = find_exclusion(*about, row["categories"] or ())
+        if exclusion is not None and exclusion not in include:
             continue
         minute = (row["start"] - datetime.timedelta(hours=row["shift"])).timestamp() // 60
         slot = slots.setdefault((row["base"], int(minute)), [])
@@ -112,6 +139,8 @@ def _read(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "display": parsed.display,
         "show_key": parsed.show_key,
+        "is_new": bool(row["is_new"]) or "<new>" in parsed.marks,
+        "previously_shown": bool(row["previously_shown"]) or "<repeat>" in parsed.marks,
         "episode": episode,
         "folded": folded,
         "base": base,
@@ -134,6 +163,13 @@ def _programme(rows: Sequence[dict[str, Any]]) -> Programme:
         )
         for row in rows
     ]
+    stated = (
+        *({"system": "", "value": value} for row in rows for value in find_ratings(row["title"])),
+        *(rating for row in rows for rating in row["ratings"] or ()),
+    )
+    age, unknown_ratings = minimum_age(stated)
+    is_new = any(row["is_new"] for row in rows)
+    credits = next((row["credits"] for row in rows if row["credits"]), ())
     return Programme(
         start=airings[0].start,
         stop=airings[0].stop,
@@ -142,8 +178,16 @@ def _programme(rows: Sequence[dict[str, Any]]) -> Programme:
         sub_title=first["sub_title"],
         episode=first["episode"],
         description=first["description"],
-        categories=tuple(first["categories"] or ()),
+        categories=tuple(name for name in first["categories"] or () if any(map(str.isalpha, name))),
         regular=first["days"] > REGULAR_DAYS,
+        is_new=is_new,
+        is_premiere=any(row["is_premiere"] for row in rows),
+        is_repeat=any(row["previously_shown"] for row in rows) and not is_new,
+        age=age,
+        ratings=tuple(dict.fromkeys(map(rating_text, stated))),
+        unknown_ratings=unknown_ratings,
+        credits=tuple(Credit(**credit) for credit in credits),
+        icon=next((row["icon"] for row in rows if row["icon"]), ""),
         also=tuple(dict.fromkeys(airing for airing in airings[1:] if airing != airings[0])),
     )
 

@@ -30,6 +30,11 @@ def _row(recommendation: Recommendation) -> dict[str, Any]:
         "sub_title": programme.sub_title,
         "episode": programme.episode,
         "categories": programme.categories,
+        "is_new": programme.is_new,
+        "is_premiere": programme.is_premiere,
+        "is_repeat": programme.is_repeat,
+        "age": programme.age,
+        "ratings": programme.ratings,
         "also": [
             {"start": airing.start.replace(tzinfo=None), "channel": airing.channel}
             for airing in programme.also

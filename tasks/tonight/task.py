@@ -7,10 +7,12 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.artifacts import Tonight
-from storage.catalogue.likes import read_likes
+from storage.catalogue.likes import read_likes, viewer_zones
 from storage.formats.tonight import FILE
 from storage.home.workspace import Workspace
+from storage.home.zones import read_zone
 from storage.tracking import Tracking
+from tasks.tonight.choose import Recommendation
 from tasks.tonight.evening import TonightError, open_evening
 from tasks.tonight.page import render_tonight
 from tasks.tonight.settings import PAGES, TonightSettings
@@ -27,31 +29,40 @@ def recommend(
 ) -> Tonight:
     """Publishes a list for every viewer with likes, and sample pages of ``settings.pages`` viewers.
 
+    Viewers with another zone than the home get programmes between the same times of the clock in their zone.
     Logs the pages, without names or hashes of viewers, and the counts to MLflow.
 
     Raises:
-        TonightError: There are no likes, or the guide has no programme in that interval.
+        TonightError: There are no likes, or no programmes to recommend in that interval.
     """
     workspace, started = Workspace(home), time.perf_counter()
     opinions, seen = read_likes(workspace.home)
     if not len(opinions):
         raise TonightError(f"nobody has liked anything in {workspace.home}; see `guidespace like --help`")
-    evening = open_evening(workspace.home, begin, end, opinions, seen, settings)
+    zones = viewer_zones(workspace.home)
+    by_zone: dict[str, list[str]] = {}
+    for viewer in opinions["viewer"].unique().to_pylist():
+        by_zone.setdefault(zones.get(viewer, ""), []).append(viewer)
     key = f"{begin.astimezone(datetime.UTC):%Y%m%d-%H%M}"
     with workspace.publishing(Tonight, key) as draft:
-        lists = list(evening.recommend(evening.viewers))
+        lists: list[list[Recommendation]] = []
+        pages: list[str] = []
+        shows = 0
+        for zone, viewers in sorted(by_zone.items()):
+            first, last = (
+                moment.replace(tzinfo=read_zone(zone)) if zone else moment for moment in (begin, end)
+            )
+            opened = open_evening(workspace.home, first, last, opinions, seen, settings)
+            shows = max(shows, len(opened.evening.shows))
+            zone_lists = list(opened.evening.recommend(viewers))
+            lists += zone_lists
+            some = [recommendations for recommendations in zone_lists if recommendations]
+            for recommendations in some[: settings.pages - len(pages)]:  # hashes are in a random order
+                pages.append(render_tonight(opened.explain(recommendations), "", first, last, zone))
         pq.write_table(to_table(lists), draft.folder / FILE, compression="zstd")
-        pages = [recommendations for recommendations in lists if recommendations][
-            : settings.pages
-        ]  # hashes are in a random order
-        for number, recommendations in enumerate(pages, 1):
-            page = render_tonight(evening.add_counterfactuals(recommendations), "", begin, end)
+        for number, page in enumerate(pages, 1):
             (draft.folder / f"viewer-{number:02}.html").write_text(page, encoding="utf-8")
-        draft.counts |= {
-            "viewers": len(lists),
-            "shows": len(evening.shows),
-            "programmes": sum(map(len, lists)),
-        }
+        draft.counts |= {"viewers": len(lists), "shows": shows, "programmes": sum(map(len, lists))}
     artifact, seconds = draft.artifact, time.perf_counter() - started
     counts_text = ", ".join(f"{count:,} {name}" for name, count in artifact.counts.items())
     get_run_logger().info("lists of %s in %.1f s", counts_text, seconds)

@@ -1,10 +1,12 @@
-// Draws the time line, the programmes with their reasons, and the viewer's choices. Times are in the browser's zone.
+// Draws the time line, the programmes with their reasons, and the viewer's choices. Times are in the zone of the viewer if
+// one is stored, else in that of the browser.
 
 const evening = JSON.parse(document.getElementById("data").textContent);
 const programmes = evening.programmes;
 const votes = programmes.map(() => 0); // 1 like, -1 dislike
 const at = (minute) => new Date(minute * 60000);
-const clock = (minute) => at(minute).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+const timeZone = evening.zone || undefined; // undefined: the browser's
+const clock = (minute) => at(minute).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", timeZone });
 const stopOf = (one) => one.stop ?? one.start + 30; // without a stop, half an hour, for the name
 
 /** Creates an element with a class, a text and children. */
@@ -92,8 +94,19 @@ function drawProgramme(one, i) {
   const about = make("div", "about", "", heading);
   if (one.subTitle) about.append(make("p", "sub", one.subTitle));
   if (one.description) about.append(make("p", "description", one.description));
-  if (one.categories.length) about.append(make("div", "chips", "", ...one.categories.map((name) => make("span", "chip", name))));
+  const chips = [...one.categories.map((name) => make("span", "chip", name)), ...one.marks.map((name) => make("span", "chip mark", name))];
+  if (chips.length) about.append(make("div", "chips", "", ...chips));
+  for (const [name, role, title] of one.people) {
+    const person = make("p", "people", `${role === "director" ? "Directed by" : "With"} ${name}, as in ${title}`);
+    person.dir = "auto";
+    about.append(person);
+  }
   about.append(drawReasons(one));
+  if (one.icon) {
+    const picture = make("a", "picture", "Picture");
+    Object.assign(picture, { href: one.icon, target: "_blank", rel: "noopener noreferrer" });
+    about.append(picture);
+  }
   if (one.also.length) about.append(make("p", "also", `Also ${one.also.map((each) => `${clock(each.start)} ${each.channel}`).join(", ")}`));
   const when = make("div", "when", "", make("div", "time", clock(one.start)), make("div", "channel", one.channel));
   const item = make("li", "programme panel", "", when, about, drawVotes(i));
@@ -167,7 +180,7 @@ function setTheme(theme) {
   document.getElementById("theme").setAttribute("aria-label", theme === "dark" ? "Light colours" : "Dark colours");
 }
 
-const day = at(evening.begin).toLocaleDateString([], { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+const day = at(evening.begin).toLocaleDateString([], { weekday: "long", day: "numeric", month: "long", year: "numeric", timeZone });
 document.getElementById("when").textContent = `${day}, ${clock(evening.begin)} to ${clock(evening.end)}`;
 document.getElementById("empty").hidden = programmes.length > 0;
 document.getElementById("evening").hidden = !programmes.length;

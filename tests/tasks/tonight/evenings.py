@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from storage.catalogue.evening import DETAILS
 from storage.episodes.numbers import read_episode
 from tasks.tonight.choose import Recommendation, Why
 from tasks.tonight.programmes import Airing, Programme
@@ -19,10 +20,10 @@ def at(clock: str) -> datetime.datetime:
 
 
 def coming(*rows: tuple, days: int = 1) -> pa.Table:
-    """(start, stop, channel, title, sub-title, episode number)."""
+    """(start, stop, channel, title, sub-title, episode number, other columns)."""
     made = []
     for start, stop, channel, title, *more in rows:
-        sub_title, number = (*more, "", "")[:2]
+        sub_title, number, columns = (*more, *("", "", {})[len(more) :])
         about = {
             "start": at(start),
             "stop": stop and at(stop),
@@ -30,6 +31,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
             "channel_name": channel,
         }
         about |= {"title": title, "sub_title": sub_title, "categories": ["Crime"], "days": days}
+        about |= dict.fromkeys(DETAILS) | columns
         about |= read_episode([("", number)], title, sub_title)._asdict() | {"description": ""}
         made.append(
             about

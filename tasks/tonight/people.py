@@ -1,0 +1,50 @@
+"""Adds to recommendations which people a viewer knows from liked titles: "with Ann Actor, as in Vera"."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+
+from storage.catalogue.evening import credited_titles
+from tasks.text.titles import parse_title
+from tasks.tonight.choose import Evening, LikedPerson, Recommendation
+
+MAX_PEOPLE = 2  # per programme
+DIRECTOR = "director"
+
+
+def add_liked_people(
+    evening: Evening, recommendations: Sequence[Recommendation], guide: Path
+) -> list[Recommendation]:
+    """Adds to each recommendation of one viewer the people of liked titles, in the order of its credits.
+
+    Directors are compared with directors; actors, guests and presenters with each other. The credits of
+    liked titles are those of the guide.
+
+    Args:
+        evening: The evening of the recommendations.
+        recommendations: The list of one viewer.
+        guide: Folder of the guide.
+    """
+    if not recommendations:
+        return []
+    liked = evening.liked_titles(recommendations[0].viewer)
+    names = {credit.name for item in recommendations for credit in item.programme.credits}
+    known: dict[tuple[str, bool], set[str]] = {}  # show keys of liked titles by name and kind of role
+    for title, role, name in credited_titles(guide, names) if liked else ():
+        known.setdefault((name, role == DIRECTOR), set()).add(parse_title(title).show_key)
+    return [_with_people(item, evening.show_key(item.programme), liked, known) for item in recommendations]
+
+
+def _with_people(
+    recommendation: Recommendation,
+    show_key: str,
+    liked: Mapping[str, str],
+    known: Mapping[tuple[str, bool], Set[str]],
+) -> Recommendation:
+    people: dict[str, LikedPerson] = {}
+    for credit in recommendation.programme.credits:
+        keys = known.get((credit.name, credit.role == DIRECTOR), set())
+        title = next((title for key, title in liked.items() if key in keys and key != show_key), None)
+        if title is not None:
+            people.setdefault(credit.name, LikedPerson(name=credit.name, role=credit.role, title=title))
+    return dataclasses.replace(recommendation, people=tuple(people.values())[:MAX_PEOPLE])
