@@ -87,6 +87,9 @@ Harbour Lisbon Prairie Alpine Coastal Northern Velvet Copper Willow Granite Mead
 Orchard Thunder Crystal Falcon Marble Cedar Amber Desert Canyon Glacier Lagoon Tundra Savanna
 Bramble Juniper Saffron Cobalt Ivory Scarlet Hazel Maple Ember Quartz Raven Sparrow Heron Otter
 """.split()  # noqa: SIM905
+PERSON = pa.struct({"role": pa.string(), "name": pa.string()})
+RATING = pa.struct({"system": pa.string(), "value": pa.string()})
+DETAILS = {"ratings": pa.list_(RATING), "credits": pa.list_(PERSON), "icon": pa.string()}
 START = datetime.datetime(2025, 3, 1, 20)
 AUGMENTING = AugmentSettings(strategy=Distilled())
 TRAINING = TrainSettings(dim=16, epochs=4, threads=1, objective=LeaveOneOutSoftmax(pack=4, packs=24))
@@ -153,6 +156,8 @@ def publish_guide(home: Path, rows: list[Programme]) -> Guide:
             **dict.fromkeys(EpisodeNumber._fields, pa.nulls(len(rows), pa.int32())),
             "date": pa.array([None] * len(rows), pa.string()),
             "zone": pa.array([row.zone for row in rows], pa.string()),
+            **dict.fromkeys(("is_new", "is_premiere", "previously_shown"), pa.nulls(len(rows), pa.bool_())),
+            **{name: pa.nulls(len(rows), type_) for name, type_ in DETAILS.items()},
         }
     )
     channels = sorted({(row.source, row.channel) for row in rows})

@@ -57,7 +57,8 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
     for recommendation in recommendations:
         programme = recommendation.programme
         categories = ", ".join(programme.categories[:3])
-        about = " · ".join(filter(None, (programme.sub_title, categories, *programme_marks(programme))))
+        sub_title = programme.sub_title if any(map(str.isalpha, programme.sub_title)) else ""
+        about = " · ".join(filter(None, (sub_title, categories, *programme_marks(programme))))
         yield f"{_time(programme.start, zone)}  {programme.title:<{width}}  {programme.channel}"
         if about:
             yield f"       {about}"

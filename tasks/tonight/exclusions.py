@@ -50,7 +50,7 @@ def _rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
     """Returns the generic categories, and the rules by kind."""
     content = tomllib.loads(Path(__file__).with_name("excluded.toml").read_text(encoding="utf-8"))
     kinds: tuple[Exclusion, ...] = ("adult", "shopping")
-    rules = {
+    rules: dict[Exclusion, _Rule] = {
         kind: _Rule(
             frozenset(content[kind]["categories"]),
             _any_of(content[kind]["channels"]),

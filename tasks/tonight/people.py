@@ -29,21 +29,23 @@ def add_liked_people(
         return []
     liked = evening.liked_titles(recommendations[0].viewer)
     names = {credit.name for item in recommendations for credit in item.programme.credits}
-    known: dict[tuple[str, bool], set[str]] = {}  # show keys of liked titles by name and kind of role
+    people_keys: dict[tuple[str, bool], set[str]] = {}  # show keys of liked titles by name and kind of role
     for title, role, name in credited_titles(guide, names) if liked else ():
-        known.setdefault((name, role == DIRECTOR), set()).add(parse_title(title).show_key)
-    return [_with_people(item, evening.show_key(item.programme), liked, known) for item in recommendations]
+        people_keys.setdefault((name, role == DIRECTOR), set()).add(parse_title(title).show_key)
+    return [
+        _with_people(item, evening.show_key(item.programme), liked, people_keys) for item in recommendations
+    ]
 
 
 def _with_people(
     recommendation: Recommendation,
     show_key: str,
     liked: Mapping[str, str],
-    known: Mapping[tuple[str, bool], Set[str]],
+    people_keys: Mapping[tuple[str, bool], Set[str]],
 ) -> Recommendation:
     people: dict[str, LikedPerson] = {}
     for credit in recommendation.programme.credits:
-        keys = known.get((credit.name, credit.role == DIRECTOR), set())
+        keys = people_keys.get((credit.name, credit.role == DIRECTOR), set())
         title = next((title for key, title in liked.items() if key in keys and key != show_key), None)
         if title is not None:
             people.setdefault(credit.name, LikedPerson(name=credit.name, role=credit.role, title=title))

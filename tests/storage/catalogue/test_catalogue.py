@@ -7,6 +7,7 @@ import pytest
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.episode_columns import COLUMNS
+from storage.catalogue.evening import DETAILS
 from storage.catalogue.feeds import Counts, describe
 from storage.catalogue.ledger import LedgerError, feed_writer
 from storage.catalogue.rows import REJECTS
@@ -114,7 +115,7 @@ def test_snapshot(tmp_path: Path) -> None:
     names = (
         "source channel start stop title title_language sub_title categories episode_numbers episode_systems"
     )
-    assert table.schema.names == [*names.split(), *COLUMNS, "date", "zone"]
+    assert table.schema.names == [*names.split(), *COLUMNS, "date", "zone", *DETAILS]
     types = [str(table.schema.field(name).type) for name in ("start", "stop", "title", "categories")]
     assert types == ["timestamp[us]", "timestamp[us]", "string", "list<element: string>"]
     rows = [tuple(row.values()) for row in table.select(["source", "channel", "title"]).to_pylist()]

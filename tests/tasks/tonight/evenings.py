@@ -48,13 +48,14 @@ def recommendation(rank: int = 1, **changes: object) -> Recommendation:
     """A programme on a list."""
     about: dict[str, Any] = {"start": at("20:15"), "stop": at("21:45"), "channel": "One"}
     about |= {"title": f"Show {rank}", "categories": (), "regular": False}
-    about |= dict.fromkeys(("sub_title", "episode", "description"), "")
-    programme = Programme(**(about | changes))
+    about |= dict.fromkeys(("sub_title", "episode", "description"), "") | changes
+    people = about.pop("people", ())
+    programme = Programme(**about)
     why = (
         Why(title="Midsomer Murders", share=0.9, liked=True),
         Why(title="Newsnight", share=0.1, liked=False),
     )
-    return Recommendation(viewer="0" * 32, rank=rank, score=1.0, programme=programme, why=why)
+    return Recommendation(viewer="0" * 32, rank=rank, score=1.0, programme=programme, why=why, people=people)
 
 
 LATER = Airing(start=at("21:15"), stop=at("22:45"), channel="One +1")
