@@ -11,6 +11,8 @@ import numpy as np
 
 from tasks.compiled import compiled
 
+MAX_PAIRS = 2**31  # numbers of entries, two per pair, are uint32
+
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
@@ -74,7 +76,15 @@ def symmetric_graph(
     """Builds the graph of pairs in one direction or in both, where each direction has its weight.
 
     ``mutual`` links only pairs that occur in both directions. Pairs of equal titles are not allowed.
+
+    Raises:
+        ValueError: There are more pairs than entry numbers of 32 bits.
     """
+    if len(sources) > MAX_PAIRS:
+        remedy = "use fewer neighbours per title, or a higher minimum similarity"
+        raise ValueError(
+            f"the graph has {len(sources):,} pairs, at most {MAX_PAIRS:,} are possible; {remedy}"
+        )
     ends = (ids.astype(np.int32, copy=False) for ids in (sources, targets))
     return Graph(*compiled(_symmetric)(titles, *ends, weights.astype(np.float32, copy=False), mutual))
 

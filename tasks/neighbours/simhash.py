@@ -9,6 +9,7 @@ again with their vectors.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -111,25 +112,25 @@ def near_duplicates(
     keys = signatures(points, planes).view(np.uint16)  # (titles, bands)
     accepted: np.ndarray = np.zeros(0, dtype=np.int64)
     for band in range(bands):
-        pairs = _bucket_pairs(keys[:, band])
-        for part in np.array_split(pairs, len(pairs) // PAIRS_AT_ONCE + 1):
-            left, right = np.divmod(part, max(len(points), 1))
-            accepted = np.union1d(
-                accepted, part[exact_cosines(points[left], points[right]) >= minimum_cosine]
-            )
+        parts = [accepted]
+        for pairs in _bucket_pairs(keys[:, band]):
+            left, right = np.divmod(pairs, len(points))
+            parts.append(pairs[exact_cosines(points[left], points[right]) >= minimum_cosine])
+        accepted = np.unique(np.concatenate(parts))
     left, right = np.divmod(accepted, max(len(points), 1))
     cosines = exact_cosines(points[left], points[right])
     order = np.lexsort((right, left, -np.round(cosines, 12)))
     return np.stack([rows[left[order]], rows[right[order]]], axis=1), cosines[order]
 
 
-def _bucket_pairs(keys: np.ndarray) -> np.ndarray:
-    """Pairs of titles with equal keys, encoded as lower * titles + higher, int64."""
+def _bucket_pairs(keys: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields pairs of titles with equal keys, int64 (at most PAIRS_AT_ONCE,): lower * titles + higher."""
     order = np.argsort(keys, kind="stable")  # stable: ids stay ascending within a key
-    ordered, pairs = keys[order], [np.zeros(0, dtype=np.int64)]
+    ordered = keys[order]
     for step in range(1, LARGEST_BUCKET):
         same = np.flatnonzero(ordered[step:] == ordered[:-step])
         if not len(same):
             break
-        pairs.append(order[same] * len(keys) + order[same + step])
-    return np.concatenate(pairs)
+        for start in range(0, len(same), PAIRS_AT_ONCE):
+            first = same[start : start + PAIRS_AT_ONCE]
+            yield order[first] * len(keys) + order[first + step]

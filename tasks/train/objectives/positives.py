@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from storage.arrays import Ragged, offsets_of
+from storage.arrays import Ragged, offsets_of, row_blocks
 from storage.formats.corpus import OpenCorpus
-from storage.shapes import Float32, Int64
+from storage.shapes import Float32, Int32, Int64
 from tasks.form import configurable, setting
 from tasks.neighbours.similarity import top_neighbours
 from tasks.text.titles import FUNCTION_WORDS
@@ -66,9 +66,14 @@ class Tags(BasePositives):
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """See BasePositives."""
-        sets = np.packbits(corpus.labels.multi_hot(len(corpus.label_names)), axis=1)
-        number = np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1)
-        groups = Ragged(np.arange(len(number) + 1), number)
+        numbers: dict[bytes, int] = {}  # of each distinct set
+        group_of_title = np.empty(len(corpus), dtype=np.int32)
+        for block in row_blocks(len(corpus)):
+            labels = corpus.labels.between(block.start, block.stop).multi_hot(len(corpus.label_names))
+            sets, inverse = np.unique(np.packbits(labels, axis=1), axis=0, return_inverse=True)
+            group_ids = [numbers.setdefault(members.tobytes(), len(numbers)) for members in sets]
+            group_of_title[block] = np.array(group_ids, dtype=np.int32)[inverse.reshape(-1)]
+        groups = Ragged(np.arange(len(corpus) + 1), group_of_title)
         return lambda anchors, rng: draw_companion(groups, anchors, rng)
 
 
@@ -215,20 +220,23 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
 
 def nearest_of_class(
     vectors: Float32[np.ndarray, "titles dim"], labels: Ragged, k: int
-) -> Int64[np.ndarray, "titles neighbours"]:
+) -> Int32[np.ndarray, "titles neighbours"]:
     """Returns the k nearest titles that share a class with each title, best first, padded with -1.
 
     A title that shares two classes may occur twice among the neighbours.
     """
-    near, cosines = np.full((len(vectors), k), -1), np.full((len(vectors), k), -np.inf)
+    near = np.full((len(vectors), k), -1, dtype=np.int32)
+    cosines = np.full((len(vectors), k), -np.inf, dtype=np.float32)
     by_label = labels.row_ids[labels.values.argsort(kind="stable")]
     for members in np.split(by_label, np.cumsum(np.bincount(labels.values))[:-1]):
         ids, values = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
-        candidates = np.hstack([near[members], np.where(ids >= 0, members[ids], -1)])
-        values = np.hstack([cosines[members], np.where(ids >= 0, values, -np.inf)])
-        order = np.argsort(-values, axis=1, kind="stable")[:, :k]
-        near[members] = np.take_along_axis(candidates, order, 1)
-        cosines[members] = np.take_along_axis(values, order, 1)
+        for block in row_blocks(len(members)):
+            rows, absent = members[block], ids[block] < 0
+            candidates = np.hstack([near[rows], np.where(absent, -1, members[ids[block]])])
+            merged = np.hstack([cosines[rows], np.where(absent, np.float32(-np.inf), values[block])])
+            order = np.argsort(-merged, axis=1, kind="stable")[:, :k]
+            near[rows] = np.take_along_axis(candidates, order, 1)
+            cosines[rows] = np.take_along_axis(merged, order, 1)
     return near
 
 

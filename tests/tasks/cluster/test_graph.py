@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, neighbour_jaccard
+from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, neighbour_jaccard, symmetric_graph
 
 # 0 names 1 and 2; 1 names 0; 2 names 1; 3 names nobody.
 IDS = np.array([[1, 2], [0, -1], [1, -1], [-1, -1]])
@@ -21,6 +21,12 @@ def edges(graph: Graph) -> dict[tuple[int, int], float]:
 def test_a_pair_is_linked_when_either_names_the_other():
     expected = {(0, 1): 0.9, (1, 0): 0.9, (0, 2): 0.4, (2, 0): 0.4, (1, 2): 0.7, (2, 1): 0.7}
     assert edges(neighbour_graph(Neighbours(IDS, COSINES))) == expected
+
+
+def test_a_graph_with_too_many_pairs_for_its_entry_numbers_is_refused():
+    ends = np.broadcast_to(np.int32(0), 2**31 + 1)  # takes no memory
+    with pytest.raises(ValueError, match="has 2,147,483,649 pairs, at most 2,147,483,648"):
+        symmetric_graph(2, ends, ends, ends)
 
 
 def test_a_mutual_graph_links_those_who_name_each_other():

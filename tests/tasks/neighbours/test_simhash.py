@@ -1,5 +1,7 @@
 """SimHash against its theory, and near duplicates against comparing all pairs."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -104,6 +106,20 @@ def test_near_duplicates_are_those_of_all_pairs():
     found = set(map(tuple, pairs.tolist()))
     assert found <= expected and len(found) >= 0.995 * len(expected) > 100
     assert (np.diff(cosines) <= 1e-9).all() and cosines.min() >= 0.95
+
+
+@pytest.mark.parametrize("titles", [4_000, 8_000])
+def test_near_duplicates_need_no_memory_for_all_pairs_of_a_band(titles: int):
+    """Vectors so near each other that most share their bands: 511 pairs per title, of which few qualify.
+    The list of the pairs of a band alone would be 4 kB per title."""
+    rng = np.random.default_rng(1)
+    vectors = unit(np.ones(8) + 0.02 * rng.normal(size=(titles, 8)))
+    tracemalloc.start()
+    pairs, _ = near_duplicates(vectors, 0.99995, rng)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(pairs) > titles
+    assert peak < 2_000 * titles
 
 
 def test_bands_and_limits():
