@@ -162,7 +162,8 @@ def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> I
             offset, text = next(additions, (-1, b""))
         yield b"".join([*parts, piece[cut:]])
         begin = end
-    assert offset < 0, f"addition at offset {offset}, but the guide has {begin} bytes"
+    if offset >= 0:
+        raise RuntimeError(f"addition at offset {offset}, but the guide has {begin} bytes: it was changed")
 
 
 def plan(

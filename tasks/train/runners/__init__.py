@@ -24,7 +24,9 @@ class Hogwild:
         Zhang, Wang, Zhou. GaDei: On Scale-up Training As A Service For Deep Learning. ICDM 2017.
         https://arxiv.org/abs/1611.06213
 
-    We differ: the rows themselves are shared, so ``interval`` applies to the dense parameters only.
+    We differ: the rows themselves are shared, so ``interval`` applies to the dense parameters only. Hogwild
+    assumes sparse parameters; dense ones change in every step, so their concurrent updates get lost more
+    often.
     """
 
     name: Literal["hogwild"] = "hogwild"

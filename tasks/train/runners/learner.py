@@ -2,8 +2,8 @@
 
 There are no messages and no locks: each learner derives the plan of the epoch from the seed and takes its
 share of it, and each 8-byte word of shared memory has one writer. The parent writes ``control``. A learner
-writes its row of ``marks``; if it is killed, its replacement resumes from this row. Other processes see the
-writes of a process in order: x86-64 guarantees this; on other processors, the locks of the interpreter do.
+writes its row of ``marks``; if it is killed, its replacement resumes from this row. A fence (fence.py) orders
+the words that other processes poll and the data that they announce. Rows are written without any order.
 """
 
 import time
@@ -22,6 +22,7 @@ from tasks.pool import worker_process
 from tasks.train.batches import open_batches
 from tasks.train.compiled_step import CompiledStep, max_title_tokens
 from tasks.train.runners import Hogwild
+from tasks.train.runners.fence import fence
 from tasks.train.settings import TrainSettings
 
 PARAMETERS = ["rows", "labels", LAYER]
@@ -69,11 +70,14 @@ class _Learner:
         """Computes the share of this learner in every run until the parent requests a stop."""
         last_run = 0
         while not self._control[STOP]:
+            run = int(self._control[RUN])
+            fence()
             assignment, progress = self._control.copy(), self._progress.copy()
-            if assignment[RUN] in (0, last_run) or self._control[RUN] != assignment[RUN]:
+            fence()
+            if run in (0, last_run) or self._control[RUN] != run:  # the parent writes the next assignment
                 time.sleep(POLL_SECONDS)
                 continue
-            last_run, finished, learners = assignment[RUN], int(progress[DONE]), self._learners
+            last_run, finished, learners = run, int(progress[DONE]), self._learners
             rounds = -(-int(assignment[BATCHES] - assignment[FIRST]) // learners)
             for name, tensor in self._private.items():
                 self._read[name].copy_(tensor.copy_(self._shared[name]))
@@ -85,6 +89,7 @@ class _Learner:
                     self._run_batch(assignment, first + (number - finished) * learners, batch)
                 if (number + 1) % self._interval == 0 or number + 1 >= self._control[MAX_ROUNDS]:
                     self._exchange_dense()
+                fence()
                 self._progress[DONE] = number + 1
 
     def _run_batch(self, assignment: np.ndarray, number: int, batch: Batch) -> None:
@@ -118,6 +123,7 @@ class _Learner:
                 raise SystemExit
             time.sleep(POLL_SECONDS if polls > SPINS else 0)
             polls += 1
+        fence()
 
     def _steps_of_others(self) -> int:
         """Returns the number of steps of the other learners."""

@@ -19,6 +19,7 @@ from storage.formats.corpus import OpenCorpus
 from storage.tables import Shared
 from tasks.loading.loader import BatchLoader
 from tasks.train.runners import Hogwild
+from tasks.train.runners.fence import fence
 from tasks.train.runners.learner import (
     BATCHES,
     CUT_OFF,
@@ -90,9 +91,14 @@ class Swarm:
         lead, limit, shown, saved = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
         while True:
             slowest, fastest = int(marks[:, DONE].min()), int(marks[:, DONE].max())
+            failed = int(marks[:, FAILED].max())
+            fence()
             if slowest == limit and (limit == rounds or (limit and time.monotonic() - saved >= save_seconds)):
                 done = min(limit * self.count, batches - first)
-                assert (shared["claimed"][first : first + done] == 1).all(), "a batch was lost or run twice"
+                if len(wrong := (shared["claimed"][first : first + done] != 1).nonzero()):
+                    problem = f"{len(wrong)} batches of epoch {epoch + 1} were lost or used twice"
+                    remedy = "resume the run, which continues from its last checkpoint"
+                    raise RuntimeError(f"{problem}, the first is {first + int(wrong[0])}; {remedy}")
                 self._trainer.restore(shared.__getitem__)
                 self._trainer.steps, saved = steps + done, time.monotonic()
                 yield shared["losses"][first + shown : first + done].tolist(), self._metrics(marks, done)
@@ -100,10 +106,11 @@ class Swarm:
                 if limit == rounds:
                     return
             if limit == slowest or time.monotonic() - saved < save_seconds:
+                fence()
                 control[MAX_ROUNDS] = limit = min(rounds, fastest + lead)
             multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL_SECONDS)
             self._replace(marks)
-            if failed := int(marks[:, FAILED].max()):
+            if failed:
                 self._raise_non_finite(shared, epoch, failed - 1)
 
     def close(self) -> None:
@@ -126,11 +133,13 @@ class Swarm:
                 begin += len(piece)
         control, run = shared["control"], int(shared["control"][RUN])
         control[RUN] = 0
+        fence()
         shared["marks"].zero_()
         shared["claimed"].zero_()
         for word, value in ((EPOCH, epoch), (FIRST, first), (BATCHES, batches), (STEPS, self._trainer.steps)):
             control[word] = value
         control[MAX_ROUNDS], self.replaced = 0, 0
+        fence()
         control[RUN] = run + 1
         self._kills = [(0, 0)] * self.count
         self._processes = self._processes or [self._start(place) for place in range(self.count)]

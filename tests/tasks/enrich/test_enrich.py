@@ -150,6 +150,11 @@ def test_insertion_does_not_depend_on_piece_sizes(size: int) -> None:
     assert b"".join(insert(pieces, iter(additions))) == b"a1b223cdef4"
 
 
+def test_an_addition_after_the_end_of_the_guide_is_an_error_also_with_python_o() -> None:
+    with pytest.raises(RuntimeError, match="addition at offset 7, but the guide has 6 bytes"):
+        list(insert(iter([b"abcdef"]), iter([(7, b"1")])))
+
+
 @pytest.mark.parametrize("damage", ["", "<title>&nbsp;</title>"])  # the latter is read by the tolerant parser
 def test_the_zone_of_the_settings_applies_to_times_and_hours(tmp_path: Path, damage: str) -> None:
     """20:00 in Paris is hour 20 in winter and in summer, with and without an offset."""

@@ -17,7 +17,9 @@ from storage.tables import Shared
 from tasks.optimizers import Adagrad
 from tasks.train.checkpoint import Checkpointer
 from tasks.train.loop import Diverged, Training
-from tasks.train.runners import Hogwild
+from tasks.train.runners import Hogwild, learner, swarm
+from tasks.train.runners.fence import _full_fence, fence
+from tasks.train.runners.learner import DONE, MAX_ROUNDS, RUN, STOP
 from tasks.train.runners.swarm import Swarm
 from tasks.train.tables import MappedTable, TableSettings
 from tests.tasks.train.training import COMPILED, assert_same, resumed, run
@@ -39,6 +41,72 @@ def test_shared_tensors_are_one_memory_and_leave_no_file(tmp_path: Path):
         twin["rows"][4, 2], shared["words"][1] = 7.0, 9
         assert shared["rows"][4, 2] == 7 and twin["words"].tolist() == [0, 9]
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learner_publishes_a_step_after_its_rows(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+    """One learner in this process; each fence notes the words and rows that other processes may see."""
+    settings, seen = replace(COMPILED, runner=Hogwild(learners=1)), []
+    training = Training(toy_corpus, settings)
+    assert training.swarm
+    shared = training.swarm._allocate()
+    control, marks, rows = shared["control"], shared["marks"], shared["rows"]
+
+    def note() -> None:
+        if marks[0, DONE] == 1:
+            control[STOP] = 1  # ends the learner where it waits for its third round
+        seen.append((int(control[RUN]), int(marks[0, DONE]), rows.clone()))
+
+    for module in (swarm, learner):
+        monkeypatch.setattr(module, "fence", note)
+    monkeypatch.setattr(training.swarm, "shared", shared)
+    monkeypatch.setattr(training.swarm, "_start", lambda place: None)
+    training.swarm._begin(0, 0, 20)
+    start = training.trainer.table.rows  # pyright: ignore[reportAttributeAccessIssue]
+    assert seen[-1][0] == 0 and torch.equal(seen[-1][2], start) and control[RUN] == 1
+    control[MAX_ROUNDS] = 2
+    with pytest.raises(SystemExit):
+        learner._Learner(shared, 0, toy_corpus, settings).run()
+    after_first = [table for _, done, table in seen if done == 0][-1]
+    after_second = [table for _, done, table in seen if done == 1][-1]
+    assert not torch.equal(after_first, start) and not torch.equal(after_second, after_first)
+    assert torch.equal(rows, after_second)
+
+
+def test_a_fence_is_an_instruction_on_every_processor():
+    binding = pytest.importorskip("llvmlite.binding")
+    fence()
+    code = next(iter(_full_fence().inspect_llvm().values()))  # pyright: ignore[reportFunctionMemberAccess]
+    assert "fence seq_cst" in code
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    for processor, instruction in (("x86_64", "lock"), ("aarch64", "dmb\tish")):
+        module = binding.parse_assembly("define void @f() {\n fence seq_cst\n ret void\n}")
+        machine = binding.Target.from_triple(f"{processor}-linux-gnu").create_target_machine()
+        assert instruction in machine.emit_assembly(module)
+
+
+def test_a_lost_batch_is_an_error_also_with_python_o(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+    training = Training(toy_corpus, replace(COMPILED, runner=Hogwild(learners=1)))
+    assert training.swarm
+
+    def lose(marks) -> None:
+        training.swarm.shared["claimed"].zero_()  # pyright: ignore[reportOptionalMemberAccess]
+        marks[0, DONE] = 20
+
+    monkeypatch.setattr(training.swarm, "_start", lambda place: Started())
+    monkeypatch.setattr(training.swarm, "_replace", lose)
+    with pytest.raises(RuntimeError, match="20 batches of epoch 1 were lost or used twice, the first is 0"):
+        list(training.swarm.show(0, 0, 20, save_seconds=60))
+
+
+class Started:
+    """As far as the parent looks at a process that it has started."""
+
+    def __init__(self) -> None:
+        self.sentinel = os.open(os.devnull, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        os.close(self.sentinel)
 
 
 class Descriptor:
