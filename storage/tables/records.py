@@ -89,7 +89,12 @@ class Records:
 
 
 def noise(ids: Tensor, columns: int, seed: int, step: int) -> Tensor:
-    """Returns 16 random bits each, int32 (rows, columns), by splitmix64 (Steele et al., OOPSLA 2014)."""
+    """Returns 16 random bits each, int32 (rows, columns), by splitmix64 (Steele et al., OOPSLA 2014).
+
+    We differ: torch has no unsigned shift, so ``>>`` copies the sign, and a state and its complement give the
+    same bits. Rounding is unbiased all the same (tests/storage/tables/test_rounding.py). The shift is kept
+    because another one would change the rows of every table with a narrow type.
+    """
     row = _mix(ids * -7046029254386353131 + ((step << 32) + seed))  # odd factor: distinct ids stay distinct
     column = torch.arange(columns, device=ids.device) * -3335678366873096957
     return (_mix(row.unsqueeze(1) + column) >> 40).bitwise_and_(0xFFFF).to(torch.int32)

@@ -27,9 +27,10 @@ class Adagrad(RowOptimizer):
 
 @configurable
 class RowwiseAdagrad(RowOptimizer):
-    """Row-wise Adagrad with one accumulator per row, as in StarSpace and PyTorch-BigGraph. It needs a quarter
-    of Adam's memory traffic at 128 dimensions. A step has the direction of the gradient (Lerer et al.
-    PyTorch-BigGraph. SysML 2019, section 3.1. https://arxiv.org/abs/1903.12287).
+    """Row-wise Adagrad with one accumulator per row, as in StarSpace and PyTorch-BigGraph. A step reads and
+    writes a row and one number; Adam reads and writes a row and two moments, three times as many bytes. A
+    step has the direction of the gradient (Lerer et al. PyTorch-BigGraph. SysML 2019, section 3.1.
+    https://arxiv.org/abs/1903.12287).
     """
 
     name: Literal["rowwise_adagrad"] = "rowwise_adagrad"

@@ -85,6 +85,7 @@ class ParameterGroups:
             text = f"the tuner {settings.tuner.name} tunes train.optimizer, but groups update all of"
             raise ValueError(f"{text} {all_names}; remove a group, or the tuner")
         self._memory = settings.tuner.initial_memory()
+        self.learning_rate = settings.optimizer.learning_rate  # of the last step, without the schedule
 
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
         """Applies step number ``step`` (from 1) in place, with learning rates multiplied by ``factor``.
@@ -105,6 +106,7 @@ class ParameterGroups:
         tuned = [updates[name] for name in self._tuned if name in updates]
         main = self.settings.optimizer
         main = self.settings.tuner.tune_(main, tuned, self._memory, step) if tuned else main
+        self.learning_rate = main.learning_rate
         for name, update in updates.items():
             optimizer = main if name in self._tuned else self.updaters[name].optimizer
             rows, grad, state = update.rows, update.grad, update.state

@@ -58,7 +58,9 @@ class YellowFin:
 
     Zhang, Mitliagkas. MLSys 2019, algorithms 1 to 4. https://arxiv.org/abs/1706.03471 Vieta's substitution,
     slow start and sparsity follow the code of the authors. We differ: the velocity of an untouched row does
-    not change.
+    not change; rate and momentum are used as computed, while the code averages both with decay β (the paper
+    does not); gradients are clipped by ``train.clipping`` only, while the code clips at a norm that adapts to
+    h_max.
     """
 
     name: Literal["yellowfin"] = "yellowfin"

@@ -224,7 +224,8 @@ class Training:
         first = self.history[0]["loss"] if self.history else loss
         if loss > DIVERGENCE_RATIO * abs(first):
             raise Diverged(f"the loss rose from {first:.4f} to {loss:.4f} {advice}")
-        rate *= settings.schedule.factor(position.epoch / settings.epochs)
+        factor = settings.rate_factor(position.epoch, position.batch - 1, position.batch)  # of the last step
+        rate = self.trainer.groups.learning_rate * factor
         self.history.append({"loss": loss, "learning_rate": rate, **scores})
         position.epoch, position.batch, position.loss = position.epoch + 1, 0, 0.0
         best = self.history[position.best - 1] if position.best else {}

@@ -8,7 +8,8 @@ The best fitness never falls, because m ≥ 1 and back-off preserves the fitness
 
 Cui et al. Evolutionary Stochastic Gradient Descent for Optimization of Deep Neural Networks. NeurIPS 2018,
 algorithm 1. https://arxiv.org/abs/1810.06773 We differ: members start from the same rows, since averaging
-states of different initializations is meaningless; the learning-rate schedule spans all generations.
+states of different initializations is meaningless; the learning-rate schedule spans all generations; every
+generation begins with a new optimizer state, since a member changes its optimizer and offspring have none.
 """
 
 import time

@@ -13,9 +13,10 @@ import torch
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import LAYER
 from tasks.neighbours.similarity import top_neighbours
-from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
+from tasks.optimizers import SGD, Adagrad, Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.optimizers.parameter_groups import ParameterGroup
-from tasks.optimizers.schedules import Cosine
+from tasks.optimizers.schedules import Constant, Cosine
+from tasks.optimizers.tuners import YellowFin
 from tasks.train.loop import Diverged, Training, choose_device
 from tasks.train.objectives import Label, LeaveOneOutHinge, LeaveOneOutSoftmax
 from tests.tasks.train.training import same_bits, tensors, title_vectors, trained
@@ -39,9 +40,10 @@ def test_progress_counts_epochs(toy_corpus: Path):
     steps = [(progress.step, progress.total, progress.percent) for progress in training.run()]
     assert steps == [(1, 4, 25.0), (2, 4, 50.0), (3, 4, 75.0), (4, 4, 100.0)]
     assert list(training.run()) == []
+    last = 1 / training.trainer.steps  # the factor of the last step of the run
     rates = [epoch["learning_rate"] for epoch in training.history]
     assert rates == pytest.approx(
-        [TRAINING.optimizer.learning_rate * share for share in (1, 0.75, 0.5, 0.25)]
+        [TRAINING.optimizer.learning_rate * (share + last) for share in (0.75, 0.5, 0.25, 0)]
     )
 
 
@@ -170,9 +172,16 @@ def test_the_schedule_and_the_warm_up_set_the_rate_of_each_step(toy_corpus: Path
     assert steps % 4 == 0 and factors == pytest.approx(
         [wanted * min(1, (number + 1) / (steps / 4)) for number, wanted in enumerate(cosine)]
     )
+    last = factors[steps // 4 - 1 :: steps // 4]  # of each epoch
     assert [epoch["learning_rate"] for epoch in training.history] == pytest.approx(
-        [TRAINING.optimizer.learning_rate * cosine[epoch * steps // 4] for epoch in range(4)]
+        [TRAINING.optimizer.learning_rate * factor for factor in last]
     )
+
+
+def test_the_reported_rate_is_that_of_the_tuner(toy_corpus: Path):
+    training = trained(toy_corpus, optimizer=Momentum(), tuner=YellowFin(), schedule=Constant(), epochs=2)
+    rates = [epoch["learning_rate"] for epoch in training.history]
+    assert rates[1] == training.trainer.groups.learning_rate != rates[0] != Momentum().learning_rate
 
 
 def test_a_group_moves_the_table_by_its_own_optimizer(toy_corpus: Path):
