@@ -1,5 +1,5 @@
 """Linear models and matrix factorisation with compiled loops over sparse samples.
 
-Weights are float32 of shape (features, labels): a row holds the weights of one feature for all labels, so a
-step reads and changes only the rows of the features of a sample, each contiguous in memory.
+Weights are float32 (features, labels): a row has the weights of one feature for all labels and is contiguous
+in memory. A step reads and changes only the rows of the features that its sample contains.
 """

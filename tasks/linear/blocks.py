@@ -1,11 +1,11 @@
-"""Sparse samples of a binary problem, stored on disk in blocks that are read cyclically.
+"""Stores the sparse samples of a binary problem on disk, in blocks that are read again and again.
 
     samples.bin    per block: feature ids (int32) and values (float32) of all its rows, the ends of the rows
                    (int32), labels (int8, -1 or 1), zeros up to a multiple of 8 bytes
-    blocks.json    features; rows, stored values and CRC-32 of each block
+    blocks.json    number of features; for each block, its numbers of rows and values, and its CRC-32
 
-Blocks are stored in their in-memory layout and need no decoding. Pages are dropped from the page cache after
-reading, because a file much larger than memory would evict everything else.
+Blocks have the same layout in the file as in memory, so they need no decoding. After a block is read, its
+pages are dropped from the page cache, because a file much larger than memory would evict everything else.
 """
 
 import copy
@@ -58,15 +58,14 @@ def write_blocks(
     features: int,
     block_bytes: int = BLOCK_BYTES,
 ) -> "SampleBlocks":
-    """Writes the samples as blocks and replaces the folder. An exception leaves the previous folder
-    unchanged.
+    """Writes the samples as blocks and replaces the folder, or leaves it unchanged if an exception occurs.
 
     Args:
         folder: Destination.
         samples: Batches of any size: rows as a scipy CSR matrix, with labels [0] (positive) or [] (negative).
             Duplicate ids in a row are summed.
-        features: Number of features; a larger feature id is an error.
-        block_bytes: Size of a block. The last block is smaller; a single row may be larger.
+        features: Number of features; feature ids are below it.
+        block_bytes: Size of a block. The last block is smaller; a row that is larger is a block by itself.
 
     Raises:
         ValueError: The folder holds other files, or there are no samples.
@@ -94,7 +93,7 @@ class SampleBlocks:
     Attributes:
         features: Number of features.
         firsts: int64 (blocks + 1,), number of the first sample of each block, then the number of samples.
-        values: Number of stored values in all samples.
+        values: Number of values in all samples.
         largest: Size of the largest block in bytes.
         digest: CRC-32 of the index, which contains the checksums of all blocks.
     """
@@ -167,7 +166,7 @@ class SampleBlocks:
 
 
 class BlockStream(Iterator[SampleBlock]):
-    """Cyclic iterator over blocks, as a context manager. ``next`` raises the errors of the reader thread."""
+    """Iterates over all blocks again and again; a thread reads them, and ``next`` raises its errors."""
 
     def __init__(self, blocks: SampleBlocks, prefetch: int) -> None:
         self._blocks, self._prefetch, self._next = blocks, prefetch, 0
@@ -201,7 +200,7 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # values per row,
 
 
 def _cut(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
-    """Regroups the rows of all batches into parts of ``block_bytes``."""
+    """Divides the rows of all batches into parts of ``block_bytes``."""
     remaining: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
     for rows, labels in samples:
         lengths, ids, values, signs = (
@@ -226,6 +225,6 @@ def _checked(rows: Any, labels: Ragged, features: int) -> _Rows:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    offsets, ids, values = checked_rows(rows, features)  # again: sums of duplicates may overflow
+    offsets, ids, values = checked_rows(rows, features)  # again, because sums of duplicates may overflow
     ends, _ = checked_labels(labels, len(offsets) - 1, 1)
     return np.diff(offsets), ids, values, np.where(np.diff(ends) > 0, 1, -1).astype(np.int8)

@@ -1,14 +1,15 @@
 """Linear SVM on more samples than fit in memory, by dual cached loops.
 
-    minimise over w   ½‖w − w₀‖² + C Σ loss(1 − y_i wᵀx_i),   x_i followed by a 1 for the intercept
+    minimise over w   ½‖w − w₀‖² + C Σ loss(1 − y_i wᵀx_i)
 
-The loss of a violation v is the hinge loss max(0, v), as in liblinear's L1-loss SVM, or its square, as in
-``svm.py``. The last entry of w is the intercept b; w₀ is 0 except for its intercept b₀. A thread reads the
-samples from disk cyclically while dual coordinate descent visits the cached samples. The dual has one
-variable α_i per sample, which stays in memory when the sample is evicted, and w = w₀ + Σ α_i y_i x_i holds at
-any time. Visiting a sample more often brings its α_i closer to the optimum but gives it no more weight, so
-any eviction rule is correct. The samples evicted first have α_i at a bound and the gradient that pushes most
-strongly towards the bound; they are cached again when they are next read.
+The loss of a margin violation v is the hinge loss max(0, v), as in liblinear's L1-loss SVM, or its square, as
+in ``svm.py``. Each x_i ends with an additional 1, so the last entry of w is the intercept b. The entries of
+w₀ are 0, except for its intercept b₀. A thread reads the samples from disk cyclically while dual coordinate
+descent visits the cached samples. The dual has one variable α_i per sample, which stays in memory when the
+sample is evicted, and w = w₀ + Σ α_i y_i x_i holds at any time. Visiting a sample more often brings its α_i
+closer to the optimum but gives it no more weight, so any eviction rule is correct. The samples evicted first
+have an α_i that is at a bound and that its gradient pushes most strongly against the bound; they are cached
+again when they are next read.
 
 Each pass over the disk sums the losses of all samples at the weights v with which it began. This yields
 the objective primal(v) without an additional pass, and primal(v) − dual(α) bounds the suboptimality of v. The
@@ -16,13 +17,12 @@ solution is the v with the smallest objective, as soon as its bound is within th
 
     dual(α) = Σ (α_i − D α_i² / 2) − b₀ (b − b₀) − ½‖w − w₀‖²,   D = 1 / 2C for the squared loss, else 0
 
-References:
-    Matsushima, Vishwanathan, Smola. Linear Support Vector Machines via Dual Cached Loops. KDD 2012.
+References: Matsushima, Vishwanathan, Smola. Linear Support Vector Machines via Dual Cached Loops. KDD 2012.
     Hsieh, Chang, Lin, Keerthi, Sundararajan. A Dual Coordinate Descent Method for Large-scale Linear SVM.
     ICML 2008.
 
-We differ: a sample is evicted when its space is needed, not when its gradient exceeds a threshold. Such a
-threshold, as in liblinear's shrinking, saved no time. The bound on the suboptimality is not in the papers.
+We differ: a sample is evicted when its space is needed, not when its gradient exceeds a threshold as in
+liblinear's shrinking, which saved no time here. The bound on the suboptimality is not in the papers.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ from tasks.linear.sparse import checked_rows
 
 KIND = "dual_cached_svm"
 Model = tuple[np.ndarray, np.ndarray, Loss]  # α, w and the loss
-MIN_SWEEPS = 2  # cache sweeps per block read; without them, a fast disk leaves no time for cached samples
+MIN_SWEEPS = 2  # visits of each cached sample per block that is read, also if the disk is fast
 
 
 class DualCachedSVM:
@@ -139,7 +139,7 @@ class DualCachedSVM:
                 total += _sweep_cache(cache, stream, len(block.ids), tolerance / 4, model)
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        """Margins of a scipy CSR matrix, float32 (rows, 1); positive where the label is predicted."""
+        """Returns the margins of a scipy CSR matrix, float32 (rows, 1): above 0 if the label is predicted."""
         features = len(self._solution) - 1
         offsets, ids, values = checked_rows(rows, features)
         matrix = csr_matrix((values, ids, offsets), shape=(len(offsets) - 1, features))
@@ -168,7 +168,7 @@ class DualCachedSVM:
         return float(weights[:-1] @ weights[:-1]) + float(weights[-1] - self.prior) ** 2
 
     def _bind(self, blocks: SampleBlocks) -> None:
-        """Allocates the variables for the samples, or checks that they are those of earlier calls."""
+        """Allocates the variables of the samples, or checks that the samples are those of earlier calls."""
         if self._file is None:
             self.alphas = np.zeros(blocks.samples, dtype=np.float32)
             self._weights = np.append(np.zeros(blocks.features), self.prior)
@@ -190,7 +190,7 @@ def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator
 
 
 def _visit_new(rows: SampleRows, cache: SampleCache, rng: np.random.Generator, model: Model) -> float:
-    """Visits the rows that are not cached, then caches them; returns the change of Σ (α − ½Dα²)."""
+    """Visits the rows of a block that are not cached and caches them; returns the change of Σ (α − ½Dα²)."""
     order = rng.permutation(np.flatnonzero(~cache.holds[rows.samples]))
     change, violation = visit(rows, order, *model)
     cache.add(rows, violation)
@@ -200,7 +200,7 @@ def _visit_new(rows: SampleRows, cache: SampleCache, rng: np.random.Generator, m
 def _sweep_cache(
     cache: SampleCache, stream: BlockStream, values: int, tolerance: float, model: Model
 ) -> float:
-    """Sweeps the cache until the next block is ready; returns the change of Σ (α − ½Dα²)."""
+    """Visits cached rows until the next block has been read; returns the change of Σ (α − ½Dα²)."""
     change, sweeps = 0.0, 0
     while (sweeps < MIN_SWEEPS or not stream.ready) and cache.count and cache.violation > tolerance:
         change += cache.sweep(values, *model)

@@ -1,4 +1,4 @@
-"""In-memory sample cache of the dual cached SVM, and the visits of its rows."""
+"""The samples that the dual cached SVM keeps in memory, and the steps that it performs on them."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tasks.linear.dual_loops import Loss, SampleRows
 ROW_BYTES = (
     45  # per cached row in addition to ids and values: other arrays of Rows, and an entry of the order
 )
-EVICTION_DIVISOR = 8  # an eviction removes at least 1/8 of the rows
+EVICTION_DIVISOR = 8  # an eviction removes at least this fraction, 1/8, of the rows
 
 
 def rows_of(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
@@ -37,10 +37,10 @@ def visit(
 
 
 class SampleCache:
-    """Cached samples. Rows with the largest slack are evicted first.
+    """Samples in memory. Those with the largest slack (dual_loops.py) are evicted first.
 
     Attributes:
-        rows: Storage; the first ``count`` rows are in use.
+        rows: Storage for rows, of which the first ``count`` are used.
         holds: bool (samples,), whether a sample is cached.
     """
 
@@ -67,11 +67,11 @@ class SampleCache:
 
     @property
     def violation(self) -> float:
-        """Largest projected gradient of the last complete sweep and of all visits since."""
+        """Largest projected gradient of the last complete sweep over the cache and of later visits."""
         return max(self._last_violation, self._sweep_violation)
 
     def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, loss: Loss) -> float:
-        """Continues the sweep with rows of about ``values`` values; returns the change of Σ (α − ½Dα²)."""
+        """Visits the next cached rows with about ``values`` values; returns the change of Σ (α − ½Dα²)."""
         if not len(self._remaining):
             self._last_violation, self._sweep_violation = self._sweep_violation, 0.0
             self._remaining = self._rng.permutation(self.count)
@@ -106,9 +106,7 @@ class SampleCache:
         return int(self.rows.ends[self.count - 1]) if self.count else 0
 
     def _evict(self, rows: int, values: int) -> None:
-        """Evicts rows to make space for ``rows`` rows with ``values`` values: largest slack first, then
-        oldest.
-        """
+        """Evicts rows until ``rows`` rows with ``values`` values fit: largest slack first, then oldest."""
         order = np.argsort(-self.rows.slacks[: self.count], kind="stable")
         freed = np.cumsum((self.rows.ends - self.rows.begins)[order])
         leaving = order[: max(rows, int(np.searchsorted(freed, values)) + 1, self.count // EVICTION_DIVISOR)]

@@ -3,12 +3,12 @@
     r = ⟨u, v⟩ + b_u + b_v + b₀        u, v: factors of the user and the item; b₀: mean of the first ratings
 
 Training is stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + |v|² + b_u² + b_v²), one rating at a
-time, in blocks (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization Techniques for
-Recommender Systems. IEEE Computer 42(8), 2009, equations 4 and 5.
+time, block by block (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization Techniques
+for Recommender Systems. IEEE Computer 42(8), 2009, equations 4 and 5.
 
 A row stores the factors and the bias of a user or item, padded to cache lines so that two threads never write
-to the same line. Rows do not use ``storage/tables``: its batched gathers and updates take 26 times as long as
-this loop (128 factors).
+to the same line. Rows are not in ``storage/tables``, whose batched gathers and updates take 26 times as long
+as this loop with 128 factors.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Factorisation:
         mean: b₀; None before the first ratings.
         users: Rows of the users.
         items: Rows of the items.
-        rmse: Root mean squared error per epoch; each prediction is made before its rating is trained on.
+        rmse: Root mean squared error of each epoch. A rating is predicted before it is trained on.
     """
 
     def __init__(self, settings: FactorisationSettings | None = None) -> None:
@@ -84,7 +84,7 @@ class Factorisation:
         return self
 
     def epoch(self, blocks: RatingBlocks, pool: ThreadPoolExecutor) -> float:
-        """Trains one pass; returns the root mean squared error of predictions made before each step."""
+        """Trains one pass over the ratings and returns its root mean squared error (see ``rmse``)."""
         learn = compiled(_learn, fastmath=True)
         settings, mean = self.settings, np.float32(self.mean)
         dim, rate, decay = settings.dim, np.float32(settings.learning_rate), np.float32(settings.weight_decay)
@@ -100,9 +100,9 @@ class Factorisation:
         return (error / len(blocks.values)) ** 0.5
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Predicts ratings of (user, item) pairs, float32 (pairs,). Names are as in ``Ratings.of``.
+        """Predicts the rating of each pair (user, item), float32 (pairs,). Names are as in ``Ratings.of``.
 
-        Factors and biases of unknown names are zero: the rating by an unknown user is b_v + b₀.
+        Factors and biases of unknown names are zero, so an unknown user gives the rating b_v + b₀.
         """
         rows, columns = self.users.find(users), self.items.find(items)
         if len(rows) != len(columns):
@@ -159,7 +159,7 @@ class FactorRows:
         self._place(np.empty((0, dim + 1), np.float32))
 
     def add(self, names: Sequence[str]) -> np.ndarray:
-        """Returns the row of each name, int32 (names,). New rows get small normal factors and bias 0."""
+        """Returns the row of each name, int32 (names,). A new row has small random factors and bias 0."""
         before = len(self.names)
         for name in names:
             if self._numbers.setdefault(name, len(self.names)) == len(self.names):
@@ -201,7 +201,7 @@ def _learn(
     decay: Any,
     mean: Any,
 ) -> float:
-    """Trains one pass over ratings; returns the sum of squared errors before each step."""
+    """Trains one pass over ratings; returns the sum of the squared errors, each computed before its step."""
     keep = np.float32(1) - rate * decay
     total = 0.0
     for n in range(len(users)):

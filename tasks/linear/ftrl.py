@@ -1,19 +1,19 @@
-"""FTRL-proximal (follow the regularized leader): per-weight learning rates and lazy L1 regularization.
+"""FTRL-proximal (follow the regularized leader): a learning rate per weight, and lazy L1 regularization.
 
 With g the gradient of sample t, n the sum of g² of a weight w, η the learning rate and α the weight of ‖w‖₁:
 
     σ = (√(n + g²) − √n) / η    z ← z + g − σ w    n ← n + g²
     w = −soft(z, α t) η / (β + √n),    soft(v, p) = sign(v) max(|v| − p, 0)
 
-σ uses n before the update. A record stores z and √n, from which the weight is computed when it is read, so
-samples without the feature cause no work.
+σ uses n before the update. A record stores z and √n. The weight is computed from them when it is read,
+so a sample causes no work for features that it lacks.
 
 References:
     McMahan et al. *Ad click prediction: a view from the trenches*. KDD 2013, algorithm 1.
     McMahan. *Follow-the-regularized-leader and mirror descent: equivalence theorems and L1 regularization*.
     AISTATS 2011, section 3.
-    We differ: the penalty is α t, cumulative as in the second paper, not constant as in the first. Any number
-    of passes therefore approaches the optimum of mean loss + α ‖w‖₁. There is no L2 term.
+    We differ: the penalty α t grows with t as in the second paper; in the first it is constant. Therefore w
+    approaches the minimum of mean loss + α ‖w‖₁, whatever the number of passes. There is no L2 term.
 """
 
 from typing import Literal

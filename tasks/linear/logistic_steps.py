@@ -1,24 +1,23 @@
 """Compiled training loops of L1 logistic regression, shared by both solvers.
 
 ``beta`` selects the solver when a loop is compiled: a number for FTRL-proximal (``ftrl.py``), None for
-proximal SGD (``proximal.py``). With one label, the sums over the features of a sample are vectorized; with
-several labels, the loops over labels are. For one label and 72 features per sample, loops over labels would
-take 1.7 times (FTRL) and 1.9 times (proximal SGD) as long.
+proximal SGD (``proximal.py``). There are two loops because the processor vectorizes the inner one, which runs
+over the features of a sample if there is one label, and over the labels if there are several. With one label
+and 72 features per sample, the loop for several labels takes 1.7 times (FTRL) and 1.9 times (proximal SGD) as
+long.
 
 Arguments of both loops:
 
-    samples     offsets, feature ids and values of the samples; offsets and ids of their labels
-    order       samples to visit, int64 (visits,)
-    rate        learning rate
-    threshold   α t (FTRL) or S (proximal SGD) at the first visit; ``growth`` is added per visit
-    longest     maximum number of features per sample
-    records     float32 (features, record size), changed in place
-    state       float32 (2, labels): z and √n of the intercepts (FTRL), or the intercepts and zeros; changed
+    samples     offsets, feature ids and values of the samples; offsets and ids of their labels order
+    samples to visit, int64 (visits,) rate        learning rate threshold   α t (FTRL) or S (proximal SGD) at
+    the first visit; ``growth`` is added per visit longest     maximum number of features per sample records
+    float32 (features, record size), changed in place state       float32 (2, labels): z and √n of the
+    intercepts (FTRL), or the intercepts and zeros; changed
                 in place once per block, to avoid contention between threads
 
-Threads that share the records may be several blocks apart. A row of proximal SGD keeps its ``last``
-(``proximal.py``) if that exceeds the S of this thread, since it would otherwise be shrunk twice. Updates are
-added to the current record, because another thread may have changed it since it was read.
+Threads that share the records may be several blocks apart. If ``last`` of a row (``proximal.py``) exceeds the
+S of this thread, the row keeps it, because it would otherwise be shrunk twice. Updates are added to the
+current record, because another thread may have changed it since it was read.
 """
 
 from typing import no_type_check

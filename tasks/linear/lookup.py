@@ -1,4 +1,4 @@
-"""Maps names of features or labels to rows of a model. A new name gets the next row."""
+"""Maps names of features or labels to row numbers of a model. A new name gets the next number."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""Order of ratings for training: blocks that fit in cache and can be processed in parallel.
+"""Sorts ratings into blocks that fit in the cache and can be trained in parallel.
 
 Users and items are divided into ``BLOCKS`` parts each, which gives BLOCKS² blocks of ratings. Stage s
-contains the blocks (p, p + s mod BLOCKS). No two of them share a row, so they can be trained in any order or
-in parallel with bitwise the same result. An epoch runs its stages one after the other.
+consists of the blocks (p, p + s mod BLOCKS). No two of them share a row, so any order, also in parallel,
+gives bitwise the same result. The stages of an epoch follow one another.
 
     users   assigned to parts round-robin by falling number of ratings, so that blocks have similar sizes
     items   divided by popularity into parts with equally many ratings; parts of popular items are small
@@ -72,14 +72,14 @@ def sort_into_blocks(
 
 
 def _deal_by_count(counts: np.ndarray) -> np.ndarray:
-    """Assigns rows to parts round-robin by falling count: int32 (rows,)."""
+    """Assigns rows to parts in turn, by falling number of ratings: int32 (rows,)."""
     parts = np.empty(len(counts), np.int32)
     parts[np.argsort(-counts, kind="stable")] = np.arange(len(counts), dtype=np.int32) % BLOCKS
     return parts
 
 
 def _cut_by_count(counts: np.ndarray) -> np.ndarray:
-    """Assigns rows to parts by falling count, with equally many ratings per part: int32 (rows,)."""
+    """Cuts the rows, by falling number of ratings, into parts with equally many ratings: int32 (rows,)."""
     parts = np.empty(len(counts), np.int32)
     order = np.argsort(-counts, kind="stable")
     until = counts.take(order).cumsum()

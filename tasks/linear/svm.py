@@ -1,11 +1,11 @@
-"""One online linear SVM per label; one pass over the samples updates the SVMs of all labels.
+"""Online linear SVMs, one per label; a pass over the samples updates all of them.
 
-On the samples x, y of one call, the SVM of each label, with margin f(x) = w·x + b, approaches
+On the samples (x, y) of a call, the SVM of each label, with margin f(x) = w·x + b, approaches the solution of
 
     min  ½‖w − w₀‖² + ½(b − b₀)² + C Σ max(0, 1 − y f(x))²,    y = 1 if the sample has the label, else −1
 
-where w₀ and b₀ are the result of earlier calls; initially w₀ = 0 and b₀ = −1. It is solved in the dual by
-coordinate descent over the samples, with dual variables α ≥ 0 that start at 0:
+where w₀ and b₀ are the results of the previous call; in the first call, w₀ = 0 and b₀ = −1. It is solved in
+the dual by coordinate descent over the samples, with dual variables α ≥ 0 that start at 0:
 
     δ = max(−α, (1 − y f(x) − α / 2C) / (‖x‖² + 1 + 1 / 2C))    α += δ    w += δ y x    b += δ y
 
@@ -13,14 +13,13 @@ The first visit of a sample is the passive-aggressive step (PA-II). Further pass
 optimum of liblinear's LinearSVC. The next call discards α and keeps w and b, so the model follows drift in a
 stream of calls. A step reads and writes only the rows of the sample's features; inner loops run over labels.
 
-A label without samples keeps w = 0 and b = −1 and has no loss. Features and labels can therefore be added at
-any time: the model equals one that had them from the start.
+A label that no sample has keeps w = 0 and b = −1 and has no loss. Features and labels can therefore be added
+at any time: the result is the same as if they had existed from the start.
 
-References:
-    Hsieh, Chang, Lin, Keerthi, Sundararajan. *A dual coordinate descent method for large-scale linear SVM*.
-    ICML 2008, algorithm 1. Crammer, Dekel, Keshet, Shalev-Shwartz, Singer. *Online passive-aggressive
+References: Hsieh, Chang, Lin, Keerthi, Sundararajan. *A dual coordinate descent method for large-scale linear
+    SVM*. ICML 2008, algorithm 1. Crammer, Dekel, Keshet, Shalev-Shwartz, Singer. *Online passive-aggressive
     algorithms*. JMLR 7, 2006, PA-II.
-    We differ: all labels in one loop, b₀ = −1, and a fixed number of passes.
+    We differ: all labels are trained in one loop, b₀ is −1, and the number of passes is fixed.
 """
 
 from pathlib import Path
@@ -134,7 +133,7 @@ class OnlineSvm:
         return model
 
     def _grow(self) -> None:
-        """Grows the arrays to the size of the lookups, at least doubling a dimension that is too small."""
+        """Grows the arrays to the size of the lookups; a dimension that is too small is at least doubled."""
         needed = _size(self.features), _padded(_size(self.labels))
         old = self._weights.shape
         if needed[0] <= old[0] and needed[1] <= old[1]:
@@ -153,13 +152,13 @@ def _size(lookup: Lookup | int) -> int:
 
 
 def _padded(labels: int) -> int:
-    """Number of columns that the loops process. Padding columns stay at w = 0 and b = −1."""
+    """Rounds the number of labels up to a multiple of VECTOR. Additional columns keep w = 0 and b = −1."""
     return labels if labels < VECTOR // 2 else -(-labels // VECTOR) * VECTOR
 
 
 @no_type_check
 def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, weights, intercepts, slack):
-    """Trains one pass in ``order``; ``slack`` is 1 / 2C. ``duals`` of one row are not kept."""
+    """Trains one pass in ``order``; ``slack`` is 1 / 2C. ``duals`` with a single row are a scratch buffer."""
     zero, one = np.float32(0), np.float32(1)
     step, sign = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)

@@ -1,7 +1,7 @@
 """Trains the SVMs of ``svm.py`` on samples that are read from disk, one label after the other.
 
-Each label is trained by the dual cached SVM until the relative duality gap is within a tolerance, whereas
-``OnlineSvm`` makes a fixed number of passes over all labels at once. Both approach the same optimum.
+The dual cached SVM trains each label until the relative duality gap is within a tolerance. ``OnlineSvm``
+makes a fixed number of passes over the samples for all labels together. Both approach the same optimum.
 """
 
 import tempfile

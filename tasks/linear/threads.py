@@ -1,11 +1,10 @@
-"""Training threads without locks: on shared records (Hogwild), or on one copy per thread with periodic
-merges.
+"""Trains by threads without locks: on shared records (Hogwild), or on a copy per thread that is merged.
 
-Shared records are efficient when a record is long. When it is short, two cores exchange its cache line at
-nearly every access: with one label, 50,000 features and 72 features per sample, a sample took 948 ns on each
-of two threads and 248 ns on a single thread; with 125 labels, 5,339 and 5,107 ns. Therefore each thread gets
-a copy of short FTRL-proximal records, whose sums of gradients and squares do not depend on the order of
-samples.
+Shared records are efficient if a record is long. If it is short, two cores exchange its cache line at nearly
+every access. With one label, 50,000 features and 72 features per sample, a sample took 948 ns on each of two
+threads and 248 ns on a single thread; with 125 labels, it took 5,339 and 5,107 ns. Therefore each thread gets
+a copy of short FTRL-proximal records. Copies can be merged, because their sums of gradients and of squares do
+not depend on the order of samples.
 
 References:
     Niu, Recht, Ré, Wright. *Hogwild!: a lock-free approach to parallelizing stochastic gradient descent*.
@@ -46,18 +45,17 @@ def run_merged(
     step: Callable[[np.ndarray, int, int, Sequence[np.ndarray]], Any],
     shared: Sequence[np.ndarray],
 ) -> None:
-    """Visits samples in rounds: each thread trains a copy on its part of a round, then the copies are merged.
+    """Trains in rounds: each thread trains a copy on its part of the samples, then the copies are merged.
 
-    Adding the changes of all threads overshoots if each thread alone reaches the optimum. A round is
+    If each thread alone reached the optimum, the sum of their changes would overshoot it. A round is
     therefore short enough that no weight moves by more than 1 / ``threads`` of the distance to its optimum,
-    using the bound 1/4 on the second derivative of the logistic loss. While such a round would be shorter
-    than ``MIN_ROUND`` samples, a single thread works.
+    using the bound 1/4 on the second derivative of the logistic loss. As long as such a round would be
+    shorter than ``MIN_ROUND`` samples, only one thread trains.
 
     Args:
-        threads: Number of threads.
-        order: Sample numbers in the order of visits, int64 (visits,).
-        curvature: For each array of ``shared``, learning rate times mean squared value, float32 (rows,).
-        step: Called with a part of the order, the number of samples before it, the number of active threads,
+        threads: Number of threads. order: Sample numbers in the order of visits, int64 (visits,). curvature:
+        For each array of ``shared``, learning rate times mean squared value, float32 (rows,). step: Called
+        with a part of the order, the number of samples before it, the number of active threads,
             and the arrays to change.
         shared: Records and intercept state, (rows, 2, labels): sums of gradients, then roots of the sums of
             squared gradients. Changed in place.
@@ -97,9 +95,7 @@ def run_merged(
 
 @no_type_check
 def _add(shared, copies, first, last):
-    """Adds the changes of all copies to ``shared`` (sums; squares of roots) and resets the copies to the
-    result.
-    """
+    """Adds the changes of all copies to ``shared``, then overwrites the copies with the result."""
     for row in range(first, last):
         for label in range(shared.shape[2]):
             total, root = shared[row, 0, label], shared[row, 1, label]

@@ -1,1 +1,1 @@
-"""Stage publish: map, plots, served model, registry and report."""
+"""Stage publish: draws the map and plots, packs and registers the model, and writes the report."""

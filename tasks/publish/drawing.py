@@ -31,7 +31,7 @@ CONFIDENCE_COLUMNS = ("confidence", "score", "correct", "language")
 def write_page(
     home: str, inputs: PageInputs, previous: Page | None, at: datetime, folder: Path
 ) -> dict[str, int]:
-    """Writes the files of a Page to ``folder``; returns the numbers of titles and clusters on the map."""
+    """Writes map.html, plots.html and their data; returns the numbers of titles and clusters on the map."""
     workspace, settings = Workspace(home), inputs.settings
     path = workspace.folder
     corpus, guide, scores = path(inputs.corpus), path(inputs.guide), path(inputs.scores)

@@ -1,4 +1,4 @@
-"""Inputs of the publishing tasks, which read many artifacts."""
+"""Inputs of the publishing tasks: each reads many artifacts, so it takes them as one object."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from tasks.publish.settings import PublishSettings
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutInputs(StageInputs):
-    """Inputs of the positions of titles on the map."""
+    """Inputs of the task that computes the positions of titles on the map."""
 
     corpus: Corpus
     encoder: TitleEncoderFiles
@@ -35,7 +35,7 @@ class LayoutInputs(StageInputs):
 
 @dataclass(frozen=True, kw_only=True)
 class PageInputs(StageInputs):
-    """Inputs of map.html and plots.html."""
+    """Inputs of the task that draws map.html and plots.html."""
 
     guide: Guide
     corpus: Corpus
@@ -61,7 +61,7 @@ class Challenger:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousNight:
-    """Results of the previous nightly run, for comparisons in the report; empty if there is none."""
+    """Results of the previous nightly run, with which the report compares; empty if there was none."""
 
     figures: Mapping[str, float] = field(default_factory=dict)  # headline figures by name
     model_folder: str = ""
@@ -69,7 +69,7 @@ class PreviousNight:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportInputs:
-    """Inputs of the report of a nightly run."""
+    """Inputs of the task that reports on a nightly run."""
 
     guide: Guide
     corpus: Corpus

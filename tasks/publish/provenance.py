@@ -1,4 +1,4 @@
-"""Renders artifacts.html: the artifacts of a nightly run with their inputs and uses."""
+"""Renders artifacts.html: the artifacts of a nightly run, what they were made of and what used them."""
 
 import json
 from collections import deque
@@ -23,11 +23,11 @@ class ArtifactRecord:
 
     path: str
     content: Mapping[str, Any]
-    at: datetime  # modification time of the newest file
+    at: datetime  # modification time of its newest file
 
     @property
     def anchor(self) -> str:
-        """The id on the page."""
+        """The id of its section on the page."""
         return _anchor(self.content)
 
     @property
@@ -37,7 +37,7 @@ class ArtifactRecord:
 
 
 def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactRecord]:
-    """Returns the records of artifacts and of all their inputs that are in the home, oldest first."""
+    """Returns the records of artifacts and, if they are in the home, of all their inputs; oldest first."""
     records: dict[str, ArtifactRecord] = {}
     queue = deque(artifact.path for artifact in artifacts)
     while queue:

@@ -1,4 +1,4 @@
-"""The report of a run: verdict, headline figures, feeds, anomalies, scores and clusters as Markdown."""
+"""Writes the report of a run as Markdown: verdict, main figures, feeds, anomalies, scores and clusters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,15 +39,15 @@ INTEGERS = {"clusters", "titles", "programmes"}
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The result of the gate for a challenger."""
+    """What the gate decided about a challenger, and why."""
 
     name: str = "guidespace-titles"  # of the registered model; models:/NAME@champion is served
-    version: str
+    version: str  # of the challenger in the registry
     champion: bool  # whether this version is the champion now
-    reason: str  # sentence with the numbers
-    quality: float | None = None  # mean on held-out titles, 0 to 1; None without held-out titles
-    difference: float | None = None  # from the champion on the same titles; None if not compared
-    logged_model: str = ""  # id of MLflow's logged model behind the version
+    reason: str  # sentence with the compared qualities
+    quality: float | None = None  # mean over held-out titles, 0 to 1; None without held-out titles
+    difference: float | None = None  # quality minus that of the champion; None if not compared
+    logged_model: str = ""  # id of the logged model in MLflow to which the version refers
 
     @property
     def model_uri(self) -> str:
@@ -68,15 +68,15 @@ class Verdict:
 class RunReport:
     """The report of a run."""
 
-    markdown: str  # the page on the flow run
+    markdown: str  # shown on the page of the flow run
     figures: dict[str, float]  # headline figures
     link: str = ""  # page of the MLflow run; "" without an MLflow server
 
 
 def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int) -> dict[str, float]:
-    """Returns the headline figures by name, in the order of HEADLINE, without undefined ones.
+    """Returns the headline figures by name, in the order of HEADLINE; undefined ones are omitted.
 
-    The scores are those of the k-NN on the title alone.
+    The scores among them are those of the k-NN on the title without airing context.
     """
     knn = {protocol: forms["title_only"].get("knn", {}) for protocol, forms in scores["protocols"].items()}
     values = {
@@ -111,10 +111,11 @@ def report_markdown(
         feeds: Rows of feeds.parquet.
         scores: Content of scores.json.
         verdict: Verdict on the challenger.
-        figures, previous_figures: Headline figures of this run and of the previous one (may be empty).
+        figures: Headline figures of this run.
+        previous_figures: Headline figures of the previous run; empty if there was none.
         anomalies: Messages of the data checks.
         clusters: Entries of clusters.json.
-        links: Lines that locate the map, the MLflow run and the model.
+        links: Lines that say where the map, the MLflow run and the model are.
     """
     counts = ("seen", "stored", "duplicates", "rejected")
     lines = [

@@ -1,4 +1,4 @@
-"""Stage publish: Layout, Page, Model and the report of a nightly run."""
+"""Tasks of the stage publish: Layout, Page, Model and the report of a nightly run."""
 
 import io
 import json
@@ -44,7 +44,10 @@ MAX_DROPPED_SHOWN = 200  # dropped categories in the table of the flow run; MLfl
 
 @task(**LAYOUT.options)
 def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> Layout:
-    """Publishes positions of titles on the map, starting from the previous ones, and reasons."""
+    """Publishes the positions of titles on the map, and why nearest titles are similar.
+
+    The computation starts from the positions of the previous map.
+    """
     folder = Workspace(home).folder
     with LAYOUT.publish(home, inputs) as draft:
         titles = inputs.corpus.counts["titles"]
@@ -69,7 +72,7 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
 
 @task(**PAGE.options)
 def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
-    """Publishes map.html and plots.html, which extend the history of the previous page."""
+    """Publishes map.html and plots.html; the plots of earlier runs are taken from the previous page."""
     with PAGE.publish(home, inputs) as draft:
         submit = helper_submit(inputs.corpus.counts["titles"])
         draft.counts |= submit(write_page, home, inputs, previous, at, draft.folder).result()
@@ -81,8 +84,8 @@ def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> 
 def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors) -> Model:
     """Publishes the files of the served model.
 
-    These are the encoder, the similarity vectors, facts about each title, and the votes on held-out titles,
-    which calibrate predictions.
+    These are the title encoder, the similarity vectors, a table of the titles, and the votes on held-out
+    titles, from which the confidence of predictions is calibrated.
     """
     folder = Workspace(home).folder
     columns = [*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"]
@@ -189,7 +192,7 @@ def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
 
 
 def _links(tracking: Tracking, run: str, map_file: Path, verdict: Verdict) -> list[str]:
-    """Returns lines that locate the map, the MLflow run, the model and the artifacts."""
+    """Returns lines that say where the map, the MLflow run, the model and the artifacts are."""
     where = tracking.where(run)
     if not where.startswith("http"):
         return [f"Map: `{map_file}`", f"MLflow: `{where}`", f"Model: `{verdict.model_uri}`", ""]

@@ -1,1 +1,1 @@
-"""Comparison of nightly runs (nights): drift, model cards and the page of the last thirty nights."""
+"""Compares nightly runs (nights): drift, model cards, and a page of the last thirty nights."""

@@ -1,4 +1,4 @@
-"""The model card of a version: training data, scores and limits.
+"""Writes the model card of a version: training data, scores and limits.
 
 References: Mitchell et al., *Model Cards for Model Reporting*, FAT* 2019, https://arxiv.org/abs/1810.03993.
 """
@@ -28,9 +28,10 @@ def model_card(
     """Writes the card as Markdown.
 
     Args:
-        guide, corpus: Guide and Corpus of the run.
-        feeds: source, content_digest and stored of each reading, in reading order.
-        span: First and last start of a programme, UTC.
+        guide: Guide of the run.
+        corpus: Corpus of the run.
+        feeds: Rows with source, content_digest and stored, one per reading, in the order of reading.
+        span: Starts of the first and the last programme, UTC.
         languages: Language of each title.
         scores: Content of scores.json.
         oov_share: Share of held-out titles with a word that no training title has.

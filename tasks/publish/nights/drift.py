@@ -1,8 +1,8 @@
-"""Drift between the models of two nightly runs: vocabulary, categories, titles and neighbours.
+"""Measures drift between two nightly runs: changes of vocabulary, categories, titles and neighbours.
 
 Distributions are compared by the Jensen–Shannon divergence in bits, 0 for equal and 1 for disjoint ones (Lin,
 *Divergence measures based on the Shannon entropy*, 1991, equation 4.1 with equal weights). Neighbours are
-compared among titles of both nights, so that new titles do not replace other neighbours.
+searched only among the titles of both nights, so that new titles do not displace them.
 """
 
 from collections import Counter
@@ -21,12 +21,13 @@ from storage.shapes import Float32
 from tasks.neighbours.similarity import top_neighbours
 
 NEAREST = 10
-MAX_QUERIES, MAX_CANDIDATES = 2_000, 20_000  # titles whose neighbours are compared, and possible neighbours
+MAX_QUERIES = 2_000  # titles whose neighbours are compared
+MAX_CANDIDATES = 20_000  # titles among which neighbours are searched
 Counts = Mapping[str, int]
 
 
 def oov_share(corpus: OpenCorpus) -> float:
-    """Returns the share of held-out titles with a word that no training title has; 0 without any."""
+    """Returns the share of held-out titles with an unseen word; 0 if no titles are held out."""
     is_held_out = np.isin(corpus.split, (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD))
     return float(corpus.oov[is_held_out].mean()) if is_held_out.any() else 0.0
 
@@ -34,7 +35,7 @@ def oov_share(corpus: OpenCorpus) -> float:
 def measure_drift(before: Path, now: Path) -> dict[str, float]:
     """Returns the drift metrics between two Model folders, by name.
 
-    Without more than ten common titles, ``neighbours_stayed`` is missing.
+    ``neighbours_stayed`` is missing if the models have fewer than eleven common titles.
     """
     words = [_words(folder) for folder in (before, now)]
     titles = [
@@ -60,7 +61,7 @@ def measure_drift(before: Path, now: Path) -> dict[str, float]:
 
 
 def divergence(left: Counts, right: Counts) -> float:
-    """Returns the Jensen–Shannon divergence of two counts in bits; 0 if one is empty."""
+    """Returns the Jensen–Shannon divergence in bits of two distributions, as counts; 0 if one is empty."""
     names = sorted({*left, *right})
     shares = np.array([[counts.get(name, 0) for name in names] for counts in (left, right)], dtype=float)
     totals = shares.sum(axis=1, keepdims=True)
@@ -73,7 +74,7 @@ def divergence(left: Counts, right: Counts) -> float:
 
 
 def missing_share(counts: Counts, reference: Counts) -> float:
-    """Returns the share of the occurrences in ``counts`` with a name that ``reference`` does not have."""
+    """Returns the share of occurrences in ``counts`` whose names are not in ``reference``."""
     missing = sum(count for name, count in counts.items() if name not in reference)
     return missing / max(1, sum(counts.values()))
 
@@ -83,7 +84,7 @@ def neighbour_overlap(
 ) -> float:
     """Returns the mean share of the ten nearest titles before that are among the ten nearest titles now.
 
-    Row i of both is the same title. At most MAX_QUERIES titles are compared.
+    Row i of both arrays is the same title. The mean is over at most MAX_QUERIES titles.
     """
     queries = np.linspace(0, len(now) - 1, min(MAX_QUERIES, len(now))).astype(int)
     old, new = (_nearest(vectors, queries) for vectors in (before, now))

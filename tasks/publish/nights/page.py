@@ -1,4 +1,4 @@
-"""Renders nights.html: metrics of the last nightly runs, promotions, and why the gate decided so."""
+"""Renders nights.html: metrics of the last nightly runs, and the decisions of the gate with their reasons."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from storage.tracking.nights import SECONDS, Night
 from tasks.pages import encode_data, render_page
 
 FOLDER = Path(__file__).parent
-CHARTS = {  # small charts in order: metric, name, whether more is better (None if neither)
+CHARTS = {  # small charts by metric: name, and whether a larger value is better (None: neither)
     "at_a_glance/quality": ("Quality, which the gate compares", True),
     "at_a_glance/precision_at_k": ("Precision at k, unseen titles", True),
     "at_a_glance/accuracy_unseen_show": ("Accuracy, unseen franchises", True),
@@ -27,7 +27,7 @@ CHARTS = {  # small charts in order: metric, name, whether more is better (None 
 
 
 def promoted(nights: Sequence[Night]) -> list[bool]:
-    """Returns which nights changed the champion: their version serves, and another version served before."""
+    """Returns whether each night changed the champion: its version replaced another one."""
     flags, serving = [], ""
     for night in nights:
         flags.append(night.champion and night.version != serving)
@@ -36,7 +36,7 @@ def promoted(nights: Sequence[Night]) -> list[bool]:
 
 
 def render_nights(nights: Sequence[Night], heading: str) -> str:
-    """Renders the page, to be written as UTF-8; nights are oldest first."""
+    """Renders the page, to be written as UTF-8. Nights are sorted from the oldest to the newest."""
     names = sorted({name for night in nights for name in night.metrics})
     metrics = {name: [_number(night.metrics.get(name)) for night in nights] for name in names}
     rows: list[dict[str, Any]] = [

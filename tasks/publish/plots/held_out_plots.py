@@ -1,7 +1,7 @@
 """Plots of held-out titles: precision by rarest word, k-NN against hyperplanes, accuracy by category.
 
-The hyperplanes, one per category, are fitted to the same vectors by ridge regression to ±1. Both classifiers
-use the same vectors and differ only in the shape of their decision boundaries.
+There is one hyperplane per category, fitted by ridge regression to 1 for titles of the category and to −1 for
+others. Hyperplanes and k-NN use the same vectors and differ only in the shape of their decision boundaries.
 
 References: Rifkin, Yeo, Poggio, Regularized least-squares classification, 2003.
 """
@@ -40,16 +40,19 @@ OUTCOMES = (
 
 @dataclass(frozen=True)
 class ComparedPredictions:
-    """Labels (int64) of held-out titles predicted by k-NN and by the hyperplanes, and their correctness."""
+    """Predictions for the same held-out titles by k-NN and by hyperplanes: arrays (titles,)."""
 
-    knn: np.ndarray
-    plane: np.ndarray
-    knn_correct: np.ndarray
-    plane_correct: np.ndarray
+    knn: np.ndarray  # int64, label that k-NN predicts
+    plane: np.ndarray  # int64, label of the hyperplane with the largest value
+    knn_correct: np.ndarray  # bool
+    plane_correct: np.ndarray  # bool
 
 
 def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
-    """Counts the training titles with the rarest word of each title; 0 if unseen, -1 without a word."""
+    """Returns the number of training titles that contain the rarest word of each title.
+
+    It is 0 if no training title contains the word, and -1 for a title without words.
+    """
     no_word, frequency = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
     for block in row_blocks(len(corpus)):
         rows = np.arange(block.start, block.stop)
@@ -92,9 +95,9 @@ def predict_both(
 def plot_precision_by_rarest_word(
     rarest: Int[np.ndarray, " queries"], precision: Float[np.ndarray, " queries"]
 ) -> go.Figure:
-    """Draws the mean precision at k of held-out titles by ``rarest_words``.
+    """Draws the mean precision at k of held-out titles, grouped by ``rarest_words``.
 
-    Titles without a word are omitted.
+    Titles without words are omitted.
     """
     xaxis = {"title": "training titles with the rarest word", "type": "category"}
     yaxis = {"title": "mean precision at k", "range": [0, 1]}
@@ -117,7 +120,7 @@ def plot_borders(
     label_names: Sequence[str],
     predictions: ComparedPredictions,
 ) -> go.Figure:
-    """Draws held-out titles at their map positions, grouped by which classifier is correct."""
+    """Draws held-out titles at their positions on the map; colours show which classifier is correct."""
     axes = {"visible": False}, {"visible": False, "scaleanchor": "x"}
     figure = make_figure("Where k-NN and hyperplanes disagree on held-out titles", 720, *axes, LEGEND_ABOVE)
     if not len(titles):
@@ -153,8 +156,8 @@ def plot_category_accuracy(
 ) -> go.Figure:
     """Draws the share of correct predictions by category, for the MAX_CATEGORIES largest categories.
 
-    A prediction counts for each category of the title. Each protocol has a bar; only the first is visible at
-    first.
+    A prediction counts for each category of the title. Each protocol has a bar; initially, only that of the
+    first protocol is visible.
     """
     answers: dict[str, dict[str, list[bool]]] = {protocol: {} for protocol in PROTOCOLS}
     sizes = Counter(name for names in labels for name in names)

@@ -10,7 +10,7 @@ from tasks.plotting import BLUE, GRID, INK, MUTED, RED, make_figure, show_messag
 from tasks.publish.map.page import MapContent
 
 MAX_CELLS = 25  # maximum clusters and maximum categories of the heat map
-DEFAULT_MIN_SAMPLES = 5  # min_samples of DBSCAN if another strategy made the clusters
+DEFAULT_MIN_SAMPLES = 5  # used in place of DBSCAN's min_samples if another strategy made the clusters
 CURVE_POINTS = 500
 SAMPLED_TITLES, NEAREST = 15, 5  # titles and neighbours per title in the table of neighbours
 ROW_PIXELS = 26
@@ -35,7 +35,7 @@ def plot_cluster_sizes(content: MapContent) -> go.Figure:
 
 
 def plot_clusters_by_category(content: MapContent) -> go.Figure:
-    """Draws the share of titles with each of the most frequent categories in each of the largest clusters."""
+    """Draws a heat map: the share of each frequent category among the titles of each large cluster."""
     rows_of: dict[str, list[int]] = {}
     for row, names in enumerate(content.categories):
         for name in names:
@@ -65,8 +65,8 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
 def plot_k_distances(content: MapContent, density: Density | None = None) -> go.Figure:
     """Draws the ascending cosine distances of titles to their k-th nearest title, and eps as a line.
 
-    k is min_samples of DBSCAN minus one, for the title itself. Without ``density``, the curve is that of the
-    default and no line is drawn.
+    k is min_samples of DBSCAN minus one, because min_samples includes the title. Without ``density``, k is
+    that of DEFAULT_MIN_SAMPLES, and eps is not drawn.
     """
     samples = density.min_samples if density else DEFAULT_MIN_SAMPLES
     k = max(samples - 1, 1)

@@ -11,7 +11,7 @@ MAX_LABELS = 40
 
 
 def plot_memory(labels: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Draws the ages of the slots of each label as a box; names include numbers of slots."""
+    """Draws a box of the ages of the memory slots for each label, with the number of slots."""
     shown = labels[:MAX_LABELS]
     names = [f"{label['label']} · {label['slots']} ({label['never_hit']} never hit)" for label in shown]
     title = "Memory slots by age and label"

@@ -16,7 +16,7 @@ def plot_reliability(
     correct: Bool[np.ndarray, " titles"],
     languages: np.ndarray,
 ) -> go.Figure:
-    """Draws accuracy by confidence, and precision and coverage of selective prediction by target precision.
+    """Draws accuracy by confidence, and the precision and coverage that are reached by requested precision.
 
     Each bin of confidence has the same number of held-out titles. Confidences are cross-fitted
     (tasks/scoring/confidence.py).

@@ -1,7 +1,7 @@
-"""Draws and writes the plots of a run, including the loss and the history of runs.
+"""Draws and writes the plots of a run, including the training loss and the history of runs.
 
-plots.html contains all figures and one embedded plotly.js (4.5 MB), so it opens offline. plots/NAME.json
-contain the figures alone (``plotly.io.read_json``). Equal figures give equal bytes.
+plots.html contains all figures and plotly.js (4.5 MB), so it works offline. plots/NAME.json has a single
+figure (``plotly.io.read_json``). Equal figures give equal bytes.
 """
 
 import json
@@ -43,7 +43,7 @@ section {{ margin-bottom: 32px; }}
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """Loss and precision of one run."""
+    """Loss and precision of one run, for the history of runs."""
 
     at: datetime  # time of scoring
     losses: Sequence[float]  # mean of each epoch
@@ -65,7 +65,7 @@ def draw_figures(
     Args:
         corpus, titles: Corpus and its titles.parquet.
         vectors: Vectors of all titles, (titles, dim).
-        queries: queries.parquet, of which those with the title alone are drawn.
+        queries: Content of queries.parquet; rows with airing context are ignored.
         content: Content of the map.
         shown: Rows of the corpus on the map.
         history: Runs, oldest first; this run is the last.
@@ -105,7 +105,10 @@ def draw_figures(
 def extend_history(
     previous: Path | None, at: datetime, epochs: Sequence[Mapping[str, float]], scores: Mapping[str, Any]
 ) -> list[HistoryPoint]:
-    """Returns the runs of the previous page (its folder) and this run by time; the last MAX_RUNS."""
+    """Returns the history of the previous page, extended by this run: the last MAX_RUNS runs by time.
+
+    ``previous`` is the folder of the previous page.
+    """
     points = []
     if previous and (previous / HISTORY_FILE).exists():
         past = json.loads((previous / HISTORY_FILE).read_text(encoding="utf-8"))

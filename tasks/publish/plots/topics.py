@@ -9,7 +9,7 @@ from tasks.plotting import make_figure
 
 
 def plot_topics(topics: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Makes a table of topics with training titles, words and examples."""
+    """Draws a table of the topics: number of training titles, words, and examples of titles."""
     columns = {
         "topic": [topic["topic"] for topic in topics],
         "training titles": [topic["titles"] for topic in topics],

@@ -1,1 +1,1 @@
-"""Registers models in MLflow and selects the champion by the gate."""
+"""Registers models in MLflow; the gate selects the champion."""

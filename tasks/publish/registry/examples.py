@@ -1,6 +1,6 @@
-"""Builds the evaluation table: held-out titles, nearest titles by both models, and the better model.
+"""Builds the evaluation table: for held-out titles, the nearest titles by both models and the better model.
 
-It supports a manual decision if the gate does not promote a model.
+With this table, a person can decide about a model that the gate did not promote.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,21 @@ from tasks.publish.registry.gate import FORM, QueryQualities
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 
-TITLES = 100  # number of titles, spaced evenly over the held-out titles
+TITLES = 100  # maximum number of titles in the table, spaced evenly over the held-out titles
 NEAREST = 5
 
 
 def example_table(
     corpus: Path, scores: Path, answers: QueryQualities, challenger: Path, champion: Path | None
 ) -> dict[str, list[object]]:
-    """Returns the columns of a table with one row per title, in ascending order of the challenger's gain.
+    """Returns the columns of a table with one row per title, sorted by the gain of the challenger, ascending.
 
     Args:
-        corpus, scores: Folders of tonight's artifacts.
-        answers: Score of each model on each query of ``scores``, from ``gate.score_models``.
-        challenger, champion: Model folders; None if there is no champion to compare with.
+        corpus: Folder of tonight's Corpus.
+        scores: Folder of tonight's Scores.
+        answers: Quality of each model on each query of ``scores``, from ``gate.score_models``.
+        challenger: Model folder of the challenger.
+        champion: Model folder of the champion; None if there is none to compare with.
     """
     rows = pq.read_table(scores / "queries.parquet", columns=["title_id", "form"])
     ids = rows["title_id"].to_numpy()[np.asarray(rows["form"].to_pylist(), dtype=object) == FORM]
@@ -52,7 +54,7 @@ def example_table(
 
 
 def _nearest(model: Path, titles: Sequence[str]) -> list[object]:
-    """Formats the nearest titles of each title with their cosines."""
+    """Returns the nearest titles of each title, with their cosines, as text."""
     results = TitleSearch.open(model).similar_many([Query(title) for title in titles], NEAREST)
     return [
         str(result)

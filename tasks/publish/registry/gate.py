@@ -34,33 +34,33 @@ OVERRIDE = "run again with --promote (publish.promote=always) to promote it anyw
 
 
 class NotComparable(Exception):
-    """The champion cannot embed today's titles, for the reason in the message."""
+    """The champion cannot embed tonight's titles; the message has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateDecision:
-    """Decision of the gate; undefined numbers are None."""
+    """What the gate decides about a challenger; undefined numbers are None."""
 
     promote: bool  # whether the challenger becomes the champion
-    reason: str  # sentence with the numbers
+    reason: str  # sentence with the compared qualities
     quality: float | None = None  # mean quality of the challenger, 0 to 1
     difference: float | None = None  # mean of challenger − champion
     interval: tuple[float, float] | None = None  # 95 % interval of the difference
 
 
 class QueryQualities(NamedTuple):
-    """Quality of each query by both models (the champion's may be None), its protocol and its group."""
+    """Qualities of both models on the same queries; arrays have one entry per query."""
 
-    challenger: np.ndarray
-    champion: np.ndarray | None
-    protocols: np.ndarray
-    groups: np.ndarray
+    challenger: np.ndarray  # qualities of the challenger
+    champion: np.ndarray | None  # qualities of the champion; None if it is not compared
+    protocols: np.ndarray  # protocol of each query
+    groups: np.ndarray  # group of each query, for the bootstrap
 
 
 def score_models(corpus: Path, scores: Path, champion: Path | None) -> QueryQualities:
-    """Scores both models on the held-out titles of a Corpus.
+    """Computes the quality of both models on each held-out title of a Corpus.
 
-    The challenger's answers are read from its Scores; the champion's are computed.
+    The results of the challenger are read from its Scores; those of the champion are computed.
 
     Raises:
         NotComparable: The champion cannot embed these titles.
@@ -123,14 +123,16 @@ def decide(
 
     Args:
         answers: Qualities of both models on the same queries.
-        past_qualities: Qualities of the models promoted before, oldest first; the last MAX_PROMOTED count.
-        rng, resamples: Generator and number of resamples of the bootstrap.
+        past_qualities: Qualities of the models promoted before, oldest first; only the last MAX_PROMOTED
+            are used.
+        rng: Random generator of the bootstrap.
+        resamples: Number of resamples of the bootstrap.
         same_model: Whether challenger and champion are the same model.
-        incomparable: Reason why the models cannot be compared; "" if they can or if there is no champion.
+        incomparable: Reason why the models cannot be compared; "" if they can, or if there is no champion.
         first: Whether no model was promoted before.
 
     Raises:
-        ValueError: The answers differ in length or contain NaN.
+        ValueError: The arrays differ in length or contain NaN.
     """
     challenger, champion, protocols, groups = answers
     for values in (challenger, *(() if champion is None else (champion,))):
@@ -171,7 +173,10 @@ def _compare(
     counts: np.ndarray,
     past: Sequence[float],
 ) -> GateDecision:
-    """Decides by the intervals of quality and difference, from the counts of groups in each resample."""
+    """Decides by two bootstrap intervals: of the quality, and of its difference from the champion.
+
+    ``counts`` has the number of occurrences of each group in each resample; ``past`` are earlier qualities.
+    """
     quality, difference = float(challenger.mean()), float((challenger - champion).mean())
     low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
     quality_low, quality_high = percentiles(resample_mean(challenger, group_numbers, counts))

@@ -1,8 +1,9 @@
-"""Decides from feeds and split salt whether a champion can be compared with tonight's model.
+"""Decides from feeds and split salt whether the champion can be compared with tonight's model.
 
-Additional feeds do not prevent a comparison. If tonight's guide lacks a feed of the champion, the models
-cannot be compared, because the queries would cover only a part of the champion's titles. If the salt has
-changed, other titles are held out, and the champion was trained on tonight's queries.
+If the salt of the splits has changed, the models cannot be compared, because other titles are held out and
+the champion was trained on some of tonight's queries. If tonight's guide lacks a feed of the champion, they
+cannot be compared either, because the queries would cover only a part of the champion's titles. Additional
+feeds do not prevent a comparison.
 """
 
 import hashlib
@@ -17,12 +18,12 @@ from storage.tracking import Champion, ModelVersion, Registry, TrackingError
 
 
 def lineage_id(salt: str, sources: Sequence[str]) -> str:
-    """Returns an id of salt and feeds; qualities are compared over time only within a lineage."""
+    """Returns the id of the lineage: models with the same salt and feeds, whose qualities are comparable."""
     return hashlib.sha256("\n".join([salt, *sorted(set(sources))]).encode()).hexdigest()[:16]
 
 
 def feed_fingerprints(salt: str, sources: Sequence[str]) -> list[str]:
-    """Hashes the file name of each feed together with the salt to eight hexadecimal digits; sorted."""
+    """Hashes the file name of each feed, with the salt, to eight hexadecimal digits; sorted."""
     names = {Path(source).name for source in sources}
     return sorted(hashlib.sha256(f"{salt}\n{name}".encode()).hexdigest()[:8] for name in names)
 
@@ -33,8 +34,10 @@ def lineage_mismatch(
     """Returns the reason why the lineages cannot be compared, or "" if they can.
 
     Args:
-        lineage, feeds: Lineage of tonight's model and fingerprints of its feeds.
-        champion_lineage, champion_feeds: The same of the champion; older models have no fingerprints.
+        lineage: Lineage of tonight's model.
+        feeds: Fingerprints of its feeds.
+        champion_lineage: Lineage of the champion.
+        champion_feeds: Fingerprints of the champion's feeds; empty for models of older versions.
     """
     missing = len(set(champion_feeds) - set(feeds))
     if lineage == champion_lineage or not missing:
@@ -51,7 +54,10 @@ def salt_and_sources(workspace: Workspace, guide: Guide, corpus: Corpus) -> tupl
 
 
 def find_champion(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
-    """Returns the champion, or None and the reason; "" if no version was promoted before (``past``)."""
+    """Returns the champion and "", or None and the reason: "" if no version was promoted before.
+
+    ``past`` are the versions promoted before.
+    """
     try:
         champion = registry.champion()
     except TrackingError as error:

@@ -35,7 +35,7 @@ REFUSED = "guidespace.model.refused"  # event: the gate did not promote tonight'
 def register(
     home: str, guide: Guide, corpus: Corpus, model: Model, settings: PublishSettings, run: str
 ) -> str:
-    """Registers the model as challenger and returns its version; a registered model keeps its version.
+    """Registers the model as challenger and returns its version; an equal model is not registered again.
 
     Raises:
         TrackingError: ``publish.registered_model`` belongs to another home.
@@ -114,10 +114,10 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
 def _score(
     registry: Registry, folders: tuple[Path, Path], salt: str, feeds: list[str], champion: Champion | None
 ) -> tuple[QueryQualities, str]:
-    """Scores both models if they are comparable, otherwise the challenger alone.
+    """Scores both models if they are comparable, otherwise only the challenger.
 
     Returns:
-        The answers, and the reason why the models are not comparable or "".
+        The qualities, and the reason why the models are not comparable ("" if they are).
     """
     if champion is None:
         return score_models(*folders, None), ""
