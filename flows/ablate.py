@@ -14,12 +14,13 @@ from flows.run_context import close_crashed, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.cores import cores
 from tasks.ablate.plan import base_of, plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
 from tasks.ablate.task import conclude
 from tasks.ablate.trial.task import measure
 from tasks.ingest.task import ingest
-from tasks.pool import AUTOMATIC, cores, open_pool
+from tasks.pool import AUTOMATIC, open_pool
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings

@@ -4,7 +4,8 @@ from typing import Any
 
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
-from tasks.pool import AUTOMATIC, cores
+from storage.cores import cores
+from tasks.pool import AUTOMATIC
 
 
 def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskRunner[Any]:

@@ -6,6 +6,7 @@ row i is ``values[offsets[i]:offsets[i + 1]]``. Pass paths to workers: pickling 
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -169,3 +170,19 @@ def open_array(folder: Path, name: str) -> np.ndarray:
         if array is None:
             array = _maps[key] = np.load(file, mmap_mode="r")
         return array
+
+
+def open_tensor(file: Path, name: str) -> np.ndarray:
+    """Maps a float32 tensor of a safetensors file read-only; ``safe_open`` would copy it.
+
+    Format: https://github.com/huggingface/safetensors#format
+    """
+    with file.open("rb") as opened:
+        size = int.from_bytes(opened.read(8), "little")
+        header = json.loads(opened.read(size))[name]
+    if header["dtype"] != "F32":
+        raise ValueError(f"{file}: {name} has dtype {header['dtype']}, expected F32")
+    shape, start = tuple(header["shape"]), 8 + size + header["data_offsets"][0]
+    if 0 in shape:  # cannot be mapped
+        return np.empty(shape, dtype=np.float32)
+    return np.asarray(np.memmap(file, np.float32, "r", start, shape))

@@ -26,11 +26,6 @@ AUTOMATIC = -1  # setting value with which the program chooses the number of wor
 Submit = Callable[..., Any]  # submit(function, *arguments) returns a future with result() and done()
 
 
-def cores() -> int:
-    """Returns the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @contextmanager
 def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
     """Opens a pool and yields its ``submit``.

@@ -25,7 +25,7 @@ from benchmarks.offload.transfers import GPU, both_at_once, gathers, grids, link
 from benchmarks.on_gpu import Line, Measurement
 from benchmarks.training.synthetic import make_synthetic_corpus
 from storage.tables import Offloaded, check_kernels
-from tasks.neighbours import on_gpu
+from tasks.neighbours import similarity
 from tasks.neighbours.similarity import top_neighbours
 from tasks.optimizers import Adam, RowwiseAdagrad
 from tasks.train.loop import Training
@@ -210,7 +210,7 @@ def neighbours() -> Iterator[Claim]:
     vectors = torch.nn.functional.normalize(torch.randn(SEARCHED, 128), dim=1).numpy()
     seconds, neighbours_by_limit = {}, {}
     for fewest in (1, sys.maxsize):
-        with patch.object(on_gpu, "MIN_PAIRS", fewest):
+        with patch.object(similarity, "MIN_PAIRS", fewest):
             top_neighbours(vectors[:2000], vectors[:2000], 25)
             begun = time.perf_counter()
             neighbours_by_limit[fewest] = top_neighbours(vectors, vectors, 25, exclude_self=True)

@@ -17,8 +17,8 @@ from pathlib import Path
 from benchmarks.claims import Claim, run
 from benchmarks.processes import call_apart, measure_apart
 from benchmarks.text.text import titles
+from storage.cores import cores
 from storage.sentences import SentenceStore, text_keys
-from tasks.pool import cores
 from tasks.sentences import UniversalSentenceEncoder
 from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.encoding import PIECE_TEXTS, encode_new

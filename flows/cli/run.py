@@ -75,9 +75,9 @@ def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Se
     """Read guides with dates in their names, each as the guide of its date."""
     print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
+    from storage.cores import cores
     from storage.home.zones import home_zone
     from tasks.ingest.sources.dates import dated_guides
-    from tasks.pool import cores
 
     settings = ingest_settings([f"ingest.workers={cores()}", *changes])
     dates = first.date(), last.date()

@@ -1,15 +1,13 @@
 """Computes concurrent requests in batches, on one thread.
 
 A matrix product with eight query titles takes hardly longer than with one, because both read the vectors of
-all titles from memory. A single PyTorch thread avoids lock contention and oversubscribed cores.
+all titles from memory. A single thread avoids lock contention and oversubscribed cores.
 """
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar
-
-import torch
 
 T = TypeVar("T")
 MAX_BATCH = 256  # queries computed together
@@ -33,7 +31,7 @@ class RequestBatcher(Generic[T]):
 
     def __init__(self, answer: Callable[..., list[T]]) -> None:
         self._answer = answer
-        self._thread = ThreadPoolExecutor(1, "answers", torch.set_num_threads, (1,))
+        self._thread = ThreadPoolExecutor(1, "answers")
         self._queue: list[Job] = []
         self._worker: asyncio.Task[None] | None = None
 

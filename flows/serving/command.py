@@ -33,7 +33,6 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
             f"--host {host} is reachable from other machines; set {TOKEN} to a secret that clients must send"
         )
     listener = listen(host, port)
-    import torch
     import uvicorn
     from threadpoolctl import threadpool_limits
 
@@ -49,7 +48,6 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
         server_header=False,
         lifespan="off",
     )
-    torch.set_num_threads(1)  # also for threads that start later
     threadpool_limits(1, user_api="blas")  # requests are computed by one thread
     threading.Thread(target=reloader.watch, name="watch", daemon=True).start()
     address = f"[{host}]" if ":" in host else host

@@ -13,7 +13,7 @@ from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.augment.settings import AugmentSettings
 from tasks.encoder import Encoder
-from tasks.encoder.bags import LAYER
+from tasks.encoder.bag import LAYER
 from tasks.encoder.meaning import Meaning
 from tasks.encoder.title_encoder import TitleEncoder, token_index
 from tasks.encoder.unseen_words import NgramRows, UnseenWords

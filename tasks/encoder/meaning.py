@@ -21,7 +21,7 @@ MEANING_DIM = 128  # dimensions of a meaning vector (docs/log)
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """Maps titles and descriptions to sentence features x (tasks/encoder/bags.py), and x to meaning vectors.
+    """Maps titles and descriptions to sentence features x (tasks/encoder/bag.py), and x to meaning vectors.
 
     A meaning vector is a projection of x.
     """

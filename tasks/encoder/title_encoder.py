@@ -1,6 +1,6 @@
 """Title encoder: tokenizer, token rows, vectors for unseen words, and the layer on sentence vectors.
 
-It requires only torch, NumPy, pyarrow and, if the model has sentence vectors, the package of the sentence
+It requires only NumPy, pyarrow and, if the model has sentence vectors, the package of the sentence
 encoder. Trained tokens use their rows. Words without a trained row (unseen words) use vectors that
 tasks/augment fitted; other unseen tokens are ignored.
 """
@@ -15,14 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import Ragged, open_tensor, unit_rows
 from storage.shapes import Float32, Int8
 from tasks.encoder import Bag, Encoder
-from tasks.encoder.bags import LAYER, Bagger
+from tasks.encoder.bag import LAYER
 from tasks.encoder.meaning import MEANING_WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
@@ -178,11 +177,10 @@ class TitleEncoder:
         return np.array([*map(len, words)], dtype=np.int32), np.array(unseen, dtype=np.int32)
 
     def _encode(self, tokens: Ragged, lookup: TokenLookup, dense: np.ndarray) -> np.ndarray:
-        unique, positions = np.unique(tokens.values, return_inverse=True)  # a Bagger of all takes 1 ms
-        bags = Bagger(lookup.kinds[unique]).bags(Ragged(tokens.offsets, positions), dense=dense)
-        layer = torch.from_numpy(self.meaning.layer) if self.meaning else None
-        with torch.inference_mode():
-            vectors = self.bag.encode(torch.from_numpy(self.rows_of(unique, lookup)), bags, layer).numpy()
+        unique, positions = np.unique(tokens.values, return_inverse=True)
+        kinds, rows = lookup.kinds[tokens.values], self.rows_of(unique, lookup)
+        layer = self.meaning.layer if self.meaning else None
+        vectors = self.bag.encode(rows, Ragged(tokens.offsets, positions), kinds, dense, layer)
         return append_slot_key(vectors, self.slots, self.bag.nearest_slot)
 
     @cached_property
@@ -221,8 +219,7 @@ class TitleEncoder:
         """Opens a title encoder from its folder or a Model folder. Rows are memory-mapped."""
         folder = Path(folder)
         content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
-        with safe_open(file := folder / "rows.safetensors", framework="pt") as opened:
-            rows = opened.get_tensor("rows").numpy()  # memory-mapped; framework "numpy" would copy
+        rows = open_tensor(file := folder / "rows.safetensors", "rows")
         with safe_open(file, framework="numpy") as opened:
             arrays = {name: opened.get_tensor(name) for name in opened.keys() if name != "rows"}  # noqa: SIM118
         bag = {name: value for name, value in content["encoder"].items() if name not in _REMOVED_OPTIONS}

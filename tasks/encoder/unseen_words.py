@@ -5,7 +5,7 @@ tasks/augment fits a source; a title encoder contains one source.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from storage.arrays import unit_rows
 from storage.shapes import Float32, Int64
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.neighbours.similarity import top_neighbours
-from tasks.recurrent.encoder import CharacterEncoder
+
+if TYPE_CHECKING:
+    from tasks.recurrent.encoder import CharacterEncoder
 
 COSINE_POWER = 4  # exponent of the cosine in the weight of a neighbour
 
@@ -113,7 +115,7 @@ class NearestWords:
     """
 
     key: ClassVar[str] = "stems"
-    encoder: CharacterEncoder
+    encoder: "CharacterEncoder"
     neighbours: int  # number of nearest words
     word_vectors: Float32[np.ndarray, "words hidden"]  # unit vectors of trained words by the encoder
     rows: Float32[np.ndarray, "words dim"]  # unit-norm rows of trained words minus their mean
@@ -150,6 +152,8 @@ class NearestWords:
     @staticmethod
     def restore(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NearestWords":
         """Restores the source from the results of ``describe`` and ``arrays``."""
+        from tasks.recurrent.encoder import CharacterEncoder  # a network of torch
+
         prefix = "recurrent."
         encoder_arrays = {
             name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)

@@ -98,7 +98,6 @@ def _parquet(model: Path, out: Path) -> str:
 
 
 def _words(model: Path, target_format: str, out: Path, buckets: int | None) -> str:
-    from tasks.augment.distilled import Distilled
     from tasks.encoder.fasttext_export import export_bin, require_ngrams, word_vectors
     from tasks.encoder.title_encoder import TitleEncoder
     from tasks.fasttext.text_forms import write_vectors
@@ -109,6 +108,8 @@ def _words(model: Path, target_format: str, out: Path, buckets: int | None) -> s
         tokens = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])
         frequency, ngrams = tokens["document_frequency"].to_numpy(), require_ngrams(encoder)
         if words and (not ngrams.size or buckets not in (None, ngrams.buckets)):
+            from tasks.augment.distilled import Distilled
+
             buckets = buckets or Distilled().buckets
             distilled = Distilled(shortest=ngrams.shortest, longest=ngrams.longest, buckets=buckets)
             counts = frequency[[encoder.ids[WORD, word] for word in words]]

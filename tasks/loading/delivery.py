@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from tasks.pool import cores
+from storage.cores import cores
 
 Item = TypeVar("Item", contravariant=True)
 BatchT = TypeVar("BatchT", covariant=True)

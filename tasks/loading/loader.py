@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from storage.arrays import Ragged
+from storage.cores import cores
 from storage.formats.corpus import OpenCorpus, open_corpus
 from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import Bagger, Bags
 from tasks.loading.delivery import Delivery
 from tasks.loading.orders import ByGroup, Order
-from tasks.pool import AUTOMATIC, cores
+from tasks.pool import AUTOMATIC
 from tasks.text.words import CONTEXT
 
 DEFAULT_ORDER, DEFAULT_ENCODER = ByGroup(), Bag()

@@ -21,7 +21,7 @@ from storage.arrays import row_blocks
 from storage.shapes import Float32, Int8
 from tasks.compiled import available, compiled
 from tasks.neighbours.index import Exact, Index
-from tasks.neighbours.rescoring import empty_neighbours, order_candidates, product_tolerance
+from tasks.neighbours.rescoring import TOLERANCE, empty_neighbours, order_candidates
 from tasks.neighbours.similarity import EXTRA_CANDIDATES, FEW_QUERIES, nonzero_rows
 
 MAX_CODE = 127
@@ -47,7 +47,7 @@ class Codes:
             scales[block] = np.abs(rows).max(axis=1, initial=0) / MAX_CODE
             codes[block] = np.rint(rows / scales[block, None])
             lost = np.linalg.norm(rows - codes[block] * scales[block, None], axis=1)
-            errors[block] = MAX_NORM * lost + product_tolerance()
+            errors[block] = MAX_NORM * lost + TOLERANCE
         return Codes(vectors, codes, scales, errors)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

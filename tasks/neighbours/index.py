@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
-import torch
 
 from storage.arrays import row_blocks
+from storage.cores import cores
 from tasks.form import configurable, setting
 from tasks.neighbours.rescoring import empty_neighbours, order_candidates
 from tasks.neighbours.similarity import EXTRA_CANDIDATES, nonzero_rows, select_rows, top_neighbours
@@ -107,7 +107,7 @@ class Approximate:
         except ImportError as error:
             missing = f"the approximate search needs faiss, which is not installed: {REMEDY}"
             raise IndexMissing(f"{missing}, or set the search method to exact") from error
-        faiss.omp_set_num_threads(torch.get_num_threads())
+        faiss.omp_set_num_threads(cores())
         self.titles, dim = titles, titles.shape[1]
         rows = np.flatnonzero(nonzero_rows(titles))
         self.count = count = len(rows)

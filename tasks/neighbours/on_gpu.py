@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
-from tasks.neighbours.rescoring import order_candidates
+from tasks.neighbours.rescoring import TOLERANCE, order_candidates
 
-MIN_PAIRS = 1 << 26  # for fewer pairs, a CPU core takes at most .2 s, the start-up time of the GPU
+OutOfMemory = torch.OutOfMemoryError
 PRODUCT_ENTRIES = 1 << 26  # pairs per product: 256 MiB of GPU memory per thread
 
 
-def worth_a_gpu(pairs: int) -> bool:
-    """Whether a GPU is available and the number of pairs is large enough for it."""
-    return pairs >= MIN_PAIRS and torch.cuda.is_available()
+def torch_tolerance() -> float:
+    """Bound on the error of a float32 product of unit vectors that torch computes."""
+    return TOLERANCE if torch.get_float32_matmul_precision() == "highest" else 2e-2
 
 
 def search_on_gpu(
@@ -40,9 +40,8 @@ def search_on_gpu(
             products.diagonal(start).fill_(-torch.inf)
         values, ids = (result.cpu().numpy() for result in products.topk(candidates))
         self_offset = start if exclude_self else None
-        return start, *order_candidates(
-            part, columns, k, np.where(values > -np.inf, ids, -1), values, self_offset
-        )
+        ids = np.where(values > -np.inf, ids, -1)
+        return start, *order_candidates(part, columns, k, ids, values, self_offset, torch_tolerance())
 
     # The GPU computes the products of other threads while a thread sorts its candidates.
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:

@@ -9,7 +9,6 @@ float64.
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 
 BASE_BLOCK = 16_384  # columns of a float64 product
 PRODUCT_ENTRIES = 2_097_152  # entries of a float64 product: 16 MiB
@@ -17,12 +16,8 @@ ROWS_PER_BATCH = 32  # .8 MiB with 33 candidates of 100 dimensions, which fits i
 DECIMALS = 12  # of compared cosines, so that equal vectors tie in any order of summation
 TILE_SIDE = 1_024  # rows and columns of a tile, whose product fits in the cache
 PAIRS_PER_BATCH = 16_384  # pairs compared in float64 at once: 32 MiB with 128 dimensions
+TOLERANCE = 2e-6  # bound on the error of a float32 product of unit vectors (2.5e-7 with 128 dimensions)
 ROUNDING = 1e-12  # tolerance for the float64 error at the threshold
-
-
-def product_tolerance() -> float:
-    """Bound on the error of a float32 product of unit vectors (2.5e-7 measured with 128 dimensions)."""
-    return 2e-6 if torch.get_float32_matmul_precision() == "highest" else 2e-2
 
 
 def empty_neighbours(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,6 +38,7 @@ def order_candidates(
     ids: np.ndarray,
     values: np.ndarray | None = None,
     self_offset: int | None = None,
+    tolerance: float = TOLERANCE,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the best k candidates of each row by float64 cosine; ties are broken by the lower id.
 
@@ -55,6 +51,7 @@ def order_candidates(
             the entire base. None for an approximate search, where missed neighbours stay missing.
         self_offset: Row i is title ``self_offset + i`` and is not its own neighbour; None if rows are not
             titles of the base.
+        tolerance: Bound on the error of ``values``.
 
     Returns:
         Ids, int64, -1 for none, and cosines, float32, 0 for none: (rows, at most k).
@@ -68,7 +65,7 @@ def order_candidates(
     order = np.lexsort((ids, -exact))[:, :k]
     best, cosines = np.take_along_axis(ids, order, 1), np.take_along_axis(exact, order, 1)
     if values is not None and k < values.shape[1] < len(columns):
-        close = values[:, k - 1] - values[:, -1] <= 2 * product_tolerance()
+        close = values[:, k - 1] - values[:, -1] <= 2 * tolerance
         unclear = np.flatnonzero(close & (ids >= 0).all(1))
         step = max(1, PRODUCT_ENTRIES // len(columns))
         for chunk in (unclear[start : start + step] for start in range(0, len(unclear), step)):
@@ -108,17 +105,16 @@ def pairs_within(
         First row and first column of a tile, and the rows and columns of its pairs within the tile, int64.
     """
     points = np.ascontiguousarray(vectors, dtype=np.float32)
-    buffer, mask = torch.empty(TILE_SIDE * TILE_SIDE), np.empty(TILE_SIDE * TILE_SIDE, dtype=bool)
-    tolerance = product_tolerance()
-    low, high = (np.float32(minimum_cosine + error) for error in (-tolerance, tolerance))
+    buffer = np.empty(TILE_SIDE * TILE_SIDE, dtype=np.float32)
+    mask = np.empty(TILE_SIDE * TILE_SIDE, dtype=bool)
+    low, high = (np.float32(minimum_cosine + error) for error in (-TOLERANCE, TOLERANCE))
     for top in range(0, len(points), TILE_SIDE):
         part = points[top : top + TILE_SIDE]
         for left in range(top, len(points), TILE_SIDE):
             other = points[left : left + TILE_SIDE]
             size = len(part) * len(other)
-            product = buffer[:size].view(len(part), -1)
-            torch.mm(torch.from_numpy(part), torch.from_numpy(other).T, out=product)
-            tile = product.numpy().reshape(-1)
+            tile = buffer[:size]
+            np.matmul(part, other.T, out=tile.reshape(len(part), -1))
             places = np.flatnonzero(np.greater_equal(tile, low, out=mask[:size]))
             pair_rows = places // len(other)
             pair_columns = places - pair_rows * len(other)

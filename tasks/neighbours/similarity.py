@@ -2,11 +2,12 @@
 
 When all titles are queries, each tile is computed once and used in both directions, which halves the
 products. Products are float32; the remaining candidates are sorted in float64. It needs a few tiles of 4 MiB
-and 16 (k + EXTRA_CANDIDATES) bytes per row (52 MiB for 100,000 titles with k = 25). If torch has a GPU, it
-computes large products (on_gpu.py) with the same result.
+and 16 (k + EXTRA_CANDIDATES) bytes per row (52 MiB for 100,000 titles with k = 25). If torch is loaded and
+finds a GPU, the GPU computes large products (on_gpu.py) with the same result.
 """
 
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -14,19 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
-import torch
 
-from tasks.neighbours.on_gpu import search_on_gpu, worth_a_gpu
+from storage.cores import cores
 from tasks.neighbours.rescoring import empty_neighbours, order_candidates
 
 log = logging.getLogger(__name__)
 
 TILE_SIDE = 1_024  # rows and columns of a tile: 4 MiB, and column numbers fit in 16 bits
 EXTRA_CANDIDATES = 8  # candidates beyond k, which float64 may reorder
-FEW_QUERIES = 8  # up to it, the product is titles x queries: 1.5 instead of 2.5 ms (4 queries, 21,800 titles)
+FEW_QUERIES = 8  # queries for which 8-bit codes are faster (codes.py)
 HIT_BUFFER = 32  # slots for hits in addition to the kept values
 EMPTY = np.int64(np.iinfo(np.int64).min)  # an empty slot, less than every value
 ID_BITS = 32
+MIN_PAIRS = 1 << 26  # for fewer pairs, a CPU core takes at most .2 s, the start-up time of the GPU
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -79,14 +80,22 @@ def top_neighbours(
                 cosines[place, : best.shape[1]] = exact
 
         if worth_a_gpu(len(rows) * len(columns)):
+            from tasks.neighbours.on_gpu import OutOfMemory, search_on_gpu
+
             try:
                 wanted = min(k + EXTRA_CANDIDATES, len(columns))
                 fill(search_on_gpu(rows, columns, k, wanted, exclude_self))
                 return ids, cosines
-            except torch.OutOfMemoryError as error:
+            except OutOfMemory as error:
                 log.warning("out of GPU memory, computing neighbours on the CPU: %s", error)
         fill(_search(rows, columns, k, exclude_self, min(block, TILE_SIDE)))
     return ids, cosines
+
+
+def worth_a_gpu(pairs: int) -> bool:
+    """Whether torch is loaded with a GPU, and the number of pairs is large enough for it."""
+    torch = sys.modules.get("torch")
+    return pairs >= MIN_PAIRS and torch is not None and torch.cuda.is_available()
 
 
 def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
@@ -219,17 +228,15 @@ def _search(
         the product.
         """
         if not hasattr(scratch, "tile"):
-            scratch.tile, scratch.mask = torch.empty(most), np.empty(most, dtype=bool)
-        part, other = map(torch.from_numpy, (rows[first:][:block], columns[start:][:width]))
+            scratch.tile, scratch.mask = np.empty(most, dtype=np.float32), np.empty(most, dtype=bool)
+        part, other = rows[first:][:block], columns[start:][:width]
         size = len(part) * len(other)
-        tile = scratch.tile[:size].view(len(part), -1)
+        tile = scratch.tile[:size].reshape(len(part), -1)
         if len(part) == 1:
-            np.dot(other.numpy(), part[0].numpy(), out=tile[0].numpy())  # twice as fast as torch
-        elif len(part) <= FEW_QUERIES:
-            tile.copy_(torch.mm(other, part.T).T)
+            np.dot(other, part[0], out=tile[0])
         else:
-            torch.mm(part, other.T, out=tile)
-        return tile.numpy(), scratch.mask[:size].reshape(tile.shape)
+            np.matmul(part, other.T, out=tile)
+        return tile, scratch.mask[:size].reshape(tile.shape)
 
     def begin(first: int) -> None:
         start = first if exclude_self else 0
@@ -254,15 +261,12 @@ def _search(
         self_offset = start if exclude_self else None
         return start, *order_candidates(rows[start : start + TILE_SIDE], columns, k, ids, values, self_offset)
 
-    firsts, threads = range(0, len(rows), block), torch.get_num_threads()
+    firsts, threads = range(0, len(rows), block), cores()
     # A product of 1,024 x 1,024 is too small to be divided between threads, so each computes different tiles.
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         run = map if threads == 1 else pool.map
-        try:
-            deque(run(begin, firsts), 0)
-            for first in firsts:
-                start = first + block if exclude_self else width
-                deque(run(partial(compare, first), range(start, len(columns), width)), 0)
-            yield from run(finish, range(0, len(rows), TILE_SIDE))
-        finally:
-            torch.set_num_threads(threads)  # the setting of a worker applies to new threads, too
+        deque(run(begin, firsts), 0)
+        for first in firsts:
+            start = first + block if exclude_self else width
+            deque(run(partial(compare, first), range(start, len(columns), width)), 0)
+        yield from run(finish, range(0, len(rows), TILE_SIDE))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy import sparse
 
 from storage.arrays import Ragged
 from storage.shapes import Bool, Float, Int
@@ -91,6 +90,8 @@ def measure_weighted(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, np.ndarray | None]:
     """Computes the five metrics of each resample; titles of group g count ``counts[:, g]`` times in it."""
+    from scipy import sparse
+
     shape, columns = (counts.shape[1], len(judged)), np.arange(len(judged))
     members = sparse.csr_array((np.ones(len(judged), np.float32), (groups, columns)), shape=shape)
     exact = counts.astype(np.float64)

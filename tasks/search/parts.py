@@ -1,7 +1,7 @@
 """Decomposes similarity vectors into parts: words, meaning, context and memory.
 
 A similarity vector is the unit-norm concatenation of the meaning m and of the vector of words and context,
-v = normalise(bag + s), where s is the output of the learnt layer for the meaning (tasks/encoder/bags.py):
+v = normalise(bag + s), where s is the output of the learnt layer for the meaning (tasks/encoder/bag.py):
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import torch
 
 from storage.arrays import Ragged, unit_rows
-from storage.segment_sums import sum_bags
-from tasks.encoder.bags import SMALLEST, Bagger
+from storage.bag_sums import sum_rows
+from tasks.encoder.bag import SMALLEST
 from tasks.encoder.meaning import MEANING_WEIGHT
 from tasks.encoder.title_encoder import TitleEncoder, append_slot_key
 from tasks.text.titles import parse_title
@@ -72,28 +71,24 @@ def parts_of(
     entries, bounds = looked_up.tokens.values.tolist(), itertools.pairwise(looked_up.tokens.offsets.tolist())
     tokens = ([token_names[row] for row in entries[begin:end]] for begin, end in bounds)
     owners = [owner for pair in zip(tokens, words, strict=True) for owner in _token_parts(*pair)]
-    bags = Bagger(looked_up.kinds).bags(looked_up.tokens, dense=dense)
-    rows = torch.from_numpy(encoder.rows_of(bags.ids.numpy(), looked_up))
+    unique, positions = np.unique(looked_up.tokens.values, return_inverse=True)
+    rows, bags = encoder.rows_of(unique, looked_up), Ragged(looked_up.tokens.offsets, positions)
+    kinds = looked_up.kinds[looked_up.tokens.values]
     shares = np.array([len(indices) for indices in owners], dtype=np.int64)
     part = np.array([index for indices in owners for index in indices], dtype=np.int64)
-    part += np.repeat(offsets[bags.titles.numpy()], shares)
+    part += np.repeat(offsets[bags.row_ids], shares)
     order = np.argsort(part, kind="stable")
-    ids = torch.from_numpy(np.repeat(bags.tokens.numpy(), shares)[order])
-    starts = torch.from_numpy(np.searchsorted(part[order], np.arange(offsets[-1] + 1)))
-    with torch.inference_mode():
-        weights = encoder.bag.values(bags).numpy() / np.maximum(shares, 1).astype(np.float32)
-        each = torch.from_numpy(np.repeat(weights, shares)[order])
-        parts = sum_bags(rows, ids, starts, each).numpy()
+    ids = np.repeat(positions, shares)[order]
+    starts = np.searchsorted(part[order], np.arange(offsets[-1] + 1))
+    weights = encoder.bag.values(bags, kinds) / np.maximum(shares, 1).astype(np.float32)
+    parts = sum_rows(rows, ids, starts, np.repeat(weights, shares)[order])
     bag = add_up_parts(parts, offsets)
     parts = parts * np.repeat(_inverse_norms(bag), lengths, axis=0)
     meaning_rows = offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEANING)
     meanings = np.zeros((len(titles), 0), dtype=np.float32)
     if encoder.meaning is not None:
         meanings = np.float32(MEANING_WEIGHT) * encoder.meaning.project(dense)
-        with torch.inference_mode():
-            parts[meaning_rows] = encoder.bag.sentence_part(
-                bags, torch.from_numpy(encoder.meaning.layer)
-            ).numpy()
+        parts[meaning_rows] = encoder.bag.sentence_part(bags, kinds, dense, encoder.meaning.layer)
     parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[meaning_rows]), lengths, axis=0)
     if encoder.slots is not None:
         beside = append_slot_key(add_up_parts(parts, offsets), encoder.slots, encoder.bag.nearest_slot)
@@ -107,8 +102,8 @@ def parts_of(
 
 
 def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sums the parts of each title (``parts_of``) without NumPy's reduceat, which takes 20 times as long."""
-    return sum_bags(torch.from_numpy(parts), torch.arange(len(parts)), torch.from_numpy(offsets)).numpy()
+    """Sums the parts of each title (``parts_of``)."""
+    return sum_rows(parts, np.arange(len(parts)), offsets, np.ones(len(parts), dtype=np.float32))
 
 
 def _inverse_norms(vectors: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ class TitleSearch:
         titles: COLUMNS and, if available, OPTIONAL_COLUMNS of each title; ``context`` are its context tokens.
         vectors_with_context: Similarity vectors of titles with context, float32 (titles, dim).
         vectors_without_context: Similarity vectors of titles without context, float32 (titles, dim).
-        dense: Dense inputs of titles (tasks/encoder/bags.py), (titles, features).
+        dense: Dense inputs of titles (tasks/encoder/bag.py), (titles, features).
         search: Settings of the index: exact or approximate.
     """
 

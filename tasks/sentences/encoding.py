@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from storage.artifacts import Progress
+from storage.cores import cores
 from storage.sentences import SentenceStore, text_keys
-from tasks.pool import cores, open_pool
+from tasks.pool import open_pool
 from tasks.sentences import SentenceStrategy
 
 PIECE_TEXTS = 2048  # encoding takes about one second for titles, five seconds for descriptions

@@ -10,10 +10,11 @@ from prefect import get_run_logger, task
 
 from storage.artifacts import Guide, Vocabulary
 from storage.catalogue.connection import temporary_database
+from storage.cores import cores
 from storage.formats.vocabulary import NEXT_PERIOD, SPLITS, training_titles
 from storage.home.workspace import Workspace
 from storage.stages import Stage
-from tasks.pool import AUTOMATIC, cores, open_pool
+from tasks.pool import AUTOMATIC, open_pool
 from tasks.text.tokenizers import write_tokenizer
 from tasks.text.words import CONTEXT_KINDS
 from tasks.tokenize.contexts import write_context_counts, write_contexts

@@ -21,7 +21,8 @@ from storage.formats.corpus import OpenCorpus
 from storage.tables import Resident, Table
 from tasks.compiled import available, compiled
 from tasks.encoder import Bag
-from tasks.encoder.bags import LAYER, Bags
+from tasks.encoder.bag import LAYER
+from tasks.encoder.bags import Bags, sentence_scales
 from tasks.loading.loader import Batch
 from tasks.optimizers import SGD, Adam, Optimizer, RowwiseAdagrad
 from tasks.optimizers.clipping import NoClipping
@@ -152,7 +153,7 @@ class CompiledStep:
         self._touched = tensors["touched"].numpy()
         objective, counts = settings.objective, torch.arange(max_tokens + 1).clamp(min=1).float()
         self._temperatures = np.float32(objective.temperature), np.float32(objective.context_temperature)
-        self._alpha = settings.encoder.weights().numpy()
+        self._alpha = settings.encoder.weights()
         self._powers = counts.pow(-settings.encoder.length_power).numpy()
         self._labels, self._layer = (tensors[f"{name}.rows"].numpy() for name in ("labels", LAYER))
         self._scratch: dict[str, np.ndarray] = {}
@@ -232,7 +233,7 @@ class CompiledStep:
         part_factors = self._scratch_array("part_factors", titles)
         part = self._product(bags.dense.numpy(), self._layer.T, "part")
         _loops.make_unit(part, part_factors)
-        scales = self._encoder.sentence_scales(bags).numpy()
+        scales = sentence_scales(self._encoder, bags).numpy()
         np.add(bag, np.multiply(scales, part, out=vectors), out=vectors)
         _loops.make_unit(vectors, factors)
         part_factors *= scales[:, 0]

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from tasks.encoder import Bag, Encoder
-from tasks.encoder.bags import LAYER
+from tasks.encoder.bag import LAYER
 from tasks.form import configurable, setting
 from tasks.loading.orders import ByGroup, Order
 from tasks.optimizers import Adam

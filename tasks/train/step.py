@@ -18,7 +18,8 @@ from torch import Tensor
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
 from storage.tables import Resident, Section, Table, as_section, update_rows
-from tasks.encoder.bags import LAYER, Bagger
+from tasks.encoder.bag import LAYER
+from tasks.encoder.bags import Bagger, encode_bags
 from tasks.loading.loader import Batch
 from tasks.optimizers.base import ParameterUpdate
 from tasks.optimizers.deferred import DeferredCheck
@@ -108,7 +109,7 @@ class Trainer:
         with update_rows(self.table, bags.ids) as (rows, state):
             rows.requires_grad_()
             with torch.autocast(self.device.type, torch.bfloat16, self._use_bfloat16):
-                vectors = self.settings.encoder.encode(rows, bags, self.dense.parameters[LAYER])
+                vectors = encode_bags(self.settings.encoder, rows, bags, self.dense.parameters[LAYER])
                 loss = self.settings.objective.loss(vectors, targets, self.dense.parameters | self.buffers)
             loss.backward()
             assert rows.grad is not None
@@ -155,7 +156,7 @@ class Trainer:
                 bags = bagger.bags(chunk, keep, dense[start:end])
                 bags = bags.to(self.device)
                 rows = self.table.gather(bags.ids)[0]
-                encoded.append(self.settings.encoder.encode(rows, bags, layer).cpu())
+                encoded.append(encode_bags(self.settings.encoder, rows, bags, layer).cpu())
         return torch.cat(encoded)
 
     def parts(self) -> dict[str, Section]:

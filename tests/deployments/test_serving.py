@@ -18,7 +18,7 @@ import pytest
 
 from storage.tracking import MODEL_NAME, Registry, Tracking
 from tasks.augment.distilled import Distilled
-from tasks.encoder.bags import Bag
+from tasks.encoder.bag import Bag
 from tasks.encoder.meaning import Meaning
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.registry.task import MODEL_CODE

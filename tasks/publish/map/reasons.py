@@ -13,7 +13,7 @@ import torch
 from storage.arrays import Ragged
 from storage.shapes import Int
 from tasks.compiled import compiled
-from tasks.encoder.bags import widen
+from tasks.encoder.bag import widen
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.search.parts import FORM, NO_WORDS, add_up_parts, parts_of
 

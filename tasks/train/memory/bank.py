@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from storage.arrays import Ragged
 from storage.shapes import Float32, Int64
 from tasks.compiled import compiled
-from tasks.neighbours.rescoring import product_tolerance
+from tasks.neighbours.on_gpu import torch_tolerance
 from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, visit
 from tasks.train.memory.rules import HitOrMiss, Rule
 
@@ -119,7 +119,7 @@ def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor
     count, loop = len(slots.values), compiled(visit, fastmath=True)
     in_bfloat16 = keys.device.type == "cpu" and _multiplies_bfloat16()
     dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -count % LANES
-    tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else product_tolerance() + ROUNDING_ERROR))
+    tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else torch_tolerance() + ROUNDING_ERROR))
     padded_keys, query_vectors = F.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
     start = keys.cpu().numpy()
     start_values = np.pad(slots.values.astype(np.int32), (0, padding), constant_values=-1)

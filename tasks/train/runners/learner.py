@@ -15,7 +15,7 @@ import torch
 
 from storage.formats.corpus import open_corpus
 from storage.tables import Shared
-from tasks.encoder.bags import LAYER
+from tasks.encoder.bag import LAYER
 from tasks.loading.loader import Batch
 from tasks.optimizers.parameter_groups import ParameterGroups
 from tasks.pool import worker_process

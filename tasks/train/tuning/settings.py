@@ -5,8 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from storage.cores import cores
 from tasks.form import configurable, setting
-from tasks.pool import AUTOMATIC, cores
+from tasks.pool import AUTOMATIC
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import entries
 from tasks.train.tuning.esgd import ESGD

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from benchmarks.training.bag import encode_padded
 from benchmarks.training.padded import pad
 from storage.arrays import Ragged
-from tasks.encoder.bags import Bag, Bagger, Bags
+from tasks.encoder import Bag
+from tasks.encoder.bags import Bagger, Bags, encode_bags, entry_values
 from tasks.text.words import KINDS
 
 TOKENS, DIM = 30, 5
@@ -27,7 +28,7 @@ def bags_of(titles: list[list[int]], keep: np.ndarray | None = None) -> Bags:
 
 def encode(encoder: Bag, titles: list[list[int]], rows: torch.Tensor | None = None) -> torch.Tensor:
     bags = bags_of(titles)
-    return encoder.encode((table() if rows is None else rows)[bags.ids], bags)
+    return encode_bags(encoder, (table() if rows is None else rows)[bags.ids], bags)
 
 
 def naive(encoder: Bag, titles: list[list[int]], rows: np.ndarray) -> np.ndarray:
@@ -90,14 +91,14 @@ def test_entries_left_out_are_as_if_never_there():
     keep = np.array([token % 2 == 0 for title in TITLES for token in title])
     bags = bags_of(TITLES, keep)
     expected = encode(Bag(), [[token for token in title if token % 2 == 0] for title in TITLES])
-    torch.testing.assert_close(Bag().encode(table()[bags.ids], bags), expected)
+    torch.testing.assert_close(encode_bags(Bag(), table()[bags.ids], bags), expected)
 
 
 @pytest.mark.parametrize("titles", [[[]], [[], [], []], [[], [0, 1], []]])
 def test_empty_titles_are_zero_and_never_nan(titles: list[list[int]]):
     bags = bags_of(titles)
     rows = table()[bags.ids].requires_grad_()
-    vectors = Bag().encode(rows, bags)
+    vectors = encode_bags(Bag(), rows, bags)
     (grad,) = torch.autograd.grad((vectors * 3 + vectors**2).sum(), rows)
     assert torch.equal(vectors.norm(dim=1) == 0, torch.tensor([not title for title in titles]))
     assert vectors.isfinite().all() and grad.isfinite().all()
@@ -108,7 +109,7 @@ def test_a_title_whose_rows_cancel_is_never_nan():
     bags = bags_of([[0, len(KINDS)]])
     row = torch.ones(1, DIM)
     rows = torch.cat([row, -row]).requires_grad_()
-    vectors = Bag().encode(rows, bags)
+    vectors = encode_bags(Bag(), rows, bags)
     (grad,) = torch.autograd.grad(vectors.sum(), rows)
     assert torch.equal(vectors, torch.zeros(1, DIM)) and grad.isfinite().all()
 
@@ -117,16 +118,16 @@ def test_gradient_of_the_whole_encoder():
     titles = [title for title in TITLES if title]  # at the zero vector there is no gradient to check
     bags = bags_of(titles)
     rows = table(torch.float64)[bags.ids].requires_grad_()
-    assert torch.autograd.gradcheck(lambda rows: Bag().encode(rows, bags), (rows,))
+    assert torch.autograd.gradcheck(lambda rows: encode_bags(Bag(), rows, bags), (rows,))
 
 
 def test_backward_is_autograds_own():
     bags = bags_of(TITLES)
     weight = torch.randn(len(TITLES), DIM, generator=torch.Generator().manual_seed(9))
     ours, plain = table()[bags.ids].requires_grad_(), table()[bags.ids].requires_grad_()
-    (Bag().encode(ours, bags) * weight).sum().backward()
+    (encode_bags(Bag(), ours, bags) * weight).sum().backward()
     sums = torch.zeros(len(TITLES), DIM).index_add(
-        0, bags.titles, plain[bags.tokens] * Bag().values(bags)[:, None]
+        0, bags.titles, plain[bags.tokens] * entry_values(Bag(), bags)[:, None]
     )
     (torch.nn.functional.normalize(sums) * weight).sum().backward()
     assert ours.grad is not None and plain.grad is not None
@@ -145,3 +146,17 @@ def test_ragged_and_padded_forms_are_equal_and_padding_counts_for_nothing(power:
     behind = torch.arange(tokens.shape[1]) >= padded.lengths[:, None]
     tokens[behind], kinds[behind] = 29, 3  # whatever stands behind a title's last
     assert torch.equal(encode_padded(encoder, rows, tokens, kinds, padded.lengths), found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.integers(0, TOKENS - 1), max_size=12), min_size=1, max_size=8))
+def test_readers_compute_the_vectors_of_training(titles: list[list[int]]):
+    tokens, rows = Ragged.from_rows(titles, dtype=np.int64), table().numpy()
+    dense = np.random.default_rng(0).normal(size=(len(titles), 7)).astype(np.float32)
+    dense[::2] = 0
+    layer = np.random.default_rng(1).normal(size=(DIM, 7)).astype(np.float32)
+    bags = Bagger(KIND_OF).bags(tokens, dense=dense)
+    for encoder in (Bag(), Bag(length_power=0.0, sentence=1.3)):
+        expected = encode_bags(encoder, table()[bags.ids], bags, torch.from_numpy(layer)).numpy()
+        vectors = encoder.encode(rows, tokens, KIND_OF[tokens.values], dense, layer)
+        np.testing.assert_allclose(vectors, expected, atol=2e-6)

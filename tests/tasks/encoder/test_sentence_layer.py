@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from storage.arrays import Ragged
-from tasks.encoder.bags import Bag, Bagger, Bags
+from tasks.encoder import Bag
+from tasks.encoder.bags import Bagger, Bags, encode_bags
 from tasks.text.words import CONTEXT, KINDS
 
 TOKENS, DIM, FEATURES = 30, 5, 7
@@ -36,8 +37,8 @@ def test_it_is_the_formula():
     encoder, layer, x = Bag(sentence=1.7, sentence_context=0.6), random(DIM, FEATURES, seed=2), dense()
     rows = random(TOKENS, DIM, seed=0)
     own = bags(x)
-    alone = encoder.encode(rows[own.ids], bags(None)).numpy()
-    found = encoder.encode(rows[own.ids], own, layer).numpy()
+    alone = encode_bags(encoder, rows[own.ids], bags(None)).numpy()
+    found = encode_bags(encoder, rows[own.ids], own, layer).numpy()
     for title, (bag, vector) in enumerate(zip(alone, found, strict=True)):
         image = layer.numpy() @ x[title]
         beta = 0.6 if set(TITLES[title]) & set(AIRED) else 1.7
@@ -54,7 +55,7 @@ def test_gradient():
     rows = random(len(own.ids), DIM, seed=0).requires_grad_()
     known = own.has_input.nonzero().squeeze(1)
     assert torch.autograd.gradcheck(
-        lambda rows, layer: Bag().encode(rows, own, layer)[known], (rows, layer), atol=1e-4
+        lambda rows, layer: encode_bags(Bag(), rows, own, layer)[known], (rows, layer), atol=1e-4
     )
 
 
@@ -63,8 +64,8 @@ def test_without_dense_inputs_the_bag_alone_counts_to_the_bit(of_no_columns: boo
     rows = random(TOKENS, DIM, seed=0)
     x = np.zeros((len(TITLES), 0 if of_no_columns else FEATURES))
     own = bags(x)
-    found = Bag().encode(rows[own.ids], own, random(DIM, x.shape[1], seed=2))
-    alone = Bag().encode(rows[own.ids], bags(None))
+    found = encode_bags(Bag(), rows[own.ids], own, random(DIM, x.shape[1], seed=2))
+    alone = encode_bags(Bag(), rows[own.ids], bags(None))
     assert torch.equal(found, alone) if of_no_columns else torch.allclose(found, alone, atol=1e-12)
 
 

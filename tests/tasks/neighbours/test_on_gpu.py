@@ -22,9 +22,9 @@ def titles(count: int, dim: int = 24) -> np.ndarray:
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Who made the products: the GPU of few pairs too, in products of a few rows."""
-    seen, real = [], similarity.search_on_gpu
+    seen, real = [], on_gpu.search_on_gpu
     monkeypatch.setattr(on_gpu, "PRODUCT_ENTRIES", 7_000)
-    monkeypatch.setattr(similarity, "search_on_gpu", lambda *given: seen.append(True) or real(*given))
+    monkeypatch.setattr(on_gpu, "search_on_gpu", lambda *given: seen.append(True) or real(*given))
     return seen
 
 
@@ -38,7 +38,7 @@ def test_neighbours_and_cosines_are_those_of_the_cpu(
     queries = base if exclude_self else titles(90)
     found = {}
     for fewest in (1, 1 << 60):
-        monkeypatch.setattr(on_gpu, "MIN_PAIRS", fewest)
+        monkeypatch.setattr(similarity, "MIN_PAIRS", fewest)
         found[fewest] = top_neighbours(queries, base, k, exclude_self=exclude_self)
     assert searched == ([True] if base.any() else [])
     for one, other in zip(*found.values(), strict=True):
@@ -49,7 +49,7 @@ def test_few_pairs_and_machines_without_a_gpu_are_left_to_the_cpu(searched, monk
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     top_neighbours(titles(700), titles(700), 5)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(on_gpu, "MIN_PAIRS", 1)
+    monkeypatch.setattr(similarity, "MIN_PAIRS", 1)
     top_neighbours(titles(700), titles(700), 5)
     assert not searched
 
@@ -63,6 +63,6 @@ def test_a_gpu_without_room_leaves_it_to_the_cpu(monkeypatch: pytest.MonkeyPatch
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(similarity, "worth_a_gpu", lambda pairs: True)
-    monkeypatch.setattr(similarity, "search_on_gpu", full)
+    monkeypatch.setattr(on_gpu, "search_on_gpu", full)
     found = top_neighbours(base, base, 5, exclude_self=True)
     assert all(map(np.array_equal, found, expected)) and "out of GPU memory" in caplog.text

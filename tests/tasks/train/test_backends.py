@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from storage.formats.corpus import open_corpus
-from tasks.encoder.bags import LAYER, Bag
+from tasks.encoder.bag import LAYER, Bag
 from tasks.loading.loader import Batch
 from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
 from tasks.optimizers.clipping import ClipByNorm

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from storage.formats.corpus import open_corpus
-from tasks.encoder.bags import LAYER
+from tasks.encoder.bag import LAYER
 from tasks.optimizers import SGD
 from tasks.train import early_stopping
 from tasks.train.checkpoint import Checkpointer

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from storage.formats.corpus import open_corpus
-from tasks.encoder.bags import LAYER
+from tasks.encoder.bag import LAYER
 from tasks.neighbours.similarity import top_neighbours
 from tasks.optimizers import SGD, Adagrad, Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.optimizers.parameter_groups import ParameterGroup

@@ -8,7 +8,8 @@ import torch
 
 from storage.arrays import Ragged
 from storage.formats.corpus import open_corpus
-from tasks.encoder.bags import LAYER, Bagger
+from tasks.encoder.bag import LAYER
+from tasks.encoder.bags import Bagger
 from tasks.train.loop import Training
 from tasks.train.objectives.label import MIN_STEPS, MIN_TITLES, Label
 from tests.tasks.train.training import trained, without_sentences

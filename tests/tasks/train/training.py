@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from storage.formats.corpus import open_corpus
-from tasks.encoder.bags import LAYER, Bagger
+from tasks.encoder.bag import LAYER
+from tasks.encoder.bags import Bagger, encode_bags
 from tasks.optimizers import Adam
 from tasks.optimizers.parameter_groups import ParameterGroup
 from tasks.train.checkpoint import Checkpointer
@@ -81,7 +82,7 @@ def same_bits(first: Training, second: Training) -> bool:
 def title_vectors(corpus: Path, training: Training) -> np.ndarray:
     opened = open_corpus(corpus)
     bags = Bagger(opened.kinds).bags(opened.tokens)
-    return training.settings.encoder.encode(training.table.rows[bags.ids], bags).numpy()
+    return encode_bags(training.settings.encoder, training.table.rows[bags.ids], bags).numpy()
 
 
 def without_sentences(corpus: Path, folder: Path) -> Path:

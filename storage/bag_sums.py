@@ -1,0 +1,32 @@
+"""Weighted sums of rows per bag in NumPy, for processes without torch."""
+
+import sys
+
+import numpy as np
+
+from storage.shapes import Float32
+
+
+def sum_rows(
+    rows: Float32[np.ndarray, "unique dim"],
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    weights: Float32[np.ndarray, " entries"],
+) -> Float32[np.ndarray, "bags dim"]:
+    """Sums rows[ids], multiplied by weights, per bag; bag i has the entries offsets[i] to offsets[i + 1].
+
+    Uses torch (segment_sums.py) where it is loaded, which is 15 times as fast: 1.7 instead of 26 ms for 4,096
+    titles of 75 tokens. NumPy's ``add.reduceat`` would take 410 ms.
+    """
+    if (torch := sys.modules.get("torch")) is not None:
+        from storage.segment_sums import sum_bags
+
+        ids, offsets = (array.astype(np.int64, copy=False) for array in (ids, offsets))
+        with torch.inference_mode():
+            return sum_bags(*map(torch.from_numpy, (rows, ids, offsets, weights))).numpy()
+    sums = np.zeros((len(offsets) - 1, rows.shape[1]), dtype=np.float32)
+    bounds = offsets.tolist()
+    for total, begin, end in zip(sums, bounds, bounds[1:], strict=False):
+        if begin < end:
+            np.dot(weights[begin:end], rows.take(ids[begin:end], axis=0), out=total)
+    return sums
