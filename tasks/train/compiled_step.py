@@ -20,8 +20,7 @@ from torch import Tensor
 from storage.formats.corpus import OpenCorpus
 from storage.tables import Resident, Table
 from tasks.compiled import available, compiled
-from tasks.encoder import Bag
-from tasks.encoder.bag import LAYER
+from tasks.encoder.bag import LAYER, Bag
 from tasks.encoder.bags import Bags, sentence_scales
 from tasks.loading.loader import Batch
 from tasks.optimizers import SGD, Adam, Optimizer, RowwiseAdagrad
