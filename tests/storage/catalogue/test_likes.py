@@ -24,9 +24,13 @@ from storage.catalogue.likes import (
     forget_viewer,
     hash_viewer,
     read_likes,
+    set_viewer_zone,
     unchanged_likes,
+    viewer_zone,
+    viewer_zones,
 )
 from storage.home.workspace import HomeError, HomeLocked
+from storage.home.zones import set_zone
 from storage.stages import ROOT
 
 DAY = datetime.datetime(2026, 1, 1)
@@ -208,3 +212,25 @@ def test_resume_points_of_earlier_versions_are_removed(tmp_path, monkeypatch):
         add_likes(tmp_path, table(*rows))
         assert opinions(tmp_path)["paused"] == -0.6
     assert opinions(tmp_path) == {"watched": 0.5, "rated": -0.6}
+
+
+def test_zones_of_viewers_are_stored_by_hash_and_forgotten(tmp_path):
+    set_zone(tmp_path, "Asia/Tokyo")
+    assert viewer_zone(tmp_path, "Ann").key == "Asia/Tokyo" and viewer_zones(tmp_path) == {}
+    for name, zone in (("Ann", "Europe/Paris"), ("Ann", "Europe/Rome"), ("Bob", "Asia/Kolkata")):
+        set_viewer_zone(tmp_path, name, zone)
+    assert viewer_zones(tmp_path) == {
+        hash_viewer(tmp_path, "Ann"): "Europe/Rome",
+        hash_viewer(tmp_path, "Bob"): "Asia/Kolkata",
+    }
+    assert forget_viewer(tmp_path, "Ann") == 0
+    assert viewer_zone(tmp_path, "Ann").key == "Asia/Tokyo"
+    assert viewer_zone(tmp_path, "Bob").key == "Asia/Kolkata"
+
+
+def test_a_viewer_is_forgotten_in_a_file_of_an_older_version(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        migrations = likes.read_migrations(likes.MIGRATIONS)[:2]
+        patch.setattr(likes, "read_migrations", lambda folder: migrations)
+        add_likes(tmp_path, table(row(), row("Bob")))
+    assert forget_viewer(tmp_path, "Ann") == 1 and opinions(tmp_path) == {"tatort": 1.0}
