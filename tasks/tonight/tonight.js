@@ -94,19 +94,19 @@ function drawProgramme(one, i) {
   const about = make("div", "about", "", heading);
   if (one.subTitle) about.append(make("p", "sub", one.subTitle));
   if (one.description) about.append(make("p", "description", one.description));
-  const chips = [...one.categories.map((name) => make("span", "chip", name)), ...one.marks.map((name) => make("span", "chip mark", name))];
+  const chips = [...one.categories.map((name) => make("span", "chip", name)), ...one.marks.map((name) => make("span", "chip state", name))];
   if (chips.length) about.append(make("div", "chips", "", ...chips));
   for (const [name, role, title] of one.people) {
     const person = make("p", "people", `${role === "director" ? "Directed by" : "With"} ${name}, as in ${title}`);
     person.dir = "auto";
     about.append(person);
   }
-  about.append(drawReasons(one));
   if (one.icon) {
     const picture = make("a", "picture", "Picture");
     Object.assign(picture, { href: one.icon, target: "_blank", rel: "noopener noreferrer" });
     about.append(picture);
   }
+  about.append(drawReasons(one));
   if (one.also.length) about.append(make("p", "also", `Also ${one.also.map((each) => `${clock(each.start)} ${each.channel}`).join(", ")}`));
   const when = make("div", "when", "", make("div", "time", clock(one.start)), make("div", "channel", one.channel));
   const item = make("li", "programme panel", "", when, about, drawVotes(i));

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasks.likes.tables import read_table
+from tasks.tonight.choose import LikedPerson
 from tasks.tonight.page import render_tonight
 from tests.tasks.tonight.evenings import EVENING, LATER, at, recommendation
 
@@ -28,9 +29,9 @@ def open_page(browser, tmp_path):
     """Opens a list as a page; at the end nothing may have complained or asked the network."""
     complaints, requests, pages = [], [], []
 
-    def open_(found, viewer="Ann", link="", scheme="light"):
+    def open_(found, viewer="Ann", link="", scheme="light", zone=""):
         file = tmp_path / "tonight.html"
-        file.write_text(render_tonight(found, viewer, EVENING, at("24:00")), encoding="utf-8")
+        file.write_text(render_tonight(found, viewer, EVENING, at("24:00"), zone), encoding="utf-8")
         page = browser.new_page()
         pages.append(page)
         page.emulate_media(color_scheme=scheme)
@@ -86,6 +87,34 @@ def test_each_programme_says_why(open_page):
     assert "Because you like" in why.inner_text()
     assert re.sub(r"\s+", " ", why.inner_text()).endswith("90 % Midsomer Murders 10 % Newsnight")
     assert why.locator(".disliked").all_inner_texts() == ["Newsnight"]
+
+
+def test_states_ratings_and_people_are_shown_and_the_icon_is_only_a_link(open_page):
+    people = (
+        LikedPerson(name="Angela L.", role="actor", title="Murder, She Wrote"),
+        LikedPerson(name="John F.", role="director", title="Ronin"),
+    )
+    icon = "https://icons.example/x.png"
+    found = [
+        recommendation(1, is_premiere=True, is_new=True, ratings=("FSK 12",), people=people, icon=icon),
+        recommendation(2, is_repeat=True, icon="javascript:alert(1)"),
+    ]
+    page = open_page(found)
+    first, second = (page.locator(".programme").nth(number) for number in (0, 1))
+    assert first.locator(".state").all_inner_texts() == ["premiere", "FSK 12"]
+    lines = ["With Angela L., as in Murder, She Wrote", "Directed by John F., as in Ronin"]
+    assert first.locator(".people").all_inner_texts() == lines
+    assert first.locator("a.picture").get_attribute("href") == icon
+    assert second.locator(".state").all_inner_texts() == ["repeat"]
+    assert second.locator("a.picture").count() == 0
+    boxes = [box.bounding_box() for box in first.locator(".chip").all()]
+    assert all(box["width"] > box["height"] for box in boxes)  # no text outside
+
+
+def test_a_page_of_a_viewer_with_a_zone_has_its_times(open_page):
+    page = open_page(FOUND, zone="America/New_York")  # the browser is in Berlin
+    assert page.locator("#when").inner_text() == "Wednesday, 14 January 2026, 13:00 to 19:00"
+    assert page.locator(".time").all_inner_texts() == ["15:15", "13:30", "18:00"]
 
 
 def test_no_title_breaks_out(open_page):
