@@ -1,18 +1,25 @@
 """`guidespace tonight` on a small guide with all that it reads: flags, ratings, credits, channels, zones."""
 
+import datetime
 import json
 import shutil
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from flows.cli.main import main
 from storage.artifacts import Guide
 from storage.catalogue.evening import DETAILS
+from storage.catalogue.likes import LIKES, add_likes, hash_viewer, set_viewer_zone
+from storage.formats.tonight import FILE, TONIGHT
 from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
 from storage.home.zones import set_zone
+from tasks.tonight.settings import TonightSettings
+from tasks.tonight.task import recommend
 from tests import worlds
 
 LIKED, OTHER, *TITLES = (title for title, category in worlds.titles() if category == "crime")
@@ -104,6 +111,27 @@ def test_the_evening_is_that_of_the_viewers_zone(listed, home, capsys, tmp_path)
     assert '"zone":"Europe/Berlin"' in page.read_text(encoding="utf-8").replace('": "', '":"')
     assert main(["tonight", *AT, "--viewer", "Ann", "--home", str(home)]) == 0
     assert f"18:30  {TITLES[5]}" in capsys.readouterr().out
+
+
+def test_the_flow_makes_each_list_for_the_zone_of_its_viewer(home, without_run):
+    add_likes(home, pa.Table.from_pylist([like("Eve"), like("Bob")], schema=LIKES))
+    set_viewer_zone(home, "Eve", "Europe/Berlin")
+    begin = datetime.datetime(2026, 3, 29, 18, tzinfo=ZoneInfo("UTC"))
+    end = begin + datetime.timedelta(hours=6)
+    made = without_run(recommend, str(home), begin, end, TonightSettings(hide_repeats=True))
+    table = pq.read_table(home / made.path / FILE)
+    assert table.schema == TONIGHT
+    titles = {}
+    for row in table.to_pylist():
+        assert row["is_repeat"] is False
+        titles.setdefault(row["viewer"], set()).add(row["title"])
+    assert titles[hash_viewer(home, "Bob")] == {TITLES[0], TITLES[2], TITLES[3], TITLES[6]}
+    assert titles[hash_viewer(home, "Eve")] == {TITLES[0], TITLES[2], TITLES[3], TITLES[5]}
+
+
+def like(viewer: str) -> dict:
+    about = {"viewer": viewer, "show_key": LIKED.lower(), "title": LIKED, "episode": "", "sub_title": ""}
+    return about | {"source": "stated", "time": datetime.datetime(2026, 1, 1), "value": 1.0, "seen": False}
 
 
 @pytest.mark.parametrize(
