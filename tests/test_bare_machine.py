@@ -68,7 +68,7 @@ names = []
 rooms = "tasks/train tasks/recurrent tasks/search tasks/encoder tasks/neighbours tasks/cluster storage/tables"
 for room in rooms.split():
     for file in sorted(pathlib.Path(room).rglob("*.py")):
-        if file.name not in ("task.py", "plot.py"):
+        if file.name != "task.py" and not file.name.endswith("plot.py"):
             names.append(str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__"))
 names += ["storage.artifacts", "storage.home.workspace", "storage.arrays"]
 names += ["benchmarks.on_gpu", "benchmarks.offload.measurements"]

@@ -78,7 +78,7 @@ class Contest:
     @cached_property
     def start(self) -> Section:
         """Returns the initial rows, in memory."""
-        return as_section(torch.cat(list(random_rows(self.rows, DIM, 0.1, 1).pieces())))
+        return as_section(random_rows(self.rows, DIM, 0.1, 1).tensor())
 
     def bags(self, tokens: int) -> list[Bags]:
         """Returns BATCHES batches of ``tokens`` tokens."""

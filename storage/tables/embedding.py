@@ -220,8 +220,7 @@ class OffloadedEmbedding(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        pieces = self.table.sections()["rows"].pieces()
-        destination[prefix + "weight"] = torch.cat([piece.cpu() for piece in pieces])
+        destination[prefix + "weight"] = self.table.sections()["rows"].tensor()
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs

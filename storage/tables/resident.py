@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from storage.tables.streaming import Section, as_section
+from storage.tables.streaming import Section, as_section, spans
 
 B = TypeVar("B")
 
@@ -65,4 +65,6 @@ class Resident:
     def restore(self, read: Callable[[str], Any]) -> None:
         """Loads a checkpoint with the same shapes; ``read(name)[start:stop]`` returns rows of a tensor."""
         for name, tensor in self.tensors().items():
-            tensor.copy_(read(name)[:])
+            saved = read(name)
+            for first, last in spans(len(tensor), tensor[:1].nbytes):
+                tensor[first:last] = saved[first:last]

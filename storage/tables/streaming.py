@@ -9,12 +9,14 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-CHUNK_BYTES = 16 << 20
+CHUNK_BYTES = 1 << 20
+BLOCK_NUMBERS = 16  # torch draws normally distributed numbers in blocks of this size
 _NAMES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.int32: "I32"}
 _NAMES[torch.bool] = "BOOL"
 
@@ -32,19 +34,40 @@ class Section:
         """Size of the tensor in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
+    def copy_to(self, tensor: Tensor) -> Tensor:
+        """Copies the pieces to ``tensor``, of the same shape on any device, and returns it."""
+        start = 0
+        for piece in self.pieces():
+            tensor[start : start + len(piece)] = piece
+            start += len(piece)
+        return tensor
+
+    def tensor(self, device: torch.device | str = "cpu") -> Tensor:
+        """Returns the pieces as one new tensor on ``device``."""
+        return self.copy_to(torch.empty(self.shape, dtype=self.dtype, device=device))
+
 
 def as_section(tensor: Tensor) -> Section:
-    """Wraps a tensor as a section with pieces of at most 16 MiB."""
+    """Wraps a tensor as a section with pieces of at most CHUNK_BYTES."""
     bounds = len(tensor), tensor[:1].nbytes
     return Section(tensor.dtype, tuple(tensor.shape), lambda: (tensor[a:b] for a, b in spans(*bounds)))
 
 
-def random_rows(rows: int, dim: int, std: float, seed: int) -> Section:
-    """Returns a section of normally distributed rows, drawn piece by piece: float32 (rows, dim)."""
+def random_rows(rows: int, dim: int, std: float, seed: int | torch.Generator) -> Section:
+    """Returns a section of normally distributed rows, drawn piece by piece: float32 (rows, dim).
+
+    The rows are those of ``torch.randn(rows, dim) * std``, and a generator passed as ``seed`` is afterwards
+    in the same state as if they had been drawn at once.
+    """
+    generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
+    state = generator.get_state()
+    # Pieces of complete blocks give the same numbers; the last block, if incomplete, must not be alone.
+    step = max(1, CHUNK_BYTES // (BLOCK_NUMBERS * dim * 4)) * BLOCK_NUMBERS
+    starts = [*range(0, max(1, rows - BLOCK_NUMBERS + 1), step), rows]
 
     def pieces() -> Iterator[Tensor]:
-        generator = torch.Generator().manual_seed(seed)
-        return (torch.randn(b - a, dim, generator=generator).mul_(std) for a, b in spans(rows, dim * 4))
+        generator.set_state(state)
+        return (torch.randn(b - a, dim, generator=generator).mul_(std) for a, b in pairwise(starts))
 
     return Section(torch.float32, (rows, dim), pieces)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
-from storage.tables import Resident, Section, Table, as_section, update_rows
+from storage.tables import Resident, Section, Table, as_section, random_rows, update_rows
 from tasks.encoder.bag import LAYER
 from tasks.encoder.bags import Bagger, encode_bags
 from tasks.loading.loader import Batch
@@ -58,7 +58,7 @@ class Trainer:
         def draw(tensor: Tensor) -> Tensor:
             return tensor.normal_(generator=generator).mul_(settings.initial_std)
 
-        rows = draw(settings.table.allocate(len(corpus.kinds), settings.dim))
+        rows = random_rows(len(corpus.kinds), settings.dim, settings.initial_std, generator)
         buffers = settings.objective.buffers(corpus, settings.dim)
         batch_ids = partial(first_batch_ids, corpus, settings, buffers)
         self.table: Table = settings.table.build(rows, self.groups.updaters["rows"], device, batch_ids)

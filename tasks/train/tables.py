@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from storage.tables import Host, Offloaded, Resident, StateInitializer, Table, TransferKind, as_section
+from storage.tables import Offloaded, Resident, Section, StateInitializer, Table, TransferKind
 from storage.tables.row_storage import affordable_rows
 from tasks.form import configurable, setting
 
@@ -29,16 +29,12 @@ class ResidentTable:
 
     name: Literal["resident"] = "resident"
 
-    def allocate(self, tokens: int, dim: int) -> Tensor:
-        """Returns uninitialised memory for the rows passed to ``build``, float32 (tokens, dim)."""
-        return torch.empty(tokens, dim)
-
     def build(
-        self, rows: Tensor, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
+        self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
     ) -> Table:
-        """Builds a table from rows, float32 (tokens, dim) on the CPU, for steps on ``device``."""
-        rows = rows.to(device)
-        return Resident(rows, updater.initial_state(rows))
+        """Builds a table from rows, float32 (tokens, dim), for steps on ``device``."""
+        tensor = rows.tensor(device)
+        return Resident(tensor, updater.initial_state(tensor))
 
 
 @configurable
@@ -50,18 +46,13 @@ class MappedTable:
     cached: float = setting(0.1, "Share of the rows that is kept in memory: the most frequent", gt=0, le=1)
     lookahead: int = _LOOKAHEAD
 
-    def allocate(self, tokens: int, dim: int) -> Tensor:
-        """See ResidentTable; the memory is a scratch file, which is deleted after ``build``."""
-        folder = Path(self.folder or tempfile.gettempdir())
-        return Host(tokens, dim * torch.float32.itemsize, folder).data.view(torch.float32)
-
     def build(
-        self, rows: Tensor, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
+        self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
     ) -> Table:
         """See ResidentTable."""
-        cached, folder = max(1, round(self.cached * len(rows))), Path(self.folder or tempfile.gettempdir())
+        cached, folder = round(self.cached * rows.shape[0]), Path(self.folder or tempfile.gettempdir())
         options = {"lookahead": self.lookahead, "folder": folder, "batch": batch()}
-        return Offloaded(as_section(rows), updater, device=device, cache_rows=cached, **options)
+        return Offloaded(rows, updater, device=device, cache_rows=max(1, cached), **options)
 
 
 @configurable
@@ -81,22 +72,18 @@ class OffloadedTable:
         "auto", "uva: the GPU gathers rows from host memory (needs CuPy); staged: the CPU gathers them"
     )
 
-    def allocate(self, tokens: int, dim: int) -> Tensor:
-        """See ResidentTable."""
-        return torch.empty(tokens, dim)
-
     def build(
-        self, rows: Tensor, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
+        self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
     ) -> Table:
         """See ResidentTable; ValueError if the cache holds no row, or the transfer is unavailable."""
         types = {"row_dtype": getattr(torch, self.row_dtype), "state_dtype": getattr(torch, self.state_dtype)}
-        available = len(rows), rows[:1], updater, self.cache_bytes, device
+        available = rows.shape[0], torch.zeros(1, rows.shape[1]), updater, self.cache_bytes, device
         cached_rows = self.cache_rows or affordable_rows(*available, **types)
-        if cached_rows >= len(rows) and set(types.values()) == {torch.float32}:
+        if cached_rows >= rows.shape[0] and set(types.values()) == {torch.float32}:
             return ResidentTable().build(rows, updater, device)
         options = {"cache_rows": cached_rows, "lookahead": self.lookahead, "transfer": self.mover, **types}
         options["batch"] = batch()
-        return Offloaded(as_section(rows), updater, device=device, **options)
+        return Offloaded(rows, updater, device=device, **options)
 
 
 TableSettings = ResidentTable | MappedTable | OffloadedTable

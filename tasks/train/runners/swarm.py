@@ -127,10 +127,7 @@ class Swarm:
         """Copies parameters to shared memory and assigns the epoch; the first call starts the learners."""
         shared = self.shared = self.shared or self._allocate()
         for name, part in self._trainer.parts().items():
-            begin = 0
-            for piece in part.pieces():
-                shared[name][begin : begin + len(piece)] = piece
-                begin += len(piece)
+            part.copy_to(shared[name])
         control, run = shared["control"], int(shared["control"][RUN])
         control[RUN] = 0
         fence()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from storage.tables.streaming import CHUNK_BYTES, Section, as_section, spans, write_safetensors
+from storage.tables.streaming import CHUNK_BYTES, Section, as_section, random_rows, spans, write_safetensors
 
 
 def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
@@ -51,3 +51,16 @@ def test_spans_cover_all_rows_in_order():
     assert list(spans(0, 512)) == []
     assert list(spans(5, CHUNK_BYTES)) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     assert list(spans(5, CHUNK_BYTES // 2)) == [(0, 2), (2, 4), (4, 5)]
+
+
+@pytest.mark.parametrize("dim", [1, 3, 100, 128])
+@pytest.mark.parametrize("rows", [0, 3, 16, 1000, 1007, 1039])
+def test_rows_drawn_in_pieces_are_those_drawn_at_once(rows: int, dim: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("storage.tables.streaming.CHUNK_BYTES", 4096)
+    at_once, in_pieces = (torch.Generator().manual_seed(3) for _ in range(2))
+    expected = torch.empty(rows, dim).normal_(generator=at_once).mul_(0.1)
+    section = random_rows(rows, dim, 0.1, in_pieces)
+    assert torch.equal(section.tensor(), expected)
+    assert torch.equal(torch.randn(9, generator=in_pieces), torch.randn(9, generator=at_once))
+    assert torch.equal(section.tensor(), expected)
+    assert all(piece.nbytes <= 4096 + 31 * dim * 4 for piece in section.pieces())

@@ -1,17 +1,14 @@
 """Where rows live changes nothing in what is learnt: the same bits, from every place."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from storage.tables import Offloaded, Resident
+from storage.tables import Offloaded, Resident, as_section
 from tasks.optimizers import SGD, Adam, RowwiseAdagrad
-from tasks.train.loop import Training
 from tasks.train.tables import MappedTable, OffloadedTable, ResidentTable
 from tests.tasks.train.training import tensors, trained
-from tests.worlds import TRAINING
 
 CPU = torch.device("cpu")
 
@@ -32,33 +29,15 @@ def test_every_place_learns_the_same_bits(toy_corpus: Path, tmp_path: Path, opti
         ), place
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads what is mapped in /proc, which is Linux'")
-def test_rows_of_a_mapped_table_are_drawn_in_a_file(toy_corpus: Path, tmp_path: Path):
-    """A table larger than memory must not stand there once, before the first step."""
-    seen = []
-
-    class Seen(MappedTable):
-        def build(self, rows, *others):
-            for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
-                first, last = (int(bound, 16) for bound in line.split()[0].split("-"))
-                if first <= rows.data_ptr() < last:
-                    seen.append(line)
-            return super().build(rows, *others)
-
-    Training(toy_corpus, replace(TRAINING, table=Seen(folder=str(tmp_path))))
-    assert len(seen) == 1 and f"{tmp_path}/" in seen[0]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_fits_is_resident():
-    rows = torch.randn(1000, 128)
+    rows = as_section(torch.randn(1000, 128))
     assert isinstance(OffloadedTable().build(rows, SGD(), CPU), Resident)
     assert isinstance(OffloadedTable(cache_bytes=1000 * 128 * 4).build(rows, SGD(), CPU), Resident)
     assert isinstance(ResidentTable().build(rows, SGD(), CPU), Resident)
 
 
 def test_bytes_become_rows():
-    rows = torch.randn(1000, 128)
+    rows = as_section(torch.randn(1000, 128))
     table = OffloadedTable(cache_bytes=100 * 128 * 4 * 3).build(rows, Adam(), CPU)
     assert isinstance(table, Offloaded) and table.storage.hot + table.storage.recent == 100
     table = OffloadedTable(cache_bytes=1000 * 4 + 100 * 128 * 2, row_dtype="bfloat16").build(
@@ -73,7 +52,9 @@ def test_bytes_become_rows():
         ValueError, match="4,001 bytes do not hold a row of 512 bytes and the 4,000 bytes of row-wise state"
     ):
         OffloadedTable(cache_bytes=4001).build(rows, RowwiseAdagrad(), CPU)
-    narrow = OffloadedTable(cache_bytes=100 * 128).build(rows[:, :8], Adam(), CPU)  # a record is 128 bytes
+    narrow = OffloadedTable(cache_bytes=100 * 128).build(
+        as_section(torch.randn(1000, 8)), Adam(), CPU
+    )  # a record is 128 bytes
     assert isinstance(narrow, Offloaded) and narrow.storage.hot + narrow.storage.recent == 100
 
 
