@@ -15,9 +15,7 @@ PENDING = frozenset(
         "benchmarks/nights/plain_run.py: main",
         "flows/nightly.py: nightly",
         "flows/serving/app.py: make_app",
-        "tasks/neighbours/similarity.py: _search",
         "tasks/preprocess/task.py: preprocess",
-        "tasks/search/parts.py: parts_of",
         "tasks/train/memory/loops.py: visit",
     ]
 )
