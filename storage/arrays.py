@@ -146,14 +146,6 @@ def array_writer(
         write_header()
 
 
-def stable_order(values: np.ndarray, below: int) -> np.ndarray:
-    """Stable argsort, int64 (any,), of integers (any,) from 0 to ``below`` - 1, by a radix sort."""
-    order = np.argsort(values.astype(np.uint16), kind="stable")  # NumPy sorts 16-bit integers by radix
-    for shift in range(16, (below - 1).bit_length(), 16):
-        order = order.take(np.argsort((values.take(order) >> shift).astype(np.uint16), kind="stable"))
-    return order
-
-
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Normalizes rows (rows, dim) to unit norm, with the same dtype; zero and non-finite rows become zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -19,7 +19,7 @@ def sum_rows(
     titles of 75 tokens. NumPy's ``add.reduceat`` would take 410 ms.
     """
     if (torch := sys.modules.get("torch")) is not None:
-        from storage.segment_sums import sum_bags
+        from storage.tables.segment_sums import sum_bags
 
         ids, offsets = (array.astype(np.int64, copy=False) for array in (ids, offsets))
         with torch.inference_mode():

@@ -1,7 +1,7 @@
 """Embedding tables with optimizer state in device memory, host memory or a mapped file.
 
-The library depends only on storage/arrays.py and storage/segment_sums.py. With float32, every table
-computes the same rows as ``Resident``, bit for bit; narrower types are rounded stochastically.
+The library imports nothing else of the project. With float32, every table computes the same rows as
+``Resident``, bit for bit; narrower types are rounded stochastically.
 """
 
 from storage.tables.embedding import OffloadedEmbedding, RowOptimizer

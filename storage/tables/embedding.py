@@ -13,9 +13,9 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from storage.segment_sums import segment_sum
 from storage.tables.offloaded import Offloaded
 from storage.tables.row_storage import StateInitializer, affordable_rows
+from storage.tables.segment_sums import segment_sum
 from storage.tables.streaming import as_section, random_rows, write_safetensors
 from storage.tables.transfer import TransferKind
 from storage.tables.updates import update_rows

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from storage.arrays import Ragged
-from storage.segment_sums import count_entries, segment_sum, sum_bags
 from storage.shapes import Float, Float32, Int64
+from storage.tables.segment_sums import count_entries, segment_sum, sum_bags
 from tasks.encoder.bag import SMALLEST, Bag
 from tasks.text.words import CONTEXT
 

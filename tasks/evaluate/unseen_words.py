@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from storage.segment_sums import segment_sum
+from storage.tables.segment_sums import segment_sum
 from tasks.scoring.metrics import measure
 from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, CorpusTitles, judge_knn
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from storage import segment_sums
-from storage.segment_sums import MAX_PIECE, segment_sum
+from storage.tables import segment_sums
+from storage.tables.segment_sums import MAX_PIECE, segment_sum
 from tasks.optimizers import Adam
 from tasks.train.loop import Diverged, Training
 from tasks.train.objectives import Label

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.arrays import Ragged, array_writer, open_array, stable_order, unit_rows
+from storage.arrays import Ragged, array_writer, open_array, unit_rows
 
 ROWS = st.lists(st.lists(st.integers(-1000, 1000), max_size=6), max_size=8)
 
@@ -92,14 +92,6 @@ def test_written_part_by_part(tmp_path: Path, parts: list[list[int]], dtype: typ
             append(np.array(part, dtype=np.int64))
     np.save(tmp_path / "whole.npy", np.concatenate([np.zeros(0), *parts]).astype(dtype))
     assert (tmp_path / "numbers.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
-
-
-@pytest.mark.parametrize("below", [1, 7, 1 << 16, (1 << 16) + 1, 1 << 33])
-def test_order_is_a_stable_sorts(below: int):
-    values = np.random.default_rng(0).integers(0, below, 5000)
-    values[:100] = values[100:200]
-    assert np.array_equal(stable_order(values, below), np.argsort(values, kind="stable"))
-    assert len(stable_order(values[:0], below)) == 0
 
 
 def test_rows_get_unit_norm_and_what_is_none_is_zero():

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from storage.arrays import Ragged
-from storage.segment_sums import count_entries
+from storage.tables.segment_sums import count_entries
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 

@@ -1,10 +1,9 @@
 """Bitwise-reproducible segment sums without host synchronization."""
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-from storage.arrays import stable_order
 
 MAX_PIECE = 128  # entries summed by one GPU thread
 
@@ -60,6 +59,14 @@ def segment_sum(
         order = torch.sort(segment_ids, stable=True).indices
     offsets, rows = segment_offsets(segment_ids, num_segments), order if rows is None else rows.take(order)
     return sum_bags(values, rows, offsets, None if weights is None else weights.take(order))
+
+
+def stable_order(values: np.ndarray, below: int) -> np.ndarray:
+    """Stable argsort, int64 (any,), of integers (any,) from 0 to ``below`` - 1, by a radix sort."""
+    order = np.argsort(values.astype(np.uint16), kind="stable")  # NumPy sorts 16-bit integers by radix
+    for shift in range(16, (below - 1).bit_length(), 16):
+        order = order.take(np.argsort((values.take(order) >> shift).astype(np.uint16), kind="stable"))
+    return order
 
 
 def _embedding_bag(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
