@@ -20,10 +20,10 @@ class UnknownBlock(ExpectedError, ValueError):
 
 
 class AblationBlock(NamedTuple):
-    """A building block, the beginning of a sentence about it, and the changes that remove or replace it."""
+    """A building block of the model, and the changes of settings that remove or replace it."""
 
     name: str
-    subject: str  # with its verb, before "worth .031 ± .006"
+    subject: str  # beginning of a sentence that ends with "worth .031 ± .006", as in "Bigrams are"
     changes: tuple[str, ...]  # NAME=VALUE, as after --set
 
     @property

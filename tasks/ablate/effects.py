@@ -19,21 +19,21 @@ from tasks.scoring.protocols import FORMS, PROTOCOLS
 CELLS = [(form, protocol) for protocol in PROTOCOLS for form in FORMS]
 AGREEMENT = (CLUSTERS, CLUSTERS)
 OVERALL, SHOWS, OOV = ("all", "all"), ("all", "unseen_show"), ("all", "oov")
-Folds = Sequence[Sequence[PredictionsByCell]]  # answers by fold and seed
+Folds = Sequence[Sequence[PredictionsByCell]]  # by fold and seed
 Columns = tuple[np.ndarray, ...]  # quality with the block, without it, the family, and oov
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a block per (title form, protocol); forms are title only and with airing context.
+    """The effect of a block by (form, protocol).
 
-    Additional keys: OVERALL, the mean over all held-out answers; SHOWS, the mean over both forms on unseen
-    franchises; and OOV, the mean over both forms on titles with an unseen word.
+    ``figures`` has three additional keys: OVERALL is the mean over all held-out titles and both forms, SHOWS
+    that over unseen franchises, and OOV that over titles with an unseen word.
     """
 
     block: AblationBlock
     figures: dict[tuple[str, str], Figure]
-    with_it: float  # mean quality of all held-out answers with the block
+    with_it: float  # mean quality of all held-out titles with the block
     without: float  # mean quality without the block
 
     @property
@@ -49,7 +49,7 @@ class Effect:
 
 
 def measure_effect(block: AblationBlock, base: Folds, other: Folds, resamples: int = RESAMPLES) -> Effect:
-    """Computes the effect of a block from the answers with it (``base``) and without it (``other``)."""
+    """Computes the effect of a block from the predictions with it (``base``) and without it (``other``)."""
     cells = [key for key in (*CELLS, AGREEMENT) if key in base[0][0]]
     pairs = {key: _pairs(key, base, other) for key in cells}
     overall = _join(pairs.values())

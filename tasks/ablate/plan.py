@@ -20,7 +20,7 @@ BASE = "preset"
 
 @dataclass(frozen=True, kw_only=True)
 class AblationTrial:
-    """A block on one fold with one seed: the settings of its corpus and of its training."""
+    """The training of one block on one fold with one seed: settings of its corpus and of its training."""
 
     block: str
     fold: int
@@ -89,5 +89,5 @@ def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters:
 
 
 def base_of(block: AblationBlock) -> str:
-    """Returns the name of the trials that a block is compared with: the preset by categories or clusters."""
+    """Returns the name of the trials of the preset with which a block is compared."""
     return f"{BASE} {CLUSTERS}" if block.is_of_clusters else BASE

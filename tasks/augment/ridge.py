@@ -1,4 +1,4 @@
-"""Fits n-gram rows to targets of the trained words by ridge regression, without learning rate or seed.
+"""Fits n-gram rows to the vectors of trained words by ridge regression, without learning rate or seed.
 
 S (words × buckets) has the entry 1 / n_w for each of the n_w n-grams of word w, and T (words × dim) are the
 targets. The rows G (buckets × dim) are

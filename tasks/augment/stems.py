@@ -1,4 +1,4 @@
-"""Represents unseen words by a character encoder that is trained to give words of a stem similar vectors.
+"""Represents unseen words by a character encoder, trained to give words of the same stem similar vectors.
 
 A batch has two words of each stem, called partners; if a stem has one word, it occurs twice, with different
 dropout masks. Partners should be closer to each other than to the nearest word of another stem:

@@ -1,4 +1,4 @@
-"""Baselines that our title vectors are compared with, trained and scored on the same titles."""
+"""Baselines: simple models that are trained and scored on the same titles as our title vectors."""
 
 from tasks.baselines.logistic import L1Logistic
 from tasks.baselines.majority import Majority

@@ -1,4 +1,4 @@
-"""Inputs of the baselines: texts, and the dense vectors that training reads too."""
+"""Inputs of the baselines: the texts of titles, and the same dense vectors as in training."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ _REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess
 
 
 class NoSentenceVectors(ValueError):
-    """A baseline needs dense vectors, and the titles have none; the message contains the remedy."""
+    """A baseline needs dense vectors, but the titles have none; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def dense_inputs(
     descriptions: Float[np.ndarray, "titles others"],
     rows: Int[np.ndarray, " rows"],
 ) -> Float32[np.ndarray, "rows features"]:
-    """Computes the unit-norm sum of sentence and description vectors of titles, or zero.
+    """Computes the normalized sum of the sentence and description vectors of each title.
 
-    ``descriptions`` may have no columns; the result is then the normalized sentence vector.
+    The sum is zero if both vectors are. ``descriptions`` may have no columns.
     """
     dense = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
     for block in row_blocks(len(dense)):

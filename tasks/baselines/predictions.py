@@ -1,8 +1,8 @@
-"""Common format of category predictions, which all predictors return, and the k-NN vote.
+"""The format in which all predictors return categories, and the vote of k-NN.
 
 A predictor scores every label; labels are ranked by score. Ties are broken by the number of training titles
 with the label, then by a fixed permutation of the label ids: labels that always occur together ("movie",
-"action") tie by construction, and alphabetical order costs up to three points.
+"action") always tie, and breaking ties in alphabetical order lowers the accuracy by up to three points.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ DECIMALS = 6  # sums of float32 similarities are rounded, so ties do not depend 
 
 @dataclass(frozen=True)
 class LabelledTitles:
-    """Training titles with at least one label id each, from 0 to ``label_count`` (exclusive)."""
+    """Training titles, each with at least one label; label ids are below ``label_count``."""
 
     titles: TitleInputs
     labels: Ragged
@@ -47,7 +47,7 @@ class LabelledTitles:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted labels of titles."""
+    """Predicted labels of titles; arrays have one row per title."""
 
     ranks: np.ndarray  # int32 (queries, labels), 1 for the most likely label
     predicted: np.ndarray  # bool (queries, labels), assigned labels, at least one
@@ -68,10 +68,14 @@ def predict_from_scores(
     frequency: np.ndarray,
     neighbours: np.ndarray | None = None,
 ) -> Predictions:
-    """Converts scores, float64 (queries, labels), higher is more likely, to predictions.
+    """Converts scores of labels to predictions.
 
-    ``above_threshold`` (bool) marks labels above the threshold of the predictor. If there are none, the top
-    label is predicted, because every scored title has a label. ``frequency``: training titles per label.
+    Args:
+        scores: float64 (queries, labels); the label with the highest score is the most likely.
+        above_threshold: bool (queries, labels), labels whose score is above the predictor's threshold. If a
+            query has none, its top label is predicted, because every scored title has a label.
+        frequency: Number of training titles with each label.
+        neighbours: Nearest training titles, if the predictor uses any.
     """
     if scores.ndim != 2 or scores.shape != above_threshold.shape or scores.shape[1:] != frequency.shape:
         got = f"{scores.shape}, {above_threshold.shape} and {frequency.shape}"

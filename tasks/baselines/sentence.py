@@ -1,7 +1,7 @@
-"""k-NN on the frozen sentence vectors: measures the pretrained encoder without our training.
+"""k-NN by sentence vectors: shows how good the pretrained encoder is without our training.
 
-The baseline does not read contexts, so its scores are equal with and without contexts, and its neighbours are
-searched once.
+The baseline ignores airing contexts, so its scores are equal with and without contexts, and its neighbours
+are searched once.
 """
 
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ COLUMNS = ["raw_title", "context", "split", "oov"]
 
 
 class EmbeddedTitles(NamedTuple):
-    """Block of consecutive titles of the corpus, with unit-norm vectors."""
+    """Consecutive titles of the corpus with their unit-norm vectors."""
 
     raw_titles: list[str]
     contexts: list[list[str]]  # tokens of the airing context

@@ -1,1 +1,1 @@
-"""Stage evaluate: scores of the title vectors and of the baselines on held-out titles, and of clusters."""
+"""Stage evaluate: scores title vectors and baselines on held-out titles, and clusters."""

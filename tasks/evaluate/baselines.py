@@ -1,4 +1,4 @@
-"""Held-out sets, which are the same for baselines and title vectors, and the scores of the baselines.
+"""Draws the held-out sets for baselines and title vectors, and scores the baselines.
 
 This module does not import Prefect, because it runs in a helper process.
 """

@@ -1,7 +1,7 @@
-"""Effect of unseen words, which no training title contains: their share, and distances and scores of titles.
+"""Measures the effect of unseen words, which no training title contains, on held-out titles.
 
-Everything is measured on held-out titles. "Without augmentation" is the same model, which ignores
-unseen words.
+*Augmentation* gives unseen words a vector (tasks/augment). Scores and distances are measured with it and,
+for comparison, with a model that ignores unseen words.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ def measure_unseen_words(
 ) -> dict[str, object]:
     """Measures shares (also by language), distances and, by protocol, scores with and without augmentation.
 
-    ``words`` is the number of words of each title, ``unseen`` the number of unseen ones. ``distance`` is the
-    cosine distance to the mean of the other titles with the same first word; key ``known`` is for
-    titles without unseen words.
+    ``words`` is the number of words of each title, and ``unseen`` the number of unseen ones among them. A
+    distance is the cosine distance of a title from the mean of the other titles with the same first word; the
+    key ``known`` has that of titles without unseen words.
     """
     is_held_out = np.isin(titles.split, [*PROTOCOLS])
     names = np.array([language or "unknown" for language in languages])

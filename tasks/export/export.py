@@ -21,7 +21,7 @@ WORD_FORMS: dict[str, TextForm] = {"vec": "vec", "glove": "glove", "word2vec-bin
 
 
 class ExportError(ExpectedError, ValueError):
-    """Options that cannot be exported; the message contains the reason."""
+    """The export is not possible; the message contains the reason."""
 
 
 def export(home: str | Path, target_format: str, out: Path, buckets: int | None = None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Ranks titles by the channels of liked titles, a baseline that does not read the titles themselves."""
+"""Ranks titles by the channels on which liked titles air; a baseline that ignores what titles are about."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ POPULARITY_WEIGHT = 0.01
 
 @dataclass(frozen=True)
 class FittedChannelHabits:
-    """Deduplicated likes, and channels and popularity of titles."""
+    """Likes without duplicates, and channels and popularity of titles."""
 
     likes: Likes
     channels: Ragged

@@ -68,7 +68,7 @@ class Likes:
 
 @dataclass(frozen=True)
 class Titles:
-    """Data of titles.
+    """What recommenders read about titles.
 
     Attributes:
         vectors: float32 (titles, dim), unit norm, or zero if unknown.

@@ -34,7 +34,7 @@ _MARGIN = "Minimum lead of the likes over the nearest dislike; below it, the dis
 
 @dataclass(frozen=True)
 class FittedNearestLikes:
-    """Deduplicated likes, and vectors, crowds and popularity of titles."""
+    """Likes without duplicates, and vectors, crowds (nearness.py) and popularity of titles."""
 
     settings: "NearestLikes"
     likes: Likes

@@ -1,7 +1,8 @@
 """Similarity of titles, corrected for the density around each of them.
 
-Cosines are not comparable between parts of a guide: a football match has a hundred titles at .9, while the
-nearest title of a documentary is at .6. A cosine is therefore compared with the crowds of both titles:
+Cosines are not comparable between parts of a guide: a football match has a hundred titles with a cosine of
+.9, while the nearest title of a documentary has .6. A cosine is therefore compared with the *crowd* of both
+titles, which is high if many titles are near:
 
     near(l, t) = max(0, REACH + cos(l, t) - (crowd_l + crowd_t) / 2)
 

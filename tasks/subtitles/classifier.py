@@ -70,11 +70,11 @@ _TEMPERATURES = np.geomspace(0.5, 4.0, 40)
 
 
 class PatternError(ExpectedError, ValueError):
-    """The sub-titles are not sufficient for training, or no classifier exists."""
+    """There are too few sub-titles for training, or the home has no classifier."""
 
 
 class Examples(NamedTuple):
-    """Sub-titles and their class indices."""
+    """Sub-titles for training, with the index of the class of each."""
 
     texts: list[str]
     labels: Int64[np.ndarray, " strings"]

@@ -80,7 +80,7 @@ class Cues:
         return " ".join(self._word() for _ in range(self._random.randint(1, 4)))
 
     def _blurred(self, word: str) -> str:
-        """Replaces the end of the word by the second half of another word."""
+        """Returns the beginning of the word, followed by the second half of another word."""
         prefix_length, other = self._random.randint(1, len(word)), self._random.choice(self._words).lower()
         return word[:prefix_length] + other[len(other) // 2 :]
 

@@ -1,9 +1,9 @@
 """Conditions that a sub-title must fulfil before the classifier may assign a pattern.
 
 The classifier is trained with hidden cues, so it may take a number after any word for an episode number
-("Oldsmobile 88") or any dash for a separator of teams. Predictions that violate the form of their pattern
-are discarded. The form of a pattern is its condition here. It is less strict than a rule, because the
-probability must be sufficient as well (classifier.py).
+("Oldsmobile 88") or any dash for a separator of teams. The *form* of a pattern is a condition on the text of
+the sub-title. Predictions that do not fulfil the form of their pattern are discarded. A form is less strict
+than a rule, because the probability must be sufficient as well (classifier.py).
 """
 
 import re
@@ -62,7 +62,10 @@ _SIGN = re.compile(r"\s*(?:;|\||•|//?|\+| -{3,} )\s*")
 
 
 def _is_match(text: str) -> bool:
-    """Returns whether the text has two sides; with a dash between them, neither has a contest word."""
+    """Returns whether the text names two sides of a match.
+
+    If only a dash separates them, neither may contain a word for a contest.
+    """
     text = _BEHIND_TEAMS.sub("", text).rpartition(": ")[2]
     if len(sides := _BETWEEN.split(text)) == 2:
         return all(_is_side(side) for side in (_DASH.split(sides[0])[-1], sides[1]))

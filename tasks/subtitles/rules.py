@@ -1,8 +1,8 @@
 """Patterns of sub-titles, and weak rules that recognize clear cases of each.
 
-Rules aim at high precision and abstain in doubt: cue words are English, German and French only, and the lists
-of first names and places contain only frequent ones. The classifier is trained on the labels of the
-rules with hidden cues (cues.py), so that it generalizes to other languages and forms (classifier.py).
+Rules are precise rather than complete and abstain in doubt: cue words are English, German and French only,
+and the lists of first names and places contain only frequent ones. The classifier is trained on the labels of
+the rules with hidden cues (cues.py), so that it generalizes to other languages and forms (classifier.py).
 
 If several rules match, the first decides: "Round 4: Lazio v Torino" has the pattern teams, "S6 E2 - The
 Bridge" has the pattern episode_number.

@@ -1,4 +1,4 @@
-"""Text of categories: normal form, and items of a list."""
+"""Normalizes the texts of categories, and splits lists of categories."""
 
 import re
 import unicodedata

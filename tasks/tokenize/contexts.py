@@ -35,10 +35,12 @@ def write_contexts(
     ``zone`` of programmes.parquet).
 
     Args:
-        connection: Temporary database. guide: Folder of a Guide. variants: Parquet file of raw_title and
-        title_id. next_period: Ids of the titles of next_period. cut: Begin of next_period in microseconds
-        since 1970; None if there is none. kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``,
-        ``manner`` and ``pattern``. ``pattern``
+        connection: Temporary database.
+        guide: Folder of a Guide.
+        variants: Parquet file of raw_title and title_id.
+        next_period: Ids of the titles of next_period.
+        cut: Begin of next_period in microseconds since 1970; None if there is none.
+        kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner`` and ``pattern``. The last
             adds the pattern of most sub-titles (``manner:pattern:guests``), if the guide has patterns.
         path: Destination.
     """

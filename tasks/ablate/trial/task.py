@@ -43,7 +43,7 @@ STAGE = Stage(Answers, __file__, "trial")
 
 @dataclass(frozen=True, kw_only=True)
 class Learning:
-    """Settings of a trial after its corpus; ``name`` is not part of the cache key."""
+    """Settings of a trial except for its corpus; ``name`` is not part of the cache key."""
 
     name: str = field(metadata={"keyed": False})  # "n-grams 2/3"
     train: TrainSettings
@@ -72,7 +72,7 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
         _temporary_home(workspace) as scratch,
         disable_run_logger(),
         threadpool_limits(1),
-    ):  # because there is a process per core
+    ):  # one thread, because each core has a process
         checkpoint = train.fn(scratch, corpus, learning.train)
         encoder_files = augment.fn(
             scratch, vocabulary, corpus, checkpoint, learning.train.encoder, learning.augment
