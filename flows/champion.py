@@ -1,32 +1,73 @@
-"""The folder of the champion model."""
+"""The champion model of a home, or the model that ``--model`` names."""
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from storage.formats.model_file import ModelFileError, ModelInfo, write_model_file
 from storage.home.workspace import HomeError, Workspace
-from storage.tracking import Registry
+from storage.tracking import Champion, Registry
+
+if TYPE_CHECKING:
+    from flows.followed_model import FollowedModel
 
 
-def champion_folder(home: str, model: str | None = None) -> Path:
-    """Returns the folder of the champion.
+def open_models(home: str | Path, model: str | None = None) -> "Registry | FollowedModel":
+    """Returns the source of the champion; a home that does not exist is created if ``model`` is set.
 
     Args:
         home: Folder of the home.
-        model: Registered model of another home, which is downloaded into this home; None: this home's model.
+        model: URL, model file or ``env:NAME``; or registered model of another home; None: this home's model.
+
+    Raises:
+        HomeError: The folder does not exist or is not a home.
+        FeedError: The model file is missing, or the URL is invalid.
+    """
+    folder = Workspace(home, create=model is not None).home
+    if model and (model.startswith("env:") or "/" in model or model.endswith(".zip") or Path(model).exists()):
+        from flows.followed_model import FollowedModel  # imports httpx: not at module level
+
+        return FollowedModel(folder, model)
+    return Registry(folder, name=model)
+
+
+def require_champion(models: "Registry | FollowedModel") -> Champion:
+    """Returns the champion; raises HomeError if there is none yet."""
+    if (champion := models.champion()) is None:
+        name = f"{models.home} has no champion model yet ({models.name})"
+        raise HomeError(f"{name}; run `guidespace nightly --feed …` first, or name a model by --model")
+    return champion
+
+
+def find_champion(home: str | Path, model: str | None = None) -> Champion:
+    """Returns the champion of ``open_models``; prints a warning if a copy is used.
 
     Raises:
         HomeError: There is no champion yet.
     """
-    registry = Registry(reading_home(home, model), name=model)
-    if (champion := registry.champion()) is None:
-        name = f"{model} in {registry.shell_uri}" if model else home
-        raise HomeError(f"{name} has no champion model yet; run `guidespace nightly --feed …` first")
-    return champion.folder
+    models = open_models(home, model)
+    champion = require_champion(models)
+    if models.problem:
+        print(f"guidespace: {models.problem}", file=sys.stderr)
+    return champion
 
 
-def reading_home(home: str, model: str | None) -> Path:
-    """Returns the folder of the home; creates it if ``model`` of another home is to be downloaded into it.
+def champion_folder(home: str, model: str | None = None) -> Path:
+    """Returns the folder of ``find_champion``."""
+    return find_champion(home, model).folder
+
+
+def export_model(home: str, out: Path) -> Iterator[str]:
+    """Writes the champion to a model file; yields a line about it.
 
     Raises:
-        HomeError: The folder does not exist or is not a home.
+        HomeError: There is no champion yet.
+        ModelFileError: The file cannot be written.
     """
-    return Workspace(home, create=model is not None).home
+    champion = find_champion(home)
+    try:
+        write_model_file(champion.folder, ModelInfo(version=champion.version, digest=champion.digest), out)
+    except OSError as error:
+        raise ModelFileError(f"{out} cannot be written: {error.strerror}; name another file") from error
+    yield f"{out}: version {champion.version}, {out.stat().st_size / 1e6:,.1f} MB; read it by --model {out}"

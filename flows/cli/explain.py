@@ -26,7 +26,7 @@ MIN_CONTRIBUTION = 0.005  # pairs with a smaller absolute contribution are not p
 def open_champion(
     home: str, method: Literal["auto", "exact", "approximate"] = "auto", model: str | None = None
 ) -> TitleSearch:
-    """Opens the search over the titles of the champion, or of the registered ``model`` of another home.
+    """Opens the search over the titles of the champion, or of ``model`` (see flows/champion.py).
 
     Raises:
         HomeError: There is no champion yet.
@@ -64,7 +64,9 @@ def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{near['cosine']:.3f}  {near['title']:<{width}}  {about}{more}"
 
 
-def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, Any], list[str]]:
+def explain_titles(
+    home: str, left: str, right: str | None, model: str | None = None
+) -> tuple[dict[str, Any], list[str]]:
     """Explains why two titles are near, or (``right`` is None) the categories of one; lists corrections.
 
     Returns:
@@ -76,11 +78,13 @@ def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, A
         EnrichError: The champion model stores no votes for categories.
     """
     if right is None:
-        model = CategoryModel(champion_folder(home), read_corrections(Workspace(home).home))
-        decision, corrected = decide(model, left), corrections_of(home, left)
+        folder = champion_folder(home, model)
+        category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
+        decision, corrected = decide(category_model, left), corrections_of(home, left)
         document = {**asdict(decision), "corrected": [correction.document for correction in corrected]}
         return document, [*map(str, corrected), *decision_lines(decision)]
-    explanation, corrected = explain(open_champion(home), left, right), corrections_of(home, left, right)
+    explanation = explain(open_champion(home, model=model), left, right)
+    corrected = corrections_of(home, left, right)
     document = {**asdict(explanation), "corrected": [correction.document for correction in corrected]}
     return document, [*map(str, corrected), *explanation_lines(explanation)]
 

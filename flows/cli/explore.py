@@ -14,7 +14,10 @@ from flows.cli.render import show
 SEARCH = "exact: all titles; approximate: titles of the nearest cells (prints the recall); auto: by size"
 QUERY = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
 VALUE = "value of $NAME in the query; may be repeated"
-FORMS = "titles: labels, word2vec, parquet; words: fasttext (with n-grams), vec, glove, word2vec-binary"
+FORMS = (
+    "titles: labels, word2vec, parquet; words: fasttext (with n-grams), vec, glove, word2vec-binary; "
+    "model: the champion in one file, for --model"
+)
 BUCKETS = "fasttext: number of hash buckets to distil into; fewer make a smaller file [default: the model's]"
 
 Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
@@ -27,7 +30,7 @@ Minimum = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pai
 Query = Annotated[str | None, Argument(help=QUERY)]
 Values = Annotated[list[str], Option("--with", metavar="NAME=VALUE", help=VALUE)]
 Out = Annotated[Path, Argument(help="file to write; a folder for labels")]
-Form = Literal["labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary"]
+Form = Literal["labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary", "model"]
 Format = Annotated[Form, Option("--format", help=FORMS)]
 Buckets = Annotated[int | None, Option(help=BUCKETS)]
 
@@ -56,11 +59,13 @@ def similar(
     show(neighbours, as_json, neighbour_lines(neighbours))
 
 
-def explain(left: Left, right: Right = None, home: Home = HOME, as_json: AsJson = False) -> None:
+def explain(
+    left: Left, right: Right = None, home: Home = HOME, model: Model = None, as_json: AsJson = False
+) -> None:
     """Explain why two titles are near, or the categories of one."""
     from flows.cli.explain import explain_titles
 
-    document, lines = explain_titles(home, left, right)
+    document, lines = explain_titles(home, left, right, model)
     show(document, as_json, lines)
 
 
@@ -118,8 +123,9 @@ def sql(query: Query = None, values: Values = NONE, home: Home = HOME, as_json: 
 
 
 def export(out: Out, form: Format, buckets: Buckets = None, home: Home = HOME) -> None:
-    """Write the corpus or the vectors for other programs."""
+    """Write the corpus or the vectors for other programs, or the model for other machines."""
+    from flows.champion import export_model
     from tasks.export.export import export as write_export
 
-    for line in write_export(home, form, out, buckets):
+    for line in export_model(home, out) if form == "model" else write_export(home, form, out, buckets):
         print(line)

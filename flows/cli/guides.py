@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, BadParameter, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.options import HOME, NONE, AsJson, Home, Set
+from flows.cli.options import HOME, NONE, AsJson, Home, Model, Set
 from flows.cli.render import show
 from storage.errors import ExpectedError
 
@@ -58,6 +58,7 @@ def enrich(
     mark: Mark = False,
     episodes: Episodes = False,
     dry_run: DryRun = False,
+    model: Model = None,
     changes: Set = NONE,
 ) -> int:
     """Add missing categories to a guide. All other bytes remain unchanged."""
@@ -73,7 +74,7 @@ def enrich(
         raise EnrichError("OUT is missing: name a file to write, or - for standard output, or use --dry-run")
     output = "" if dry_run else out
     reading = ingest_settings(["ingest.private_addresses=true", *changes])
-    report = enrich_guide(guide, output, home, options, reading)
+    report = enrich_guide(guide, output, home, options, reading, model)
     stream, name = (sys.stderr, "standard output") if output == "-" else (sys.stdout, output)
     for line in report_lines(report, options, name):
         print(line, file=stream)
@@ -81,9 +82,14 @@ def enrich(
 
 
 def enrich_guide(
-    guide: str, out: str, home: str, options: "EnrichOptions", reading: "IngestSettings"
+    guide: str,
+    out: str,
+    home: str,
+    options: "EnrichOptions",
+    reading: "IngestSettings",
+    model: str | None = None,
 ) -> "Report":
-    """Fills the gaps of a guide with the champion model and writes it; an empty ``out`` writes nothing."""
+    """Fills the gaps of a guide with the champion, or ``model``, and writes it; an empty ``out``: nothing."""
     from flows.champion import champion_folder
     from storage.home.corrections import read_corrections
     from storage.home.guides import current_guide
@@ -97,15 +103,15 @@ def enrich_guide(
 
     check_output(out or "-")
     read_vocabulary(options.vocabulary, {})  # reports an error in the file before the guide is read
-    model_folder, workspace = champion_folder(home), Workspace(home, create=False)
+    model_folder, workspace = champion_folder(home, model), Workspace(home, create=False)
     newest = current_guide(workspace) if options.episodes else None
     episodes = newest and workspace.folder(newest)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
         work = Path(name)
         with open_source(guide, work, reading, home_zone(home).key) as source:
             content = read_guide(source, work, options)
-            model = CategoryModel(model_folder, read_corrections(workspace.home))
-            enrichment = plan(source, *content, model, options, episodes)
+            category_model = CategoryModel(model_folder, read_corrections(workspace.home))
+            enrichment = plan(source, *content, category_model, options, episodes)
             if out:
                 write_output(out, enrichment.pieces())
             else:
@@ -121,6 +127,7 @@ def correct(
     undo: Undo = False,
     list_all: ListAll = False,
     home: Home = HOME,
+    model: Model = None,
     as_json: AsJson = False,
 ) -> None:
     """Correct the categories of a title. Takes effect immediately; the next nightly run trains on it."""
@@ -134,7 +141,8 @@ def correct(
     elif undo:
         corrections = [undo_correction(home, title)]
     else:
-        correction, in_model = correct_title(home, title, categories, datetime.datetime.now(datetime.UTC))
+        now = datetime.datetime.now(datetime.UTC)
+        correction, in_model = correct_title(home, title, categories, now, model)
         corrections = [correction]
         if not in_model:
             note = f"the champion has no title {title!r}; the correction applies when a guide contains it"
@@ -144,7 +152,7 @@ def correct(
 
 
 def correct_title(
-    home: str, title: str, categories: Sequence[str], at: datetime.datetime
+    home: str, title: str, categories: Sequence[str], at: datetime.datetime, model: str | None = None
 ) -> tuple["Correction", bool]:
     """Stores the categories of a title's show in place of an earlier correction.
 
@@ -163,11 +171,11 @@ def correct_title(
     from storage.home.corrections import Correction
     from storage.home.workspace import Workspace
 
-    model, show_key = champion_folder(home), _show_key(title)
-    spellings = read_categories(model)
+    folder, show_key = champion_folder(home, model), _show_key(title)
+    spellings = read_categories(folder)
     labels = tuple(dict.fromkeys(find_category(category, spellings) for category in categories))
     of_show = [("show_key", "==", show_key)]
-    titles = pq.read_table(model / "titles.parquet", columns=["title"], filters=of_show)["title"].to_pylist()
+    titles = pq.read_table(folder / "titles.parquet", columns=["title"], filters=of_show)["title"].to_pylist()
     correction = Correction(
         show_key=show_key, title=(titles or [title])[0], categories=labels, corrected_at=at
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from flows.champion import find_champion
 from storage.artifacts import Tonight
 from storage.catalogue.feeds import utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer
@@ -19,7 +20,6 @@ from tasks.likes.exports import read_export
 from tasks.likes.players import read_player
 from tasks.likes.tables import LikesError, read_table
 from tasks.text.titles import parse_title
-from tasks.tonight.evening import find_champion
 from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
@@ -28,14 +28,22 @@ WAIT_SECONDS = 6 * 3600.0  # for another run in the home
 PLAYERS = ".db", ".sqlite", ".sqlite3"  # suffixes of databases of players (Kodi, Jellyfin)
 
 
-def like_title(home: str, title: str, viewer: str, value: float, seen: bool, at: datetime.datetime) -> str:
+def like_title(
+    home: str,
+    title: str,
+    viewer: str,
+    value: float,
+    seen: bool,
+    at: datetime.datetime,
+    model: str | None = None,
+) -> str:
     """Stores a viewer's opinion of a title of the guide; returns the title as the guide spells it.
 
     Raises:
         LikesError: The guide does not contain the title; the message names similar titles.
     """
     folder = Workspace(home, create=False).home
-    champion, show_key = find_champion(folder), parse_title(title).show_key
+    champion, show_key = find_champion(folder, model), parse_title(title).show_key
     table = pq.read_table(champion.folder / "titles.parquet", columns=["title", "show_key"])
     titles = dict(zip(table["show_key"].to_pylist(), table["title"].to_pylist(), strict=True))
     if show_key not in titles:

@@ -9,7 +9,7 @@ NONE: list[Any] = []
 HOME = "guidespace-home"
 FEEDS = "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
 SETTINGS = "change settings, such as ingest.workers=4 or train.epochs=5"
-MODEL = "registered model of another home in MLflow [default: this home's]"
+MODEL = "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow [default: this home's]"
 
 Home = Annotated[str, Option(envvar="GUIDESPACE_HOME", help="folder that holds everything a run writes")]
 AsJson = Annotated[bool, Option("--json", help="print JSON, for other programs")]
@@ -17,7 +17,7 @@ Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS)]
 Set = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=SETTINGS)]
 Preset = Annotated[Literal["smoke", "laptop", "gpu"], Option(help="settings to start from")]
 Number = Annotated[int, Option("-k", help="number of results")]
-Model = Annotated[str | None, Option(metavar="NAME", help=MODEL)]
+Model = Annotated[str | None, Option(envvar="GUIDESPACE_MODEL", metavar="MODEL", help=MODEL)]
 
 
 def read_instant(text: str) -> datetime.datetime:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from flows.champion import find_champion
 from storage.catalogue.likes import hash_viewer, read_likes
 from storage.home.workspace import Workspace
 from storage.json_file import write_json
@@ -31,6 +32,7 @@ def list_tonight(
     begin: datetime.datetime,
     end: datetime.datetime,
     settings: TonightSettings = TONIGHT,
+    model: str | None = None,
 ) -> tuple[list[Recommendation], Hidden]:
     """Ranks the programmes that start in [``begin``, ``end``) for a viewer, best first; counts hidden ones.
 
@@ -47,7 +49,8 @@ def list_tonight(
     if code not in opinions["viewer"].to_pylist():
         like = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
         raise TonightError(f"{viewer!r} has no likes; {like}")
-    opened = open_evening(folder, begin, end, opinions, seen, settings)
+    champion = find_champion(folder, model)
+    opened = open_evening(folder, begin, end, opinions, seen, settings, champion)
     return opened.explain(next(opened.evening.recommend([code]))), opened.hidden
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from flows.cli.options import HOME, NONE, AsJson, Home, read_instant
+from flows.cli.options import HOME, NONE, AsJson, Home, Model, read_instant
 from flows.cli.render import show
 
 ME = "me"
@@ -53,6 +53,7 @@ def like(
     dislike: Dislike = False,
     seen: Seen = False,
     home: Home = HOME,
+    model: Model = None,
 ) -> None:
     """Store likes and dislikes of a viewer, for one title or from a file."""
     if bool(title) == (file is not None):
@@ -63,7 +64,7 @@ def like(
     if file is not None:
         print(import_likes(home, file, viewer, now))
     else:
-        full_title = like_title(home, title, viewer, -1.0 if dislike else 1.0, seen, now)
+        full_title = like_title(home, title, viewer, -1.0 if dislike else 1.0, seen, now, model)
         print(f"{viewer} {'dislikes' if dislike else 'likes'} “{full_title}”")
 
 
@@ -89,6 +90,7 @@ def tonight(
     include: Include = NONE,
     out: Out = NONE,
     home: Home = HOME,
+    model: Model = None,
     as_json: AsJson = False,
 ) -> None:
     """Recommend programmes of this evening, with reasons."""
@@ -122,7 +124,7 @@ def tonight(
         hide_unrated=hide_unrated,
         include=tuple(kind for kind in EXCLUSIONS if kind in include),
     )
-    recommendations, hidden = list_tonight(home, viewer, first, last, settings)
+    recommendations, hidden = list_tonight(home, viewer, first, last, settings, model)
     for message in hidden.messages(settings):
         print(f"note: {message}", file=sys.stderr)
     write_files(out, recommendations, viewer, first, last, now, page_zone)

@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from flows.same_site import SameSite
 from flows.serving.batcher import RequestBatcher, Unavailable
 from flows.serving.loaded_model import RequestKind
+from flows.serving.model_file import add_model_file
 from flows.serving.reloader import ModelReloader
 from flows.serving.schema import (
     MAX_BODY_BYTES,
@@ -43,7 +44,7 @@ from storage.tracking import Champion
 from tasks.pages import encode_data, render_page
 
 HERE = Path(__file__).parent
-ENDPOINTS = ("/similar", "/vectors", "/categories")
+ENDPOINTS = ("/similar", "/vectors", "/categories", "/model")
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "the request is invalid; `reason` says what to change"},
@@ -184,6 +185,8 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
     async def serve_metrics() -> Response:
         """Requests, errors, latencies, memory and the model in Prometheus' text format."""
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
+
+    add_model_file(app, reloader, guarded)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:

@@ -36,11 +36,10 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     import uvicorn
     from threadpoolctl import threadpool_limits
 
-    from flows.champion import reading_home
     from flows.serving.app import make_app
     from flows.serving.reloader import ModelReloader
 
-    reloader = ModelReloader(reading_home(home, model), model)
+    reloader = ModelReloader(home, model)
     config = uvicorn.Config(
         make_app(reloader, token, host),
         access_log=False,

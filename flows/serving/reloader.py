@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from flows.champion import open_models, require_champion
 from flows.serving.answer_cache import AnswerCache
 from flows.serving.loaded_model import LoadedModel, RequestKind
 from storage.home.corrections import CORRECTIONS, read_corrections
 from storage.home.guides import current_guide
-from storage.home.workspace import HomeError, Workspace
+from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
-from storage.tracking import Champion, Registry
+from storage.tracking import Champion
 from tasks.search.query import Query
 from tasks.search.search import TitleSearch
 
@@ -25,21 +26,26 @@ EVENING_SECONDS = 600  # interval of reading this evening's programmes, without 
 class Fingerprint(NamedTuple):
     """The state of a home; a LoadedModel is out of date if one of these values has changed."""
 
-    model: tuple[str, str]  # version and digest
+    champion: Champion
     corrections_mtime_ns: int
     guide_path: str
     time_slot: int  # number of the current interval of EVENING_SECONDS
 
 
 class ModelReloader:
-    """Holds the current LoadedModel, which ``watch`` replaces in a thread."""
+    """Holds the current LoadedModel, which ``watch`` replaces in a thread.
 
-    def __init__(self, home: Path, name: str | None = None) -> None:
-        self.registry = Registry(home, name=name)
-        self.home, self.name = self.registry.home, self.registry.name  # read from home.json only once
+    Args:
+        home: Folder of the home.
+        model: See ``open_models``.
+    """
+
+    def __init__(self, home: str | Path, model: str | None = None) -> None:
+        self.models = open_models(home, model)
+        self.home, self.name = self.models.home, self.models.name  # read from home.json only once
         self.reloads = self.failures = 0
-        self._fingerprint, champion = self._read_state()
-        self.current = self._load(champion, None)
+        self._fingerprint = self._read_state()
+        self.current = self._load(self._fingerprint.champion, None)
         self._stopped, self._failure, self._is_warm = threading.Event(), "", False
 
     def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
@@ -63,12 +69,13 @@ class ModelReloader:
         while not self._stopped.is_set():
             try:
                 self.reload_if_stale()
-                self._failure = ""
+                failure = self.models.problem
             except Exception as error:  # keeps the old model if MLflow is locked or the disk full
-                self.failures += 1
-                if (failure := str(error) or repr(error)) != self._failure:
-                    self._failure = failure
-                    print(f"guidespace serve: reload failed: {failure}", file=sys.stderr, flush=True)
+                failure = str(error) or repr(error)
+            self.failures += bool(failure)
+            if failure and failure != self._failure:
+                print(f"guidespace serve: reload failed: {failure}", file=sys.stderr, flush=True)
+            self._failure = failure
             self._stopped.wait(POLL_SECONDS)
 
     def stop(self) -> None:
@@ -77,13 +84,14 @@ class ModelReloader:
 
     def reload_if_stale(self) -> None:
         """Replaces ``current`` if it is out of date; the first call warms it up."""
-        fingerprint, champion = self._read_state()
+        fingerprint = self._read_state()
+        champion = fingerprint.champion
         is_stale = fingerprint != self._fingerprint
         if self._is_warm and not is_stale:
             return
         model = self._load(champion, self.current) if is_stale else self.current
         model.warm_up()
-        if fingerprint.model != self._fingerprint.model:
+        if champion != self._fingerprint.champion:
             self.reloads += 1
             print(f"guidespace serve: now serving version {champion.version}", flush=True)
         self.current, self._fingerprint, self._is_warm = model, fingerprint, True
@@ -91,17 +99,13 @@ class ModelReloader:
         gc.collect()
         gc.freeze()  # a collection would otherwise traverse all titles
 
-    def _read_state(self) -> tuple[Fingerprint, Champion]:
-        champion = self.registry.champion()
-        if champion is None:
-            advice = "run `guidespace nightly --feed …` first"
-            raise HomeError(f"{self.name} in {self.registry.shell_uri} has no champion; {advice}")
+    def _read_state(self) -> Fingerprint:
+        champion = require_champion(self.models)
         file = self.home / CORRECTIONS
         corrected = file.stat().st_mtime_ns if file.exists() else 0
         guide = current_guide(Workspace(self.home, create=False))
         slot = int(_now(self.home).timestamp() // EVENING_SECONDS)
-        model = champion.version, champion.digest
-        return Fingerprint(model, corrected, guide.path if guide else "", slot), champion
+        return Fingerprint(champion, corrected, guide.path if guide else "", slot)
 
     def _load(self, champion: Champion, previous: LoadedModel | None) -> LoadedModel:
         """Loads a model; reuses the search and the cache of the previous one if they are still valid."""

@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from mlflow.entities.model_registry import RegisteredModel
 
 DESCRIPTION = "Returns the titles of the guide that are most similar to a title, including unseen titles."
-DIGEST = "guidespace.model"
+DIGEST, LINEAGE = "guidespace.model", "guidespace.lineage"
 CONTENT = "guidespace.content"  # digest of the registered files; older versions do not have it
-LINEAGE = "guidespace.lineage"
 FEEDS = "guidespace.feeds"  # fingerprints of the feeds of a version
-PROMOTED_AT = "guidespace.promoted_at"
-REASON = "guidespace.reason"
+PROMOTED_AT, REASON = "guidespace.promoted_at", "guidespace.reason"
 QUALITY = "guidespace.score.quality"
 ROLLED_BACK = "guidespace.rolled_back_at"
 MAX_ROLLBACK_VERSIONS = 1_000  # promoted versions that ``rollback`` considers
@@ -70,6 +68,8 @@ class Registry(Connection):
         super().__init__(home)
         self.code = code
         self._chosen = name
+
+    problem = ""  # why a newer version is not used, which only a model of another machine can have
 
     @property
     def name(self) -> str:

@@ -86,6 +86,7 @@ def open_evening(
     opinions: pa.Table,
     seen: pa.Table,
     settings: TonightSettings,
+    champion: Champion | None = None,
 ) -> OpenEvening:
     """Loads the programmes that start in [``begin``, ``end``), and the viewers of ``opinions``.
 
@@ -94,7 +95,7 @@ def open_evening(
             version without the data by which the settings hide programmes.
         HomeError: There is no guide or no champion model.
     """
-    workspace, champion = Workspace(home, create=False), find_champion(home)
+    workspace, champion = Workspace(home, create=False), champion or find_champion(home)
     guide = current_guide(workspace)
     if guide is None:
         raise HomeError(f"{home} holds no guide; run `guidespace ingest --feed …` first")

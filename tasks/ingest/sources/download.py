@@ -56,6 +56,7 @@ class DownloadResult:
     unreachable: bool = False  # the network or the server failed: a retry can help
     unchanged: bool = False
     validators: Validators = Validators()
+    digest: str = ""  # header Repr-Digest (RFC 9530)
     wait_seconds: float = 0.0  # Retry-After
 
 
@@ -114,6 +115,7 @@ def download(
     validators: Validators | None = None,
     headers: Headers | None = None,
     *,
+    attempts: int = MAX_ATTEMPTS,
     pause: Pause = time.sleep,
 ) -> DownloadResult:
     """Downloads a URL to a file without decompressing it.
@@ -124,6 +126,7 @@ def download(
         settings: Settings of the stage.
         validators: Validators of the last download.
         headers: Additional headers.
+        attempts: Maximum number of attempts if the network or the server fails.
         pause: Sleeps for a number of seconds; tests replace it.
     """
     deadline = time.monotonic() + settings.download_seconds
@@ -132,16 +135,15 @@ def download(
             lambda result: result.unreachable and result.wait_seconds <= MAX_WAIT_SECONDS
         ),
         wait=lambda state: max(_JITTERED(state), _answer(state).wait_seconds),
-        stop=tenacity.stop_after_attempt(MAX_ATTEMPTS)
-        | tenacity.stop_before_delay(settings.download_seconds),
+        stop=tenacity.stop_after_attempt(attempts) | tenacity.stop_before_delay(settings.download_seconds),
         sleep=pause,
         retry_error_callback=_answer,
     )
     answer = retrying(
         _attempt, url, file, settings, validators or Validators(), headers or Headers(), deadline
     )
-    if answer.unreachable and retrying.statistics["attempt_number"] == MAX_ATTEMPTS:
-        return replace(answer, problem=f"{answer.problem}, {MAX_ATTEMPTS} times")
+    if answer.unreachable and 1 < attempts == retrying.statistics["attempt_number"]:
+        return replace(answer, problem=f"{answer.problem}, {attempts} times")
     if answer.wait_seconds > MAX_WAIT_SECONDS:
         retry_after = f"Retry-After is {answer.wait_seconds:,.0f} seconds (limit: {MAX_WAIT_SECONDS:,.0f})"
         return replace(answer, problem=f"{answer.problem}; {retry_after}")
@@ -193,19 +195,22 @@ class _BodyWriter:
     is_cancelled: bool = False
     is_too_slow: bool = False
 
-    def write(self, blocks: Iterable[bytes], *, check_rate: bool) -> str:
-        """Writes blocks to the file; returns why it stopped early, or an empty string."""
+    def write(self, blocks: Iterable[bytes], *, check_rate: bool, length: str = "") -> str:
+        """Writes blocks, of Content-Length ``length``, to the file; returns why it stopped early, or ""."""
         size = measured_size = 0
         measured_at = time.monotonic()
-        minimum_rate = self.settings.download_bytes_per_second
+        minimum_rate, size_cap = self.settings.download_bytes_per_second, self.settings.size_cap_bytes
+        too_large = f"larger than {size_cap:,} bytes (ingest.size_cap_bytes)"
+        if length.isdecimal() and int(length) > size_cap:
+            return too_large
         with open(self.file, "wb") as handle:
             for block in blocks:
                 size += len(block)
                 elapsed = time.monotonic() - measured_at
                 if self.is_cancelled:
                     return "cancelled"
-                if size > self.settings.size_cap_bytes:
-                    return f"larger than {self.settings.size_cap_bytes:,} bytes (ingest.size_cap_bytes)"
+                if size > size_cap:
+                    return too_large
                 if check_rate and elapsed >= RATE_SECONDS:
                     rate = (size - measured_size) / elapsed
                     self.is_too_slow = rate < minimum_rate
@@ -241,8 +246,11 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
             new_validators = Validators(
                 etag=response_fields.get("ETag"), last_modified=response_fields.get("Last-Modified")
             )
-            problem = body.write(response.iter_raw(), check_rate=True)
-            return DownloadResult(problem=problem, unreachable=body.is_too_slow, validators=new_validators)
+            length, digest = (response_fields.get(name, "") for name in ("Content-Length", "Repr-Digest"))
+            problem = body.write(response.iter_raw(), check_rate=True, length=length)
+            return DownloadResult(
+                problem=problem, unreachable=body.is_too_slow, validators=new_validators, digest=digest
+            )
     except PrivateAddress as error:
         return DownloadResult(problem=f"not fetched: {error}")
     except (httpx.TransportError, httpx.InvalidURL, httpx.TooManyRedirects) as error:

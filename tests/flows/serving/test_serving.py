@@ -296,4 +296,4 @@ def test_a_rollback_is_one_command(served_home: Path, tmp_path: Path) -> None:
 def test_without_a_model_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worlds.publish_guide(tmp_path / "home", worlds.programmes(5))
     assert main(["serve", "--home", str(tmp_path / "home"), "--port", "0"]) == 2
-    assert "has no champion; run `guidespace nightly" in capsys.readouterr().err
+    assert "has no champion model yet (guidespace-titles); run `guidespace nightly" in capsys.readouterr().err

@@ -1,0 +1,142 @@
+"""A model at a URL or in a model file (docs/model_file.md), of which the home keeps an unpacked copy.
+
+``champion`` asks the server for a newer version by a conditional request, at most once per CHECK_SECONDS in
+all processes. The copy is in ``HOME/models/KEY``: ``state.json``, and a folder for each of the last two
+versions. The previous version stays because a process that has resolved its path may not have opened all of
+its files yet. If there is no newer version that can be read, the copy is used, and ``problem`` says why.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from storage.atomic import remove_folder, replaced_folder
+from storage.digests import content_digest
+from storage.errors import ExpectedError
+from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack
+from storage.json_file import write_json
+from storage.tracking import Champion
+from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.download import MAX_ATTEMPTS, DownloadResult, Validators, download
+from tasks.ingest.sources.feeds import FeedError, FeedUnreachable, NamedFeed, is_url, source_of
+from tasks.ingest.sources.headers import Headers, default_agent
+from tasks.ingest.sources.resolve import resolve
+
+TOKEN = "GUIDESPACE_MODEL_TOKEN"
+CHECK_SECONDS = 60.0
+LIMITS = IngestSettings(size_cap_bytes=MAX_BYTES, private_addresses=True)
+_DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
+_FOLDER = re.compile("[0-9a-f]{16}")
+
+
+class FollowedModel:
+    """The model at a location; has the properties and methods of ``Registry`` that readers need.
+
+    Args:
+        home: Folder of the home.
+        location: URL, path of a model file, or ``env:NAME`` of a variable that contains either.
+
+    Raises:
+        FeedError: The file or the variable is missing, or the URL is invalid.
+    """
+
+    def __init__(self, home: Path, location: str) -> None:
+        (resolved,) = resolve([location], private_addresses=True)
+        self.home, self.name, self.problem = home, source_of(resolved), ""
+        self._location = resolved.location if isinstance(resolved, NamedFeed) else resolved
+        self._folder = home / "models" / hashlib.sha256(self._location.encode()).hexdigest()[:16]
+
+    def champion(self) -> Champion:
+        """Returns the newest version that can be read; ``problem`` says why it is not that of the location.
+
+        Raises:
+            ExpectedError: There is no copy, and the location cannot be read.
+        """
+        state = self._read_state()
+        copy = self._verified_copy(state)
+        age = time.time() - state.get("checked_at", 0.0)
+        if copy and is_url(self._location) and 0 <= age < CHECK_SECONDS:
+            self.problem = state["problem"]
+            return copy
+        try:
+            state, self.problem = self._update(state if copy else {}), ""
+        except (ExpectedError, OSError) as error:
+            if copy is None and isinstance(error, OSError):
+                problem = f"the model cannot be stored in {self._folder} ({error.strerror or error})"
+                raise ModelFileError(f"{problem}; name another --home") from error
+            if copy is None:
+                raise
+            self.problem = f"{error}; the last good version of the model, {copy.version}, is used"
+        state |= {"checked_at": time.time(), "problem": self.problem}
+        with suppress(OSError):  # a home that this user cannot write
+            write_json(self._folder / "state.json", state)
+        return self._champion(state)
+
+    def _read_state(self) -> dict[str, Any]:
+        with suppress(OSError, ValueError):
+            return json.loads((self._folder / "state.json").read_text(encoding="utf-8"))
+        return {}
+
+    def _champion(self, state: dict[str, Any]) -> Champion:
+        return Champion(folder=self._folder / state["folder"], **state["info"])
+
+    def _verified_copy(self, state: dict[str, Any]) -> Champion | None:
+        """Returns the unpacked model unless it is missing or was changed."""
+        if not state or content_digest(self._folder / state["folder"]) != state["content"]:
+            return None
+        return self._champion(state)
+
+    def _update(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Unpacks the model at the location if it has changed; returns the new state."""
+        validators = Validators(**state["validators"]) if state else None
+        if not is_url(self._location):
+            file, answer = (
+                self._location,
+                DownloadResult(validators=Validators(etag=content_digest(self._location))),
+            )
+            return state if answer.validators == validators else self._install(Path(file), answer, state)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._folder, suffix=".tmp") as temporary:
+            file = Path(temporary, "model.zip")
+            token = os.environ.get(TOKEN, "")
+            secret = {"authorization": f"Bearer {token}"} if token else {}
+            headers = Headers({"user-agent": default_agent()}, secret)
+            attempts = MAX_ATTEMPTS if validators is None else 1  # a copy can be used meanwhile
+            answer = download(self._location, file, LIMITS, validators, headers, attempts=attempts)
+            if answer.problem:
+                problem = re.sub(r" \(ingest\.\w+\)", "", answer.problem)  # LIMITS are not settings
+                hint = f"; set {TOKEN} to the token of the server" if " 401 " in problem and not token else ""
+                raise (FeedUnreachable if answer.unreachable else FeedError)(f"{self.name}: {problem}{hint}")
+            return state if answer.unchanged else self._install(file, answer, state)
+
+    def _install(self, file: Path, answer: DownloadResult, state: dict[str, Any]) -> dict[str, Any]:
+        try:
+            with open(file, "rb") as handle:
+                digest = hashlib.file_digest(handle, "sha256")
+        except OSError as error:
+            raise ModelFileError(f"{self.name} cannot be read: {error.strerror or error}") from error
+        sent = _DIGEST.search(answer.digest)
+        if sent and base64.b64decode(sent[1]) != digest.digest():
+            problem = "the SHA-256 of the downloaded file differs from the header Repr-Digest"
+            raise ModelFileError(f"{self.name}: {problem}; it was changed on the way, try again")
+        folder, validators = self._folder / digest.hexdigest()[:16], asdict(answer.validators)
+        if folder.name == state.get("folder"):
+            return {**state, "validators": validators}
+        try:
+            with replaced_folder(folder, durable=False) as new:  # verified when it is read
+                info = unpack(file, new)
+        except ModelFileError as error:
+            raise ModelFileError(f"{self.name}: {error}") from error
+        for other in self._folder.iterdir():
+            if _FOLDER.fullmatch(other.name) and other.name not in (folder.name, state.get("folder")):
+                remove_folder(other)
+        new_state = {"model": self.name, "folder": folder.name, "info": asdict(info)}
+        return {**new_state, "content": content_digest(folder), "validators": validators}

@@ -1,0 +1,85 @@
+"""The paths ``/model`` and ``/model.sha256``: the champion as a model file (docs/model_file.md)."""
+
+import base64
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
+
+from storage.formats.model_file import MEDIA_TYPE, ModelInfo, pack
+from storage.tracking import Champion
+
+if TYPE_CHECKING:
+    from flows.serving.reloader import ModelReloader
+
+BLOCK_BYTES = 1 << 18
+
+
+class PackedModel:
+    """The model file of a champion, in a temporary file that exists as long as this object.
+
+    Attributes:
+        name: File name for clients.
+        size: Size in bytes.
+        digest: SHA-256.
+    """
+
+    def __init__(self, champion: Champion) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        pack(champion.folder, ModelInfo(version=champion.version, digest=champion.digest), self._file)
+        self.name, self.size = f"guidespace-model-{champion.version}.zip", self._file.tell()
+        self._file.seek(0)
+        self.digest = hashlib.file_digest(self._file, "sha256")  # pyright: ignore[reportArgumentType]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that identify the version; clients are asked to validate a copy before each use."""
+        encoded = base64.b64encode(self.digest.digest()).decode()
+        return {
+            "ETag": f'"{self.digest.hexdigest()}"',
+            "Repr-Digest": f"sha-256=:{encoded}:",  # RFC 9530
+            "Cache-Control": "no-cache",
+        }
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yields the content; several threads may read at the same time."""
+        for begin in range(0, self.size, BLOCK_BYTES):
+            yield os.pread(self._file.fileno(), BLOCK_BYTES, begin)
+
+
+pack_champion = functools.lru_cache(maxsize=1)(PackedModel)  # packing 22,000 titles takes 0.4 s
+
+
+def add_model_file(app: FastAPI, reloader: "ModelReloader", guarded: dict[str, Any]) -> None:
+    """Adds the paths to the application; ``guarded`` are options of routes that need the token."""
+
+    @app.head("/model", include_in_schema=False, **guarded)
+    @app.get("/model", response_class=Response, responses={304: {"description": "not modified"}}, **guarded)
+    def model(request: Request) -> Response:
+        """The champion as a file for `--model`; its ETag is the SHA-256. Send it in If-None-Match."""
+        packed = pack_champion(reloader.current.champion)
+        if matches(request.headers.get("If-None-Match", ""), packed.headers["ETag"]):
+            return Response(status_code=304, headers=packed.headers)
+        attachment = f'attachment; filename="{packed.name}"'
+        headers = {**packed.headers, "Content-Length": str(packed.size), "Content-Disposition": attachment}
+        if request.method == "HEAD":
+            return Response(headers=headers, media_type=MEDIA_TYPE)
+        return StreamingResponse(packed.blocks(), headers=headers, media_type=MEDIA_TYPE)
+
+    @app.head("/model.sha256", include_in_schema=False, **guarded)
+    @app.get("/model.sha256", response_class=PlainTextResponse, **guarded)
+    def model_digest() -> str:
+        """The SHA-256 of /model, as a line that `sha256sum --check` reads."""
+        packed = pack_champion(reloader.current.champion)
+        return f"{packed.digest.hexdigest()}  {packed.name}\n"
+
+
+def matches(if_none_match: str, etag: str) -> bool:
+    """Whether the header If-None-Match contains an ETag or ``*``, by weak comparison (RFC 9110, 8.8.3.2)."""
+    tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+    return not tags.isdisjoint({"*", etag})

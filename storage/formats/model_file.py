@@ -1,0 +1,176 @@
+"""The model file: a Model folder in one file, for machines without access to the home (docs/model_file.md).
+
+It is a zip archive of uncompressed members: ``manifest.json`` (format version, version and digest of the
+model, size and SHA-256 of each part), then the parts in alphabetical order. Dates are fixed, so the same
+model always has the same bytes. The parts are memory-mapped after unpacking; deflate would make the file
+only 7 % smaller.
+
+A model file may come from another machine, so the reader accepts only members that the format defines. It
+writes them as new files with names that the format allows, and compares their sizes and digests. None is
+pickled.
+"""
+
+import errno
+import hashlib
+import json
+import re
+import stat
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from storage.atomic import replaced_file
+from storage.errors import ExpectedError
+from storage.home.files import describe_file
+
+FORMAT, FORMAT_VERSION = "guidespace-model", 1
+MANIFEST = "manifest.json"
+MEDIA_TYPE = "application/vnd.guidespace.model+zip"
+MAX_BYTES = 2**32  # of a model file
+MAX_MANIFEST_BYTES = 2**20
+REQUIRED = {"lexicon.json", "rows.safetensors", "titles.parquet", "tokens.parquet"}
+_PART = re.compile(r"[a-z][a-z0-9_]{0,63}\.(json|npy|parquet|safetensors)")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_VERSION = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip
+_BLOCK = 1 << 20
+
+
+class ModelFileError(ExpectedError, ValueError):
+    """A model file that cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """The registered version of a model and the digest of its Model folder."""
+
+    version: str
+    digest: str
+
+
+def write_model_file(folder: Path, info: ModelInfo, out: Path) -> None:
+    """Writes the model file of a Model folder; replaces an existing file atomically."""
+    with replaced_file(out) as new, open(new, "wb") as handle:
+        pack(folder, info, handle)
+
+
+def pack(folder: Path, info: ModelInfo, handle: IO[bytes]) -> None:
+    """Writes the model file of a Model folder to an open file."""
+    parts = {file.name: file for file in sorted(folder.iterdir()) if _PART.fullmatch(file.name)}
+    parts.pop("artifact.json", None)  # describes the home
+    described = {name: describe_file(file) for name, file in parts.items()}
+    versions = {"format": FORMAT, "format_version": FORMAT_VERSION, "guidespace": version("guidespace")}
+    manifest = json.dumps({**versions, **asdict(info), "parts": described}, indent=1)
+    with zipfile.ZipFile(handle, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(MANIFEST, _EPOCH), manifest)
+        for name, file in parts.items():
+            member = zipfile.ZipInfo(name, _EPOCH)
+            member.file_size = file.stat().st_size  # zipfile chooses ZIP64 by it
+            with open(file, "rb") as source, archive.open(member, "w") as target:
+                while block := source.read(_BLOCK):
+                    target.write(block)
+
+
+def unpack(file: Path, folder: Path) -> ModelInfo:
+    """Verifies a model file and writes its parts to an empty folder, which becomes a Model folder.
+
+    Raises:
+        ModelFileError: The file is damaged, too large, of another format, or has members that it must not
+            have.
+    """
+    if (size := file.stat().st_size) > MAX_BYTES:
+        raise ModelFileError(f"the model file has {size:,} bytes; the limit is {MAX_BYTES:,}")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = _members(archive, size)
+            manifest = _read_manifest(archive, members)
+            for name, expected in manifest["parts"].items():
+                _extract(archive, members[name], expected, folder / name)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # not of a seek: the disk is full
+            raise
+        raise _damaged(f"{error}") from error
+    return ModelInfo(version=manifest["version"], digest=manifest["digest"])
+
+
+def _members(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:
+    """Returns the members by name; an archive with other members than those of ``pack`` is rejected."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename
+        if name in members or (name != MANIFEST and not _PART.fullmatch(name)):
+            raise _foreign(f"a member named {name!r}")
+        if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
+            raise _foreign(f"a link or an encrypted member ({name})")
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise _foreign(f"a compressed member ({name})")
+        members[name] = member
+    if sum(member.file_size for member in members.values()) > file_bytes:
+        raise _foreign("members that overlap")
+    return members
+
+
+def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> dict[str, Any]:
+    member = members.get(MANIFEST)
+    if member is None or member.file_size > MAX_MANIFEST_BYTES:
+        raise _foreign(f"no {MANIFEST} of at most {MAX_MANIFEST_BYTES:,} bytes")
+    try:
+        manifest = json.loads(archive.read(member))
+        name, format_version = manifest["format"], manifest["format_version"]
+        if name != FORMAT or format_version != FORMAT_VERSION:
+            remedy = "update GuideSpace on the machine with the older version"
+            raise ModelFileError(
+                f"the model file has format {name!r} version {format_version!r}; this GuideSpace reads "
+                f"{FORMAT!r} version {FORMAT_VERSION}: {remedy}"
+            )
+        parts, sizes = manifest["parts"], {}
+        for part, expected in parts.items():
+            sizes[part] = expected["size"]
+            _check(_DIGEST.fullmatch(expected["sha256"]), f"no SHA-256 of {part}")
+        _check(_DIGEST.fullmatch(manifest["digest"]), "no digest of the model")
+        _check(_VERSION.fullmatch(manifest["version"]), "no version of the model")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise _damaged(f"{MANIFEST}: {error!r}") from error
+    _check(
+        sizes == {name: info.file_size for name, info in members.items() if name != MANIFEST}, "other parts"
+    )
+    _check(parts.keys() >= REQUIRED, f"not all of {', '.join(sorted(REQUIRED))}")
+    return manifest
+
+
+def _check(is_valid: object, problem: str) -> None:
+    if not is_valid:
+        raise _damaged(f"{MANIFEST} lists {problem}")
+
+
+def _extract(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, expected: Mapping[str, Any], target: Path
+) -> None:
+    digest = hashlib.sha256()
+    with archive.open(member) as source, open(target, "xb") as copy:
+        while block := source.read(_BLOCK):
+            digest.update(block)
+            copy.write(block)
+    if digest.hexdigest() != expected["sha256"]:
+        raise _damaged(f"the SHA-256 of {member.filename} is not that of {MANIFEST}")
+    if target.suffix == ".npy":
+        try:
+            np.lib.format.open_memmap(target, mode="r")
+        except ValueError as error:  # an array of Python objects, which are pickled, or a wrong size
+            raise _foreign(f"an array that cannot be mapped ({member.filename}: {error})") from error
+
+
+def _damaged(reason: str) -> ModelFileError:
+    return ModelFileError(f"the model file is damaged or incomplete ({reason}); fetch or write it again")
+
+
+def _foreign(content: str) -> ModelFileError:
+    advice = "use a file of `guidespace export --format model` or of /model"
+    return ModelFileError(f"the file is not a model file: it has {content}; {advice}")

@@ -1,0 +1,208 @@
+"""Models at a URL of a real server: downloads, changes, failures."""
+
+import base64
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flows import followed_model
+from flows.champion import find_champion, open_models
+from flows.followed_model import FollowedModel
+from storage.errors import ExpectedError
+from storage.formats.model_file import ModelInfo, write_model_file
+from storage.home.workspace import Workspace
+from tasks.ingest.sources.feeds import FeedUnreachable
+
+
+class ModelServer(ThreadingHTTPServer):
+    """Serves ``content`` with its ETag and digest; the other attributes make it misbehave."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), ModelHandler)
+        self.content = b""
+        self.headers: dict[str, str] = {}
+        self.cut, self.status = 0, 200
+        self.requests: list[tuple[int, str | None]] = []  # status, Authorization
+        self.url = f"http://127.0.0.1:{self.server_port}/model"
+
+
+class ModelHandler(BaseHTTPRequestHandler):
+    server: ModelServer
+
+    def do_GET(self) -> None:
+        server = self.server
+        digest = hashlib.sha256(server.content)
+        etag = f'"{digest.hexdigest()}"'
+        status = 304 if self.headers["If-None-Match"] == etag and server.status == 200 else server.status
+        server.requests.append((status, self.headers["Authorization"]))
+        self.send_response(status)
+        encoded = base64.b64encode(digest.digest()).decode()
+        sent = {"ETag": etag, "Repr-Digest": f"sha-256=:{encoded}:"}
+        sent |= {"Content-Length": str(len(server.content))} if status == 200 else {"Content-Length": "0"}
+        for name, value in {**sent, **server.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if status == 200:
+            self.wfile.write(server.content[: len(server.content) - server.cut])
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setattr(followed_model, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(followed_model, "MAX_ATTEMPTS", 1)  # the pauses between attempts take seconds
+    with ModelServer() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return Workspace(tmp_path / "home").home
+
+
+def packed(folder: Path, version: int) -> bytes:
+    """A model file whose similarity vectors contain the version."""
+    (model := folder / f"v{version}").mkdir(exist_ok=True)
+    np.save(model / "similarity.npy", np.full((2, 3), version, dtype=np.float32))
+    for name in ("lexicon.json", "rows.safetensors", "titles.parquet", "tokens.parquet"):
+        (model / name).write_bytes(b"{}")
+    write_model_file(model, ModelInfo(version=str(version), digest=f"{version:064x}"), folder / "m.zip")
+    return (folder / "m.zip").read_bytes()
+
+
+def vectors_of(folder: Path) -> float:
+    return float(np.load(folder / "similarity.npy")[0, 0])
+
+
+def test_a_model_is_downloaded_once_and_again_when_it_changes(
+    server: ModelServer, home: Path, tmp_path: Path
+) -> None:
+    server.content = packed(tmp_path, 1)
+    first = find_champion(home, server.url)
+    assert (first.version, first.digest, vectors_of(first.folder)) == ("1", f"{1:064x}", 1.0)
+    assert find_champion(home, server.url) == first
+    for version in (2, 3):
+        server.content = packed(tmp_path, version)
+        champion = find_champion(home, server.url)
+        assert (champion.version, vectors_of(champion.folder)) == (str(version), version)
+    assert [status for status, _ in server.requests] == [200, 304, 200, 200]
+    folders = {folder.name for folder in champion.folder.parent.iterdir() if folder.is_dir()}
+    assert len(folders) == 2 and champion.folder.name in folders and not first.folder.exists()
+
+
+def test_the_server_is_asked_once_a_minute(
+    server: ModelServer, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed_model, "CHECK_SECONDS", 60.0)
+    server.content = packed(tmp_path, 1)
+    for _ in range(3):
+        find_champion(home, server.url)
+    assert len(server.requests) == 1
+
+
+FAILURES = [
+    ({"status": 503}, "the server answered 503"),
+    ({"status": 404}, "the server answered 404"),
+    ({"cut": 100}, "cannot be fetched (RemoteProtocolError"),
+    ({"headers": {"Repr-Digest": f"sha-256=:{'A' * 43}=:"}}, "differs from the header Repr-Digest"),
+    ({"headers": {"Content-Length": "9" * 15}}, "larger than 4,294,967,296 bytes"),
+    ({"content": b"<html>Sign in</html>"}, "the model file is damaged"),
+]
+
+
+@pytest.mark.parametrize(("fault", "reason"), FAILURES)
+def test_the_last_good_model_is_used_with_a_warning(
+    server: ModelServer,
+    home: Path,
+    tmp_path: Path,
+    fault: dict[str, object],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good, server.content = packed(tmp_path, 1), packed(tmp_path, 2)
+    for name, value in fault.items():
+        setattr(server, name, value)
+    with pytest.raises(ExpectedError) as caught:
+        find_champion(home, server.url)
+    assert reason in str(caught.value) and "ingest." not in str(caught.value)
+    bad = server.content
+    server.content, server.status, server.cut, server.headers = good, 200, 0, {}
+    champion = find_champion(home, server.url)
+    assert capsys.readouterr().err == ""
+    server.content = bad
+    for name, value in fault.items():
+        setattr(server, name, value)
+    assert find_champion(home, server.url) == champion and vectors_of(champion.folder) == 1.0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line and "the last good version of the model, 1, is used" in line
+    assert [*home.rglob("*.tmp"), *home.rglob("model.zip")] == []
+
+
+def test_without_a_server(server: ModelServer, home: Path, tmp_path: Path) -> None:
+    server.content = packed(tmp_path, 1)
+    champion = find_champion(home, server.url)
+    server.server_close()
+    models = open_models(home, server.url)
+    assert models.champion() == champion and "the last good version" in models.problem
+    with pytest.raises(FeedUnreachable):
+        find_champion(home, f"{server.url}/other")
+
+
+def test_a_changed_copy_is_not_used(server: ModelServer, home: Path, tmp_path: Path) -> None:
+    server.content = packed(tmp_path, 1)
+    champion = find_champion(home, server.url)
+    (champion.folder / "lexicon.json").write_text('{"changed": 1}', encoding="utf-8")
+    assert find_champion(home, server.url) == champion
+    assert (champion.folder / "lexicon.json").read_text(encoding="utf-8") == "{}"
+    assert [status for status, _ in server.requests] == [200, 200]
+
+
+def test_secrets_are_sent_and_not_shown(
+    server: ModelServer, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.content, server.status = packed(tmp_path, 1), 401
+    with pytest.raises(ExpectedError, match="401 Unauthorized; set GUIDESPACE_MODEL_TOKEN"):
+        find_champion(home, server.url)
+    server.status = 200
+    monkeypatch.setenv("GUIDESPACE_MODEL_TOKEN", "t0ken")
+    find_champion(home, server.url)
+    monkeypatch.delenv("GUIDESPACE_MODEL_TOKEN")
+    monkeypatch.setenv("MODEL_URL", server.url.replace("//", "//user:pa55word@"))
+    models = FollowedModel(home, "env:MODEL_URL")
+    models.champion()
+    basic = "Basic " + base64.b64encode(b"user:pa55word").decode()
+    assert [sent for _, sent in server.requests] == [None, "Bearer t0ken", basic]
+    assert models.name == "env:MODEL_URL"
+    server.status = 404
+    models.champion()
+    assert "pa55word" not in models.problem
+    states = [file.read_text(encoding="utf-8") for file in home.rglob("state.json")]
+    assert len(states) == 2 and not any("pa55word" in text or "t0ken" in text for text in states)
+
+
+def test_a_file_is_read_again_when_it_changes(home: Path, tmp_path: Path) -> None:
+    packed(tmp_path, 1)
+    file = str(tmp_path / "m.zip")
+    first = find_champion(home, file)
+    assert (first.version, vectors_of(first.folder)) == ("1", 1.0) and find_champion(home, file) == first
+    packed(tmp_path, 2)
+    second = find_champion(home, file)
+    assert (second.version, vectors_of(second.folder)) == ("2", 2.0)
+    with pytest.raises(ExpectedError, match=r"missing.zip: no such file"):
+        find_champion(home, str(tmp_path / "missing.zip"))
+
+
+def test_a_registered_name_is_not_a_file(home: Path) -> None:
+    assert not isinstance(open_models(home, "guidespace-titles"), FollowedModel)
+    assert open_models(home, None).name == "guidespace-titles"
