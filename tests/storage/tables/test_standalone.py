@@ -27,7 +27,7 @@ class SGD:
     def update_(self, rows, grad, state, rate, step):
         rows.sub_(grad * rate)
 
-torch.manual_seed(0)
+torch.manual_seed(1)
 embedding = OffloadedEmbedding(100, 4, optimizer=SGD(), cache_rows=10, device="cpu")
 target, losses = torch.randn(100, 4), []
 for ids in embedding.prefetch((torch.randint(100, (32,)) for _ in range(200)), ids=lambda ids: ids):
