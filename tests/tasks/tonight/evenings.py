@@ -22,8 +22,10 @@ def at(clock: str) -> datetime.datetime:
 def coming(*rows: tuple, days: int = 1) -> pa.Table:
     """(start, stop, channel, title, sub-title, episode number, other columns)."""
     made = []
-    for start, stop, channel, title, *more in rows:
-        sub_title, number, columns = (*more, *("", "", {})[len(more) :])
+    for row in rows:
+        start, stop, channel, title, *_ = row
+        sub_title, number = (*row[4:6], "", "")[:2]
+        columns: dict[str, Any] = row[6] if len(row) > 6 else {}
         about = {
             "start": at(start),
             "stop": stop and at(stop),
