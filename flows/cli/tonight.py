@@ -94,7 +94,7 @@ def as_json(recommendation: Recommendation) -> dict[str, Any]:
     """Converts a recommendation to JSON (docs/tonight.md)."""
     document = asdict(recommendation)
     programme = document.pop("programme")
-    del document["viewer"]
+    del document["viewer"], programme["rows"]
     document["change"] = document.pop("counterfactual")
     for airing in (programme, *programme["also"]):
         airing["start"] = airing["start"].isoformat()

@@ -16,16 +16,14 @@ DESCRIPTION_CHARACTERS = 300  # longer descriptions are truncated
 DETAILS = {
     **dict.fromkeys(("is_new", "is_premiere", "previously_shown"), "BOOLEAN"),
     "ratings": "STRUCT(system VARCHAR, value VARCHAR)[]",
-    "credits": "STRUCT(role VARCHAR, name VARCHAR)[]",
-    "icon": "VARCHAR",
 }
 _NO_DESCRIPTIONS = "(SELECT '' AS title, '' AS description, 0 AS airings LIMIT 0)"
 # Formatted text instead of parameters: for parameters DuckDB imports pandas, 0.14 s of the 1 s of `tonight`.
 _UPCOMING = """
     WITH upcoming AS (
         SELECT source, channel, start, stop, title, sub_title, categories,
-               {numbers}, {details}
-        FROM read_parquet('{programmes}')
+               {numbers}, {details}, file_row_number AS row
+        FROM read_parquet('{programmes}', file_row_number = true)
         WHERE start >= TIMESTAMP '{begin}' AND start < TIMESTAMP '{end}'
     ),
     names AS (
@@ -57,6 +55,12 @@ _UPCOMING = """
 """
 
 
+# Read only for the programmes of a list, because credits are a third of the bytes of a guide.
+_SHOWN = """
+    SELECT file_row_number, credits, coalesce(icon, '')
+    FROM read_parquet('{programmes}', file_row_number = true)
+    WHERE file_row_number IN ({rows})
+"""
 _CREDITED = """
     SELECT title, credit.role AS role, credit.name AS name, count(*) AS airings
     FROM (SELECT title, unnest(credits) AS credit FROM read_parquet('{programmes}') WHERE credits IS NOT NULL)
@@ -70,8 +74,8 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
     """Returns programmes that start in [``begin``, ``end``) (UTC, without a zone), sorted by start.
 
     Columns: start, stop, channel, channel_name, title, sub_title ("" if none), categories, the six columns of
-    EpisodeNumber, those of DETAILS (NULL in a guide of an older version), days (number of days on which the
-    title airs) and description (most frequent one of the title; "" if none).
+    EpisodeNumber, those of DETAILS (NULL in a guide of an older version), row (in programmes.parquet), days
+    (number of days on which the title airs) and description (most frequent one of the title; "" if none).
     """
     names = "programmes", "channels", "descriptions"
     files = {name: escape_quotes(escape_glob(guide / f"{name}.parquet")) for name in names}
@@ -95,6 +99,17 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
 def has_details(guide: Path) -> bool:
     """Whether the guide has the columns of DETAILS; a guide of an older version has none of them."""
     return DETAILS.keys() <= set(pq.read_schema(guide / "programmes.parquet").names)
+
+
+def read_credits(guide: Path, rows: Iterable[int]) -> dict[int, tuple[list[dict[str, str]], str]]:
+    """Returns credits (role, name) and icon ("" if none) of rows of programmes.parquet."""
+    numbers = ", ".join(map(str, rows))
+    if not numbers or not has_details(guide):
+        return {}
+    programmes = escape_quotes(escape_glob(guide / "programmes.parquet"))
+    with duckdb.connect() as connection:
+        shown = connection.execute(_SHOWN.format(programmes=programmes, rows=numbers)).fetchall()
+    return {row: (credits or [], icon) for row, credits, icon in shown}
 
 
 def credited_titles(guide: Path, names: Iterable[str]) -> list[tuple[str, str, str]]:

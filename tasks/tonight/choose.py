@@ -28,6 +28,14 @@ class Why:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Credit:
+    """A person and the role in a programme: actor, director, guest or presenter."""
+
+    role: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class LikedPerson:
     """A person of a programme whom the viewer knows from a liked title."""
 
@@ -45,6 +53,8 @@ class Recommendation:
     score: float
     programme: Programme
     why: tuple[Why, ...]  # largest share first, at most settings.reasons
+    credits: tuple[Credit, ...] = ()  # these three by tasks/tonight/people.py
+    icon: str = ""
     people: tuple[LikedPerson, ...] = ()
     counterfactual: str = ""  # sentence: which change of likes would remove the programme from the list
 

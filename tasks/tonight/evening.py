@@ -15,7 +15,7 @@ from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
 from tasks.tonight.choose import Evening, Recommendation, titles_to_rank
 from tasks.tonight.filters import Hidden, hide_programmes, included
-from tasks.tonight.people import add_liked_people
+from tasks.tonight.people import add_credits, add_liked_people
 from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.vectors import open_titles
@@ -74,8 +74,8 @@ class OpenEvening:
     hidden: Hidden
 
     def explain(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
-        """Adds counterfactuals and liked people to the list of one viewer."""
-        explained = self.evening.add_counterfactuals(recommendations)
+        """Adds counterfactuals, credits and liked people to the list of one viewer."""
+        explained = add_credits(self.evening.add_counterfactuals(recommendations), self.guide)
         return add_liked_people(self.evening, explained, self.guide)
 
 

@@ -70,7 +70,7 @@ def _programme(recommendation: Recommendation) -> dict[str, Any]:
         "description": programme.description,
         "categories": list(programme.categories),
         "marks": programme_marks(programme),
-        "icon": programme.icon if programme.icon.startswith(("https://", "http://")) else "",
+        "icon": recommendation.icon if recommendation.icon.startswith(("https://", "http://")) else "",
         "people": [[person.name, person.role, person.title] for person in recommendation.people],
         **_airing(programme),
         "also": [_airing(airing) for airing in programme.also],

@@ -1,15 +1,28 @@
-"""Adds to recommendations which people a viewer knows from liked titles: "with Ann Actor, as in Vera"."""
+"""Adds credits and people of liked titles to recommendations: "with Ann Actor, as in Vera"."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
-from storage.catalogue.evening import credited_titles
+from storage.catalogue.evening import credited_titles, read_credits
 from tasks.text.titles import parse_title
-from tasks.tonight.choose import Evening, LikedPerson, Recommendation
+from tasks.tonight.choose import Credit, Evening, LikedPerson, Recommendation
 
 MAX_PEOPLE = 2  # per programme
 DIRECTOR = "director"
+
+
+def add_credits(recommendations: Sequence[Recommendation], guide: Path) -> list[Recommendation]:
+    """Adds credits and icon, each of the first airing that has some."""
+    shown = read_credits(guide, (row for item in recommendations for row in item.programme.rows))
+    completed = []
+    for item in recommendations:
+        airings = [shown[row] for row in item.programme.rows if row in shown]
+        people = next((people for people, _ in airings if people), [])
+        credits = tuple(Credit(role=person["role"], name=person["name"]) for person in people)
+        icon = next((icon for _, icon in airings if icon), "")
+        completed.append(dataclasses.replace(item, credits=credits, icon=icon))
+    return completed
 
 
 def add_liked_people(
@@ -28,7 +41,7 @@ def add_liked_people(
     if not recommendations:
         return []
     liked = evening.liked_titles(recommendations[0].viewer)
-    names = {credit.name for item in recommendations for credit in item.programme.credits}
+    names = {credit.name for item in recommendations for credit in item.credits}
     people_keys: dict[tuple[str, bool], set[str]] = {}  # show keys of liked titles by name and kind of role
     for title, role, name in credited_titles(guide, names) if liked else ():
         people_keys.setdefault((name, role == DIRECTOR), set()).add(parse_title(title).show_key)
@@ -44,7 +57,7 @@ def _with_people(
     people_keys: Mapping[tuple[str, bool], Set[str]],
 ) -> Recommendation:
     people: dict[str, LikedPerson] = {}
-    for credit in recommendation.programme.credits:
+    for credit in recommendation.credits:
         keys = people_keys.get((credit.name, credit.role == DIRECTOR), set())
         title = next((title for key, title in liked.items() if key in keys and key != show_key), None)
         if title is not None:

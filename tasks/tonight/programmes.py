@@ -37,14 +37,6 @@ class Airing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Credit:
-    """A person and the role in a programme: actor, director, guest or presenter."""
-
-    role: str
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Programme(Airing):
     """An episode of a show, or a film, at its first airing of the evening."""
 
@@ -60,8 +52,7 @@ class Programme(Airing):
     age: int | None = None  # minimum age; None: not rated, or unknown
     ratings: tuple[str, ...] = ()  # as in the guide, such as "FSK 12"
     unknown_ratings: tuple[str, ...] = ()  # those that state no known age, if age is None
-    credits: tuple[Credit, ...] = ()
-    icon: str = ""
+    rows: tuple[int, ...] = ()  # those of its airings in programmes.parquet
     also: tuple[Airing, ...] = ()  # other airings of the evening, ascending
 
     def seen_in(self, seen: Sequence[tuple[str, str]]) -> bool:
@@ -141,6 +132,7 @@ def _read(row: dict[str, Any]) -> dict[str, Any]:
         "show_key": parsed.show_key,
         "is_new": bool(row["is_new"]) or "<new>" in parsed.marks,
         "previously_shown": bool(row["previously_shown"]) or "<repeat>" in parsed.marks,
+        "title_ratings": find_ratings(row["title"]) if "<rating>" in parsed.marks else (),
         "episode": episode,
         "folded": folded,
         "base": base,
@@ -164,12 +156,11 @@ def _programme(rows: Sequence[dict[str, Any]]) -> Programme:
         for row in rows
     ]
     stated = (
-        *({"system": "", "value": value} for row in rows for value in find_ratings(row["title"])),
+        *({"system": "", "value": value} for row in rows for value in row["title_ratings"]),
         *(rating for row in rows for rating in row["ratings"] or ()),
     )
     age, unknown_ratings = minimum_age(stated)
     is_new = any(row["is_new"] for row in rows)
-    credits = next((row["credits"] for row in rows if row["credits"]), ())
     return Programme(
         start=airings[0].start,
         stop=airings[0].stop,
@@ -186,8 +177,7 @@ def _programme(rows: Sequence[dict[str, Any]]) -> Programme:
         age=age,
         ratings=tuple(dict.fromkeys(map(rating_text, stated))),
         unknown_ratings=unknown_ratings,
-        credits=tuple(Credit(**credit) for credit in credits),
-        icon=next((row["icon"] for row in rows if row["icon"]), ""),
+        rows=tuple(row["row"] for row in rows),
         also=tuple(dict.fromkeys(airing for airing in airings[1:] if airing != airings[0])),
     )
 

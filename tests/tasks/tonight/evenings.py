@@ -22,7 +22,7 @@ def at(clock: str) -> datetime.datetime:
 def coming(*rows: tuple, days: int = 1) -> pa.Table:
     """(start, stop, channel, title, sub-title, episode number, other columns)."""
     made = []
-    for row in rows:
+    for number, row in enumerate(rows):
         start, stop, channel, title, *_ = row
         sub_title, number = (*row[4:6], "", "")[:2]
         columns: dict[str, Any] = row[6] if len(row) > 6 else {}
@@ -33,7 +33,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
             "channel_name": channel,
         }
         about |= {"title": title, "sub_title": sub_title, "categories": ["Crime"], "days": days}
-        about |= dict.fromkeys(DETAILS) | columns
+        about |= dict.fromkeys(DETAILS) | {"row": number} | columns
         about |= read_episode([("", number)], title, sub_title)._asdict() | {"description": ""}
         made.append(
             about
@@ -51,13 +51,13 @@ def recommendation(rank: int = 1, **changes: object) -> Recommendation:
     about: dict[str, Any] = {"start": at("20:15"), "stop": at("21:45"), "channel": "One"}
     about |= {"title": f"Show {rank}", "categories": (), "regular": False}
     about |= dict.fromkeys(("sub_title", "episode", "description"), "") | changes
-    people = about.pop("people", ())
+    extra = {name: about.pop(name) for name in ("credits", "icon", "people") if name in about}
     programme = Programme(**about)
     why = (
         Why(title="Midsomer Murders", share=0.9, liked=True),
         Why(title="Newsnight", share=0.1, liked=False),
     )
-    return Recommendation(viewer="0" * 32, rank=rank, score=1.0, programme=programme, why=why, people=people)
+    return Recommendation(viewer="0" * 32, rank=rank, score=1.0, programme=programme, why=why, **extra)
 
 
 LATER = Airing(start=at("21:15"), stop=at("22:45"), channel="One +1")
