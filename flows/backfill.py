@@ -30,12 +30,12 @@ TAGS = ("guidespace", "backfill")
 NO_FEEDS: Feeds = []
 
 
-def name_run() -> str:
+def name_backfill() -> str:
     """Names a run by its dates: "2026-11-01 to 2026-11-05"."""
     return f"{this_run.parameters['first']} to {this_run.parameters['last']}"
 
 
-@flow(name="backfill", flow_run_name=name_run, on_running=[tag_with_home])
+@flow(name="backfill", flow_run_name=name_backfill, on_running=[tag_with_home])
 def backfill(
     first: datetime.date,
     last: datetime.date,

@@ -56,7 +56,7 @@ def gc(
         dry_run: Remove nothing, print what would be removed.
         shared: Also remove this home's runs and models from shared servers.
     """
-    removed = list(clean(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
+    removed = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
         text = "\n".join(f"- {format_removed(item, dry_run)}" for item in removed)
         create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
@@ -71,7 +71,7 @@ def format_removed(removed: Removed, dry_run: bool) -> str:
     return f"{removed.what}: {removed.count:,} {'would be ' * dry_run}removed{size}"
 
 
-def clean(
+def remove_old_data(
     home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[Removed]:
     """Removes old data as the flow ``gc`` does; yields a result per kind of data.

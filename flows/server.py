@@ -119,7 +119,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
         ) from error
 
 
-def migrate() -> None:
+def migrate_prefect() -> None:
     """Copies an empty SQLite database of this version of Prefect to a new PREFECT_HOME.
 
     Prefect's migrations take half of the first start of its server (6 of 11 CPU seconds).
@@ -152,7 +152,7 @@ def _serve(listening: int) -> None:
 
     threading.Thread(target=exit_with_parent, name="parent", daemon=True).start()
     configure_memory()
-    migrate()
+    migrate_prefect()
     config = uvicorn.Config(SameSite(create_app()), log_level="error", lifespan="on")
     # With ``fd``, uvicorn assumes a Unix socket and omits TCP_NODELAY: each answer would take 40 ms.
     uvicorn.Server(config).run([socket.socket(fileno=listening)])

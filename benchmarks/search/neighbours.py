@@ -118,11 +118,13 @@ def usearch(titles: int) -> Callable[[], Any]:
 
 
 def simhash(titles: int) -> Callable[[], Any]:
-    from tasks.neighbours.simhash import draw_planes, search
+    from tasks.neighbours.simhash import draw_planes, search_by_signatures
 
     vectors = world(titles)
     return lambda: _without_self(
-        search(vectors[:SAMPLE], vectors, draw_planes(DIM, 512, np.random.default_rng(0)), K + 1)[0]
+        search_by_signatures(
+            vectors[:SAMPLE], vectors, draw_planes(DIM, 512, np.random.default_rng(0)), K + 1
+        )[0]
     )
 
 

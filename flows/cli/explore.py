@@ -91,9 +91,9 @@ def scores(home: Home = HOME, as_json: AsJson = False) -> None:
 def categories(home: Home = HOME, as_json: AsJson = False) -> None:
     """List labels, and dropped categories with the reason."""
     from flows.cli.render import category_lines
-    from storage.home.latest import read_categories
+    from storage.home.latest import read_category_report
 
-    document = read_categories(home)
+    document = read_category_report(home)
     show(document, as_json, category_lines(document))
 
 

@@ -65,12 +65,12 @@ def gc(
 
     folder = str(Workspace(home, create=False).home)
     wait_for_server = start_prefect(folder)
-    from flows.gc import clean, format_removed
+    from flows.gc import format_removed, remove_old_data
 
     if wait_for_server:
         wait_for_server()
     documents = []
-    for removed in clean(folder, nights, days, wordings or history_days, dry_run, shared):
+    for removed in remove_old_data(folder, nights, days, wordings or history_days, dry_run, shared):
         documents.append(asdict(removed))
         if not as_json:
             print(format_removed(removed, dry_run), flush=True)

@@ -18,7 +18,7 @@ from storage.home.zones import home_zone
 from storage.tracking.retention import Retention
 from tasks.likes.exports import read_export
 from tasks.likes.players import read_player
-from tasks.likes.tables import LikesError, read_table
+from tasks.likes.tables import LikesError, read_likes_table
 from tasks.text.titles import parse_title
 from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
@@ -62,7 +62,7 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
     read = read_player if file.suffix.lower() in PLAYERS else read_export
     rows = read(file, viewer, utc(at), home_zone(folder))
     if rows is None:
-        rows = read_table(file, viewer, utc(at))
+        rows = read_likes_table(file, viewer, utc(at))
     new = add_likes(folder, rows)
     people, titles = (len(rows[name].unique()) for name in ("viewer", "show_key"))
     about = f"{len(rows):,} rows of {people:,} viewer{'s' * (people != 1)} about {titles:,} titles"

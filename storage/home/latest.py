@@ -73,7 +73,7 @@ def _rename_metrics(text: str) -> str:
     return text.replace('"precision_at_10"', '"precision_at_k"')
 
 
-def read_categories(home: str | Path) -> dict[str, Any]:
+def read_category_report(home: str | Path) -> dict[str, Any]:
     """Reads labels and dropped categories (with reasons) with their numbers of titles, the largest first."""
     corpus = Path(read_latest(home, "corpus")["corpus"])
     column = pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"]

@@ -25,7 +25,7 @@ from tasks.encoder.bag import LAYER
 from tasks.encoder.meaning import MEANING_WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
-from tasks.text.tokenizers import FittedTokenizer, describe, restore
+from tasks.text.tokenizers import FittedTokenizer, describe_tokenizer, restore_tokenizer
 from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, Token, context_token
 
 ENCODERS = {"bag": Bag}
@@ -202,7 +202,11 @@ class TitleEncoder:
         """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet (record i describes row i)."""
         source, bag = self.unseen_words, dataclasses.asdict(self.bag)
         arrays = {**source.arrays(), "rows": self.rows, "touched": self._touched}
-        content = {"tokenizer": describe(self.tokenizer), "encoder": bag, source.key: source.describe()}
+        content = {
+            "tokenizer": describe_tokenizer(self.tokenizer),
+            "encoder": bag,
+            source.key: source.describe(),
+        }
         if self.meaning:
             arrays |= {LAYER: self.meaning.layer, "projection": self.meaning.projection}
             content["sentences"] = dict(self.meaning.encoder_info)
@@ -228,7 +232,7 @@ class TitleEncoder:
         key = next(key for key in SOURCES if key in content)
         unseen_words = SOURCES[key].restore(content[key], arrays)
         ids = token_index(kinds, table["token"].to_pylist(), arrays["touched"])
-        tokenizer, encoder = restore(content["tokenizer"]), ENCODERS[bag["name"]](**bag)
+        tokenizer, encoder = restore_tokenizer(content["tokenizer"]), ENCODERS[bag["name"]](**bag)
         meaning = None
         if encoder_info := content.get("sentences"):
             meaning = Meaning(encoder_info, arrays[LAYER], arrays["projection"])

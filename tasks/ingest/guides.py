@@ -20,7 +20,7 @@ class Guides(NamedTuple):
     skipped: Sequence[str] = ()  # members of a zip that are not guides
 
 
-def describe_file(file: Path, source: str, size_cap_bytes: int) -> Guides:
+def list_file_guides(file: Path, source: str, size_cap_bytes: int) -> Guides:
     """Computes digest and size of a file and lists the guides in it.
 
     Raises:

@@ -31,7 +31,7 @@ from typing import Any
 import pyarrow as pa
 
 from tasks.likes.tables import LikesError
-from tasks.likes.watched import Item, to_table
+from tasks.likes.watched import Item, likes_table
 
 ACTIVITY: tuple[str, ...] = (
     "DateCreated", "UserId", "ItemId", "ItemType", "ItemName", "PlaybackMethod", "ClientName", "DeviceName",
@@ -57,7 +57,7 @@ def read_export(
         if export is None:
             return None
         source, items = export
-        return to_table(drop_single_viewer(items), source, viewer, at, zone)
+        return likes_table(drop_single_viewer(items), source, viewer, at, zone)
     except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         problem = f"{type(error).__name__}: {error}"
         raise LikesError(f"{file} does not match the documented export format ({problem})") from error

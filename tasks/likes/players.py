@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tasks.likes.exports import ACTIVITY, activity_items, drop_single_viewer
 from tasks.likes.tables import LikesError
-from tasks.likes.watched import Item, to_table
+from tasks.likes.watched import Item, likes_table
 
 _KODI = """
     SELECT movie.c00 AS title, '' AS sub_title, NULL AS season, NULL AS episode,
@@ -84,11 +84,11 @@ def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.t
             elif "PlaybackActivity" in tables:
                 rows = map(dict, connection.execute(f"SELECT {', '.join(ACTIVITY)} FROM PlaybackActivity"))
                 items = drop_single_viewer(activity_items(rows))
-                return to_table(items, "playback reporting", viewer, at, zone)
+                return likes_table(items, "playback reporting", viewer, at, zone)
             else:
                 excerpt = ", ".join(sorted(tables)[:6]) or "none"
                 expected = "MyVideosNNN.db of Kodi 19 or later, or jellyfin.db of Jellyfin 10.11 or later"
                 raise LikesError(f"{file} has the tables {excerpt}; expected {expected}")
-            return to_table((Item(**row) for row in connection.execute(query)), source, viewer, at, zone)
+            return likes_table((Item(**row) for row in connection.execute(query)), source, viewer, at, zone)
     except sqlite3.Error as error:
         raise LikesError(f"{file} cannot be read as a database of Kodi or Jellyfin: {error}") from error

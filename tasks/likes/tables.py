@@ -47,7 +47,7 @@ class LikesError(ExpectedError, ValueError):
     """A source of likes cannot be read; the message contains the problem and what is expected."""
 
 
-def read_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
+def read_likes_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
     """Reads rows of ``LIKES``. ``viewer`` and ``at`` (UTC, without a zone) apply to rows without them.
 
     Raises:

@@ -48,7 +48,7 @@ class Item:
     viewer: str | None = ""
 
 
-def to_table(
+def likes_table(
     items: Iterable[Item], source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
 ) -> pa.Table:
     """Converts items to rows of ``LIKES``; items without an opinion have none.

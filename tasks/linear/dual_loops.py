@@ -128,7 +128,7 @@ def visit(
     return float(total), violation
 
 
-def measure(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
+def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
     """Writes ``rows.norms``; returns the sum of the losses of the rows at the weights."""
     begins, ends, ids, values, labels, _, norms, _ = rows
     total = 0.0

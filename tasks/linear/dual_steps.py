@@ -26,7 +26,7 @@ def rows_of(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> t
         norms=np.empty(count, dtype=np.float64),
         slacks=np.empty(count, dtype=np.float32),
     )
-    return rows, compiled(dual_loops.measure, fastmath=True)(rows, weights, squared)
+    return rows, compiled(dual_loops.sum_losses, fastmath=True)(rows, weights, squared)
 
 
 def visit(

@@ -57,7 +57,7 @@ def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return distances
 
 
-def search(
+def search_by_signatures(
     queries: np.ndarray, base: np.ndarray, planes: np.ndarray, k: int, *, candidates: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
     """Approximate search: the k nearest of the ``candidates`` titles with the smallest Hamming distances.

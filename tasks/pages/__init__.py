@@ -19,7 +19,9 @@ ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 def encode_data(document: object) -> str:
     """Encodes a document as JSON that is safe inside a script element."""
-    return clean(json.dumps(document, ensure_ascii=False, separators=(",", ":"))).translate(ESCAPES)
+    return replace_surrogates(json.dumps(document, ensure_ascii=False, separators=(",", ":"))).translate(
+        ESCAPES
+    )
 
 
 def render_page(template: Path, heading: str, style: Path, data: str, scripts: Sequence[Path]) -> str:
@@ -29,7 +31,7 @@ def render_page(template: Path, heading: str, style: Path, data: str, scripts: S
     shared = re.compile(r"\{\{> (\w+)\}\}\n")
     text = shared.sub(lambda mark: (HERE / f"{mark[1]}.html").read_text("utf-8"), template.read_text("utf-8"))
     parts = {
-        "heading": html.escape(clean(heading)),
+        "heading": html.escape(replace_surrogates(heading)),
         "style": THEME.read_text(encoding="utf-8") + style.read_text(encoding="utf-8"),
         "data": data,
         "script": "\n".join(script.read_text(encoding="utf-8") for script in scripts),
@@ -38,6 +40,6 @@ def render_page(template: Path, heading: str, style: Path, data: str, scripts: S
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], text)
 
 
-def clean(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replaces lone surrogates by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

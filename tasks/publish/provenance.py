@@ -11,7 +11,7 @@ from typing import Any
 
 from storage.artifacts import Artifact
 from storage.home.workspace import Workspace
-from tasks.pages import clean, render_page
+from tasks.pages import render_page, replace_surrogates
 
 FOLDER = Path(__file__).parent
 DIGITS = 16  # shown digits of a digest
@@ -60,7 +60,7 @@ def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered
             uses.setdefault(_anchor(item), []).append(record.content)
     anchors = {record.anchor for record in records}
     sections = [_section(record, uses.get(record.anchor, []), anchors, registered) for record in records]
-    body = clean("\n".join(sections))
+    body = replace_surrogates("\n".join(sections))
     return render_page(FOLDER / "artifacts.html", heading, FOLDER / "artifacts.css", body, [])
 
 

@@ -93,7 +93,7 @@ def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programme
     return {name: float(values[name]) for name in HEADLINE if values.get(name) is not None}
 
 
-def report_markdown(
+def run_report_markdown(
     guide: Guide,
     feeds: Sequence[Mapping[str, Any]],
     scores: Mapping[str, Any],

@@ -31,7 +31,7 @@ from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
 from tasks.publish.provenance import render_artifacts, trace
-from tasks.publish.report import RunReport, Verdict, headline, report_markdown
+from tasks.publish.report import RunReport, Verdict, headline, run_report_markdown
 from tasks.scoring.confidence import held_out_votes
 from tasks.scoring.protocols import CorpusTitles
 from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
@@ -147,7 +147,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     record_night(home, run, inputs.guide, inputs.corpus, inputs.model, verdict, feeds, scores, last_model)
     if TaskRunContext.get():
         _show_dropped(dropped, reasons)
-    text = report_markdown(
+    text = run_report_markdown(
         inputs.guide,
         feeds,
         scores,

@@ -55,7 +55,7 @@ class Packing(NamedTuple):
     batch_sizes: Int64[np.ndarray, " any"]  # number of unfinished strings at each step
 
 
-def pack(strings: Ragged, max_length: int, *, right_to_left: bool) -> Packing:
+def pack_strings(strings: Ragged, max_length: int, *, right_to_left: bool) -> Packing:
     """Computes the packed order of strings truncated to ``max_length`` characters."""
     lengths = np.minimum(strings.lengths, max_length)
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
@@ -106,7 +106,7 @@ class CharacterEncoder:
             strings: Position in ``character_rows`` of each character of each string.
             dropout: Random generator of dropout masks, on the CPU; None: no dropout.
         """
-        packing = pack(strings, self.settings.max_length, right_to_left=self.settings.right_to_left)
+        packing = pack_strings(strings, self.settings.max_length, right_to_left=self.settings.right_to_left)
         vectors = character_rows.new_zeros(len(strings), self.settings.hidden)
         if not len(packing.strings):
             return vectors

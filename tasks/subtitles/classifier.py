@@ -43,7 +43,7 @@ from tasks.recurrent.training import Batch, RecurrentTraining
 from tasks.subtitles.cues import Cues
 from tasks.subtitles.forms import has_form
 from tasks.subtitles.ngrams import VectorAndNgramHead, ngrams
-from tasks.subtitles.rules import PATTERNS, PLAIN, clean, match_rule
+from tasks.subtitles.rules import PATTERNS, PLAIN, collapse_spaces, match_rule
 from tasks.subtitles.settings import PatternSettings
 
 HEAD_WEIGHTS = "head.safetensors"
@@ -106,7 +106,7 @@ class Patterns:
             zip(weights, sub_titles, self.names, self.probabilities.tolist(), strict=True), reverse=True
         ):
             if name and not math.isnan(value) and len(texts_of.setdefault(name, [])) < max_examples:
-                texts_of[name].append(clean(text))
+                texts_of[name].append(collapse_spaces(text))
         return texts_of
 
 
@@ -141,7 +141,7 @@ class PatternClassifier:
             best, probabilities[place] = int(row.argmax()), row.max()
             name = self.classes[best]
             confident = row[best] >= self.metadata["least"].get(name, 1.1)
-            names[place] = name if confident and has_form(clean(sub_titles[place]), name) else ""
+            names[place] = name if confident and has_form(collapse_spaces(sub_titles[place]), name) else ""
         return Patterns(names, probabilities)
 
     def save(self, folder: Path) -> None:
@@ -174,7 +174,7 @@ class PatternTraining:
             PatternError: The rules find fewer than two patterns.
         """
         self.settings, seed = settings, settings.training.seed
-        distinct = sorted({clean(text) for text in sub_titles} - {""})
+        distinct = sorted({collapse_spaces(text) for text in sub_titles} - {""})
         ruled: dict[str, list[str]] = {}
         for text in distinct:
             ruled.setdefault(match_rule(text) or "", []).append(text)
@@ -249,7 +249,7 @@ class PatternTraining:
 
 def _mask_digits(text: str) -> str:
     """Cleans the text and replaces every digit by 9."""
-    return _DIGITS.sub("9", clean(text))
+    return _DIGITS.sub("9", collapse_spaces(text))
 
 
 def _is_held_out(text: str) -> bool:

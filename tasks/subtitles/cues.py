@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from tasks.subtitles.rules import PLAIN, clean, first_names, places
+from tasks.subtitles.rules import PLAIN, collapse_spaces, first_names, places
 
 _ANY = re.IGNORECASE
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -66,8 +66,8 @@ class Cues:
 
     def hide(self, sub_title: str, pattern: str) -> str:
         """Hides the cue of the pattern; returns the sub-title unchanged if nothing would remain."""
-        text = clean(sub_title)
-        return clean(self._by_pattern[pattern](text)) or text
+        text = collapse_spaces(sub_title)
+        return collapse_spaces(self._by_pattern[pattern](text)) or text
 
     def _chance(self, probability: float) -> bool:
         return self._random.random() < probability

@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     holds: Callable[[str], object]
 
 
-def clean(sub_title: str) -> str:
+def collapse_spaces(sub_title: str) -> str:
     """Collapses white space, including a literal backslash followed by n, to single spaces."""
     return " ".join(sub_title.replace("\\n", " ").split())
 
@@ -146,5 +146,5 @@ PATTERNS = tuple(dict.fromkeys(rule.pattern for rule in RULES))
 
 def match_rule(sub_title: str) -> str | None:
     """Returns the pattern of the first matching rule, or None if all abstain."""
-    text = clean(sub_title)
+    text = collapse_spaces(sub_title)
     return next((rule.pattern for rule in RULES if rule.holds(text)), None)

@@ -20,12 +20,12 @@ TOKENIZERS = {kind().name: kind for kind in (Words, Characters, Subwords, WordsA
 FILE = "tokenizer.json"
 
 
-def describe(tokenizer: FittedTokenizer) -> dict[str, Any]:
+def describe_tokenizer(tokenizer: FittedTokenizer) -> dict[str, Any]:
     """Returns a JSON-serializable description of a fitted tokenizer."""
     return tokenizer.describe() if isinstance(tokenizer, TrainedSubwords) else dataclasses.asdict(tokenizer)
 
 
-def restore(description: Mapping[str, Any]) -> FittedTokenizer:
+def restore_tokenizer(description: Mapping[str, Any]) -> FittedTokenizer:
     """Creates a fitted tokenizer from the description that ``describe`` returned."""
     values = dict(description)
     model = values.pop("model", None)  # only of subwords
@@ -37,9 +37,11 @@ def restore(description: Mapping[str, Any]) -> FittedTokenizer:
 
 def write_tokenizer(tokenizer: FittedTokenizer, folder: Path) -> None:
     """Writes tokenizer.json."""
-    (folder / FILE).write_text(json.dumps(describe(tokenizer), ensure_ascii=False), encoding="utf-8")
+    (folder / FILE).write_text(
+        json.dumps(describe_tokenizer(tokenizer), ensure_ascii=False), encoding="utf-8"
+    )
 
 
 def read_tokenizer(folder: Path) -> FittedTokenizer:
     """Reads the tokenizer of a Vocabulary folder."""
-    return restore(json.loads((folder / FILE).read_text(encoding="utf-8")))
+    return restore_tokenizer(json.loads((folder / FILE).read_text(encoding="utf-8")))

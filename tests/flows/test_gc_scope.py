@@ -28,8 +28,8 @@ from dataclasses import asdict
 from flows.server import start_prefect
 if waiting := start_prefect(sys.argv[1]):
     waiting()
-from flows.gc import clean
-print(json.dumps([asdict(one) for one in clean(sys.argv[1], 1, -1, 365, False, sys.argv[2] == "shared")]))
+from flows.gc import remove_old_data
+print(json.dumps([asdict(one) for one in remove_old_data(sys.argv[1], 1, -1, 365, False, sys.argv[2] == "shared")]))
 """
 MAKE_RUNS = """
 import sys

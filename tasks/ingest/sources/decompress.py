@@ -153,7 +153,7 @@ def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         zipfile.BadZipFile,
         NotImplementedError,
     ):  # the zip is truncated: the directory at its end is missing
-        entry = next(entry for entry in zips.members_of(handle) if entry.name == feed.member)
+        entry = next(entry for entry in zips.zip_members(handle) if entry.name == feed.member)
         reader = zips.MemberReader(handle, entry)
         try:
             yield from _member(io.BufferedReader(reader), feed)

@@ -24,7 +24,7 @@ import httpx
 import tenacity
 
 from storage.addresses import secrets_of, without_secrets
-from tasks.ingest.guides import Guides, describe_file
+from tasks.ingest.guides import Guides, list_file_guides
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
 from tasks.ingest.sources.headers import Headers, request_headers, send_secrets_only_to
@@ -91,7 +91,7 @@ def fetch(
         FeedError: The location cannot be fetched or read, or is empty.
     """
     if not is_url(location):
-        guides = describe_file(Path(location), source or location, settings.size_cap_bytes)
+        guides = list_file_guides(Path(location), source or location, settings.size_cap_bytes)
         yield Fetched(**guides._asdict())
         return
     source = source or without_secrets(location)
@@ -102,7 +102,7 @@ def fetch(
         answer = download(location, file, settings, validators, headers)
         if answer.problem:
             raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
-        guides = Guides([]) if answer.unchanged else describe_file(file, source, settings.size_cap_bytes)
+        guides = Guides([]) if answer.unchanged else list_file_guides(file, source, settings.size_cap_bytes)
         yield Fetched(**guides._asdict(), unchanged=answer.unchanged, validators=answer.validators)
     finally:
         file.unlink(missing_ok=True)

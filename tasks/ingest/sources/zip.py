@@ -38,7 +38,7 @@ def list_members(file: Path, source: str) -> list[str]:
             with zipfile.ZipFile(handle) as archive:
                 names = [info.filename for info in archive.infolist() if not info.is_dir()]
         except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
-            names = [member.name for member in members_of(handle) if not member.name.endswith("/")]
+            names = [member.name for member in zip_members(handle) if not member.name.endswith("/")]
             if not names:
                 raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
     if not names:
@@ -55,7 +55,7 @@ class ZipMember(NamedTuple):
     size: int  # compressed bytes, -1 if unknown
 
 
-def members_of(handle: IO[bytes]) -> Iterator[ZipMember]:
+def zip_members(handle: IO[bytes]) -> Iterator[ZipMember]:
     """Yields unencrypted members; stops after a member that is truncated or whose end is unknown."""
     position = 0
     while True:

@@ -109,7 +109,7 @@ def _champion_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) ->
     return query_quality(judged.correct, precision)
 
 
-def decide(
+def decide_promotion(
     answers: QueryQualities,
     past_qualities: Sequence[float],
     rng: np.random.Generator,

@@ -53,7 +53,7 @@ def salt_and_sources(workspace: Workspace, guide: Guide, corpus: Corpus) -> tupl
     return str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist()
 
 
-def find_champion(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
+def champion_or_reason(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
     """Returns the champion and "", or None and the reason: "" if no version was promoted before.
 
     ``past`` are the versions promoted before.

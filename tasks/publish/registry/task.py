@@ -16,10 +16,16 @@ from storage.stages import ROOT
 from storage.tracking import Champion, Registry, Tracking
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
-from tasks.publish.registry.gate import OVERRIDE, NotComparable, QueryQualities, decide, score_models
+from tasks.publish.registry.gate import (
+    OVERRIDE,
+    NotComparable,
+    QueryQualities,
+    decide_promotion,
+    score_models,
+)
 from tasks.publish.registry.lineage import (
+    champion_or_reason,
     feed_fingerprints,
-    find_champion,
     lineage_id,
     lineage_mismatch,
     salt_and_sources,
@@ -61,12 +67,12 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
     model, version, last_promoted = challenger.model, challenger.version, registry.promoted(limit=1)
     salt, feeds = salt_and_sources(workspace, challenger.guide, challenger.corpus)
-    champion, missing = find_champion(registry, last_promoted)
+    champion, missing = champion_or_reason(registry, last_promoted)
     same = champion is not None and champion.digest == model.digest
     folders = workspace.folder(challenger.corpus), workspace.folder(challenger.scores)
     answers, incomparable = _score(registry, folders, salt, feeds, None if same else champion)
     past = registry.promoted(lineage_id(salt, feeds))
-    decision = decide(
+    decision = decide_promotion(
         answers,
         [promoted.quality for promoted in reversed(past) if promoted.quality is not None],
         np.random.default_rng(settings.seed),

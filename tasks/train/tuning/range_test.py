@@ -69,7 +69,7 @@ def suggest_rate(rates: list[float], losses: list[float]) -> float:
     return rates[int(np.argmin(np.gradient(losses[:end], np.log(rates[:end]))))]
 
 
-def table_markdown(tests: list[RangeTest]) -> str:
+def range_table_markdown(tests: list[RangeTest]) -> str:
     """Renders a Markdown table with a row per test."""
     lines = ["| size | optimizer | default rate | suggested rate |", "| ---: | --- | ---: | ---: |"]
     lines += [f"| {test.size} | {test.name} | {test.rate:.3g} | {test.suggested:.3g} |" for test in tests]

@@ -158,5 +158,5 @@ def test_ranges(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tuni
         file = Path(name) / "range_tests.html"
         plot_range_tests(tests).write_html(file, include_plotlyjs=True, div_id="range_tests")
         tracking.log_file(run, file)
-    tracking.log_text(run, text := range_test.table_markdown(tests), "range_tests.md")
+    tracking.log_text(run, text := range_test.range_table_markdown(tests), "range_tests.md")
     return text

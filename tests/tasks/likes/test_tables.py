@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.catalogue.likes import LIKES
-from tasks.likes.tables import LikesError, read_table
+from tasks.likes.tables import LikesError, read_likes_table
 
 AT = datetime.datetime(2026, 1, 1, 12)
 ROWS = [
@@ -32,7 +32,7 @@ def write(path, rows):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "json", "jsonl"])
 def test_every_format_says_the_same(tmp_path, kind):
-    found = read_table(write(tmp_path / f"likes.{kind}", ROWS), "me", AT)
+    found = read_likes_table(write(tmp_path / f"likes.{kind}", ROWS), "me", AT)
     assert found.schema == LIKES
     first, second = found.to_pylist()
     assert first == {
@@ -62,17 +62,17 @@ def test_every_format_says_the_same(tmp_path, kind):
 )
 def test_ratings_and_shares_are_scaled(tmp_path, column, given, values, seen):
     rows = [{"Programme": f"Show {n}", column: value} for n, value in enumerate(given)]
-    found = read_table(write(tmp_path / "likes.csv", rows), "me", AT).to_pylist()
+    found = read_likes_table(write(tmp_path / "likes.csv", rows), "me", AT).to_pylist()
     assert [round(row["value"], 4) for row in found] == values
     assert [row["seen"] for row in found] == seen
 
 
 def test_time_in_seconds_and_as_a_date(tmp_path):
     rows = [{"title": "A", "liked": 1, "time": 1767225600}, {"title": "B", "liked": 0, "time": 1767225600.5}]
-    found = read_table(write(tmp_path / "a.json", rows), "me", AT)
+    found = read_likes_table(write(tmp_path / "a.json", rows), "me", AT)
     assert found["time"].to_pylist()[0] == datetime.datetime(2026, 1, 1)
     rows = [{"title": "A", "liked": 1, "time": datetime.date(2026, 1, 2)}]
-    found = read_table(write(tmp_path / "a.parquet", rows), "me", AT)
+    found = read_likes_table(write(tmp_path / "a.parquet", rows), "me", AT)
     assert found["time"].to_pylist() == [datetime.datetime(2026, 1, 2)]
 
 
@@ -80,7 +80,7 @@ def test_no_rows_are_no_likes(tmp_path):
     (tmp_path / "a.json").write_text("[]", encoding="utf-8")
     (tmp_path / "a.csv").write_text("title,liked\n", encoding="utf-8")
     for name in ("a.json", "a.csv"):
-        assert len(read_table(tmp_path / name, "me", AT)) == 0
+        assert len(read_likes_table(tmp_path / name, "me", AT)) == 0
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_no_rows_are_no_likes(tmp_path):
 def test_what_means_nothing_is_refused(tmp_path, name, text, words):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(LikesError, match=words):
-        read_table(tmp_path / name, "me", AT)
+        read_likes_table(tmp_path / name, "me", AT)

@@ -10,7 +10,7 @@ from tasks.neighbours.simhash import (
     draw_planes,
     hamming,
     near_duplicates,
-    search,
+    search_by_signatures,
     signatures,
 )
 from tasks.neighbours.similarity import top_neighbours
@@ -60,7 +60,7 @@ def test_search_finds_most_neighbours_and_scores_them_exactly():
     queries = base[:100]
     planes = draw_planes(32, 512, np.random.default_rng(1))
     expected, _ = top_neighbours(queries, base, 10)
-    ids, cosines = search(queries, base, planes, 10)
+    ids, cosines = search_by_signatures(queries, base, planes, 10)
     assert (
         np.mean(
             [
@@ -80,7 +80,9 @@ def test_candidates_are_ordered_as_the_exact_neighbours_are():
     planes = draw_planes(48, 128, np.random.default_rng(1))
     queries = np.concatenate([base[:5], np.zeros((1, 48), np.float32)])
     for own, exact in zip(
-        search(queries, base, planes, 80, candidates=300), top_neighbours(queries, base, 80), strict=True
+        search_by_signatures(queries, base, planes, 80, candidates=300),
+        top_neighbours(queries, base, 80),
+        strict=True,
     ):
         np.testing.assert_array_equal(own, exact)
 
@@ -88,9 +90,9 @@ def test_candidates_are_ordered_as_the_exact_neighbours_are():
 def test_search_in_fewer_titles_than_asked_for():
     base = np.zeros((3, 8), dtype=np.float32)
     planes = draw_planes(8, 64, np.random.default_rng(0))
-    assert search(unit(np.ones((2, 8))), base, planes, 2)[0].tolist() == [[-1, -1], [-1, -1]]
+    assert search_by_signatures(unit(np.ones((2, 8))), base, planes, 2)[0].tolist() == [[-1, -1], [-1, -1]]
     base[1, 0] = 1
-    assert search(unit(np.ones((1, 8))), base, planes, 2)[0].tolist() == [[1, -1]]
+    assert search_by_signatures(unit(np.ones((1, 8))), base, planes, 2)[0].tolist() == [[1, -1]]
 
 
 def test_near_duplicates_are_those_of_all_pairs():

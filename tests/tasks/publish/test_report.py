@@ -3,7 +3,7 @@
 import pytest
 
 from storage.artifacts import Guide
-from tasks.publish.report import HEADLINE, Verdict, headline, report_markdown
+from tasks.publish.report import HEADLINE, Verdict, headline, run_report_markdown
 
 GUIDE = Guide(path="artifacts/guide/x", digest="d", counts={"programmes": 1234, "channels": 5})
 FEEDS = [{"source": "odd|name.xml", "seen": 1300, "stored": 1234, "duplicates": 60, "rejected": 6}]
@@ -32,7 +32,7 @@ def report(interval=(0.7, 0.9), verdict=WORSE, previous_figures=(), anomalies=()
     document = scores(interval)
     figures = headline(document, verdict, titles=900, programmes=1234)
     inputs = GUIDE, FEEDS, document, verdict, figures, dict(previous_figures)
-    return report_markdown(*inputs, anomalies, clusters, links=["Map: `map.html`"])
+    return run_report_markdown(*inputs, anomalies, clusters, links=["Map: `map.html`"])
 
 
 def test_report_contains_verdict_feeds_and_scores():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.arrays import Ragged
 from tasks.recurrent.alphabet import Alphabet
-from tasks.recurrent.encoder import CELLS, CharacterEncoder, Recurrent, pack
+from tasks.recurrent.encoder import CELLS, CharacterEncoder, Recurrent, pack_strings
 
 WORDS = ["kitchen", "goal", "küche", "a", "", "goalkeeper", "ab", "kitchens", "goal"]
 DIRECTIONS = [False, True]
@@ -70,10 +70,10 @@ def test_what_one_string_holds_has_no_gradient_in_another(right_to_left: bool):
 
 def test_packing_reads_each_character_once_longest_first():
     strings = Ragged.from_rows([[1], [], [2, 3, 4], [5, 6]])
-    packing = pack(strings, 99, right_to_left=False)
+    packing = pack_strings(strings, 99, right_to_left=False)
     assert packing.strings.tolist() == [2, 3, 0] and packing.batch_sizes.tolist() == [3, 2, 1]
     assert strings.values[packing.characters].tolist() == [2, 5, 1, 3, 6, 4]
-    backwards = pack(strings, 2, right_to_left=True)  # 4 is cut off
+    backwards = pack_strings(strings, 2, right_to_left=True)  # 4 is cut off
     assert strings.values[backwards.characters].tolist() == [3, 6, 1, 2, 5]
     assert backwards.batch_sizes.tolist() == [3, 2]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.subtitles.cues import Cues
-from tasks.subtitles.rules import PATTERNS, PLAIN, clean, first_names, match_rule, places
+from tasks.subtitles.rules import PATTERNS, PLAIN, collapse_spaces, first_names, match_rule, places
 
 LABELLED = {
     "date": ("vom 27.05.2022, 14:00 Uhr", "Friday 21 August 2026,", "du 3 décembre", "July 18, 2017 - Larry"),
@@ -45,7 +45,7 @@ def test_the_first_rule_that_holds_decides():
 
 
 def test_white_space_and_its_escapes_are_one_space():
-    assert clean("09:00 am,\\n Monday\n  March 31 ") == "09:00 am, Monday March 31"
+    assert collapse_spaces("09:00 am,\\n Monday\n  March 31 ") == "09:00 am, Monday March 31"
 
 
 def test_lists_hold_names_alone():

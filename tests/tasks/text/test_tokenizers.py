@@ -15,9 +15,9 @@ from tasks.text.tokenizers import (
     TOKENIZERS,
     FittedTokenizer,
     Tokenizer,
-    describe,
+    describe_tokenizer,
     read_tokenizer,
-    restore,
+    restore_tokenizer,
     write_tokenizer,
 )
 from tasks.text.words import KINDS, MARK, NGRAM, WORD
@@ -87,7 +87,10 @@ def test_many_titles_have_the_tokens_of_each(tokenizer: FittedTokenizer, raws: l
 @EVERY
 def test_what_is_saved_tokenizes_alike(tokenizer: FittedTokenizer, tmp_path):
     write_tokenizer(tokenizer, tmp_path)
-    for again in (read_tokenizer(tmp_path), restore(json.loads(json.dumps(describe(tokenizer))))):
+    for again in (
+        read_tokenizer(tmp_path),
+        restore_tokenizer(json.loads(json.dumps(describe_tokenizer(tokenizer)))),
+    ):
         assert again == tokenizer
         assert again.all_tokens(TRAINING) == tokenizer.all_tokens(TRAINING)
 
@@ -124,4 +127,4 @@ def test_subwords_without_titles_are_letters_in_one_piece():
 
 def test_a_description_that_is_none():
     with pytest.raises(KeyError):
-        restore({"name": "letters"})
+        restore_tokenizer({"name": "letters"})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.likes.tables import read_table
+from tasks.likes.tables import read_likes_table
 from tasks.tonight.choose import LikedPerson
 from tasks.tonight.page import render_tonight
 from tests.tasks.tonight.evenings import EVENING, LATER, at, recommendation
@@ -142,7 +142,7 @@ def test_choices_are_saved_as_a_file_that_the_command_reads(open_page, tmp_path)
         ("Ann", "Show 1", True),
         ("Ann", "Show 2", False),
     ]
-    stored = read_table(tmp_path / "likes.json", "nobody", EVENING).to_pylist()
+    stored = read_likes_table(tmp_path / "likes.json", "nobody", EVENING).to_pylist()
     assert [
         (row["viewer"], row["show_key"], row["episode"], row["value"], row["seen"]) for row in stored
     ] == [

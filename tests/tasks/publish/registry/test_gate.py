@@ -9,7 +9,7 @@ from tasks.publish.registry.gate import (
     MAX_PROMOTED,
     GateDecision,
     QueryQualities,
-    decide,
+    decide_promotion,
     neighbour_count,
     query_quality,
     score_models,
@@ -32,7 +32,7 @@ def run_gate(
     protocols = options.pop("protocols", protocols)
     groups = options.pop("groups", np.arange(len(challenger)) % 150)
     answers = QueryQualities(challenger, champion, protocols, groups)
-    return decide(answers, past_qualities or [], np.random.default_rng(1), **options)
+    return decide_promotion(answers, past_qualities or [], np.random.default_rng(1), **options)
 
 
 def test_quality_is_the_mean_of_correctness_and_precision():
@@ -150,7 +150,7 @@ def test_a_model_equals_itself_for_any_number_of_neighbours(learnt, without_run,
     assert neighbour_count(home / scores.path) == k
     monkeypatch.setattr(arrays, "BLOCK", block)  # titles that the champion embeds at once
     answers = score_models(home / corpus.path, home / scores.path, home / lexicon.path)
-    decision = decide(answers, [], np.random.default_rng(0), resamples=100)
+    decision = decide_promotion(answers, [], np.random.default_rng(0), resamples=100)
     assert decision.difference == 0 and decision.interval == (0, 0)
     assert decision.quality is not None and (decision.quality > 0.9) == (
         k == 10

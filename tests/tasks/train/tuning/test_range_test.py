@@ -8,7 +8,7 @@ import pytest
 
 from tasks.train.tuning.entries import entries
 from tasks.train.tuning.plot import plot_range_tests
-from tasks.train.tuning.range_test import range_test, suggest_rate, table_markdown
+from tasks.train.tuning.range_test import range_table_markdown, range_test, suggest_rate
 from tests.worlds import TRAINING
 
 
@@ -30,7 +30,7 @@ def test_rates_rise_exponentially_around_the_own_rate(toy_corpus: Path) -> None:
         assert np.allclose(np.diff(np.log(test.rates), 2), 0)
     figure = plot_range_tests(tests)
     assert len(figure.data) == 4 and figure.layout.xaxis.type == "log"
-    assert len(table_markdown(tests).splitlines()) == 4
+    assert len(range_table_markdown(tests).splitlines()) == 4
 
 
 def test_a_rate_that_breaks_it_ends_the_test(toy_corpus: Path) -> None:
