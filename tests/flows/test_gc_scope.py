@@ -29,7 +29,8 @@ from flows.server import start_prefect
 if waiting := start_prefect(sys.argv[1]):
     waiting()
 from flows.gc import remove_old_data
-print(json.dumps([asdict(one) for one in remove_old_data(sys.argv[1], 1, -1, 365, False, sys.argv[2] == "shared")]))
+removed = remove_old_data(sys.argv[1], 1, -1, 365, False, sys.argv[2] == "shared")
+print(json.dumps([asdict(one) for one in removed]))
 """
 MAKE_RUNS = """
 import sys
