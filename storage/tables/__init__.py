@@ -11,6 +11,7 @@ from storage.tables.planner import Planner
 from storage.tables.resident import Resident
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.shared import Shared
+from storage.tables.statistics import Statistics
 from storage.tables.streaming import Section, as_section, random_rows, write_safetensors
 from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernels, choose_transfer
 from storage.tables.updates import update_rows
@@ -18,6 +19,6 @@ from storage.tables.updates import update_rows
 Table = Resident | Offloaded
 
 __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "Planner", "Resident", "RowOptimizer", "Section"]
-__all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "affordable_rows"]
-__all__ += ["as_section", "check_kernels", "choose_transfer", "random_rows", "update_rows"]
+__all__ += ["Shared", "Staged", "StateInitializer", "Statistics", "Table", "Transfer", "TransferKind"]
+__all__ += ["affordable_rows", "as_section", "check_kernels", "choose_transfer", "random_rows", "update_rows"]
 __all__ += ["write_safetensors"]

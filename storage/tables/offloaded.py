@@ -9,7 +9,6 @@ than float32, values are rounded at every write-back, whether or not the row is 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,29 +18,15 @@ import torch
 from torch import Tensor
 
 from storage.tables.planner import CachePlan, Planner
-from storage.tables.prefetch import Prefetcher, Steps
+from storage.tables.prefetch import Prefetcher, Ready, Steps
 from storage.tables.records import NARROW, ROWS, Field, compute_dtype, round_, to_compute_dtype
 from storage.tables.row_storage import RowStorage, StateInitializer
+from storage.tables.statistics import Statistics
 from storage.tables.streaming import Section, as_section, spans
 from storage.tables.transfer import TransferKind, upload
 
 B = TypeVar("B")
 COUNTER = "roundings"  # name of the number of roundings in a checkpoint
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A batch whose rows are in the cache. Its int64 tensors are on the device and valid after ``event``.
-
-    On a GPU, the tensors are views of one tensor, so ``record_stream`` of one applies to all.
-    """
-
-    plan: CachePlan
-    event: Any  # CUDA event after the transfers; None on a CPU
-    ids: Tensor  # rows of the batch
-    slots: Tensor  # slot of each row; 0 for rows without a slot
-    direct: Tensor  # positions in ``ids`` of the rows without a slot
-    with_slot: Tensor  # positions in ``ids`` of the rows with a slot; empty if all have one
 
 
 class Offloaded:
@@ -59,6 +44,9 @@ class Offloaded:
         folder: Folder of a scratch file for the records; None stores them in memory.
         seed: Seed of stochastic rounding.
         batch: Ids of a typical batch, which determine how many slots are not permanent; None: a tenth.
+
+    Attributes:
+        statistics: Counts of rows, hits, bytes and waits.
     """
 
     def __init__(
@@ -84,6 +72,7 @@ class Offloaded:
             self.device = torch.device("cuda", torch.cuda.current_device())
         options = (row_dtype, state_dtype), transfer, folder, (lookahead, batch)
         self.storage = RowStorage(start, optimizer, self.device, cache_rows, *options)
+        self.statistics = Statistics(self.storage.records.width)
         on_gpu = self.device.type == "cuda"
         # The reads of a plan wait for its writes, and overlap with the writes of the next plan.
         self._read_stream, self._write_stream = (
@@ -112,7 +101,7 @@ class Offloaded:
         options = self.planner, self.execute, self._steps, self.lookahead
         prefetcher = self._prefetcher = Prefetcher(batches, ids, *options)
         try:
-            for batch, ready in prefetcher:
+            for batch, ready in self.statistics.timed(prefetcher):
                 self._current = ready
                 yield batch
                 if self._prefetcher is not prefetcher:
@@ -128,10 +117,13 @@ class Offloaded:
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """See Resident. Outside ``prefetch``, rows that are not cached are read from the host each time."""
         located = self._locate(ids)
+        if self._current is None:
+            self.statistics.begin_batch(located.plan)
         self._wait_for_rows(located)
         self._check_order(located, ids)
         gathered = {name: cells.index_select(0, located.slots) for name, cells in self.storage.cells.items()}
         if len(located.direct):
+            self.statistics.bytes_to_device += len(located.direct) * self.statistics.record_bytes
             for name, values in self.storage.read_fields(*self._direct(located)).items():
                 gathered[name].index_copy_(0, located.direct, values)
         state = {name: to_compute_dtype(values) for name, values in gathered.items()}
@@ -156,6 +148,7 @@ class Offloaded:
         slots = located.slots
         if len(located.direct):
             direct = {name: value.index_select(0, located.direct) for name, value in stored.items()}
+            self.statistics.bytes_to_host += len(located.direct) * self.statistics.record_bytes
             self.storage.write_fields(*self._direct(located), direct)
             slots = slots.index_select(0, located.with_slot)
             stored = {name: value.index_select(0, located.with_slot) for name, value in stored.items()}

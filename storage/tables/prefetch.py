@@ -10,6 +10,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -20,6 +21,21 @@ from storage.tables.planner import NO_STEP, CachePlan, Planner
 B = TypeVar("B")
 R = TypeVar("R")
 EVENTS = 64  # stored events, of the latest steps; for an earlier step, the oldest of them is waited for
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A batch whose rows are in the cache. Its int64 tensors are on the device and valid after ``event``.
+
+    On a GPU, the tensors are views of one tensor, so ``record_stream`` of one applies to all.
+    """
+
+    plan: CachePlan
+    event: Any  # CUDA event after the transfers; None on a CPU
+    ids: Tensor  # rows of the batch
+    slots: Tensor  # slot of each row; 0 for rows without a slot
+    direct: Tensor  # positions in ``ids`` of the rows without a slot
+    with_slot: Tensor  # positions in ``ids`` of the rows with a slot; empty if all have one
 
 
 class Steps:

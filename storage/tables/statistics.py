@@ -1,0 +1,70 @@
+"""Counts of an offloaded table: rows, cache hits, bytes moved and waits, in total and of the last batch."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from storage.tables.planner import CachePlan
+from storage.tables.prefetch import Ready
+
+B = TypeVar("B")
+
+
+@dataclass
+class Statistics:
+    """Totals since the table was created.
+
+    ``hits`` counts the rows that were in the cache when their batch was planned. ``wait_seconds`` is the time
+    that the caller waited for the rows of its next batch; on a GPU, it does not include waits of streams.
+    """
+
+    record_bytes: int
+    batches: int = 0
+    rows: int = 0
+    hits: int = 0
+    bytes_to_device: int = 0
+    bytes_to_host: int = 0
+    wait_seconds: float = 0.0
+    _before: dict[str, float] = field(default_factory=dict)
+
+    def totals(self) -> dict[str, float]:
+        """Returns the totals by name."""
+        names = "batches", "rows", "hits", "bytes_to_device", "bytes_to_host", "wait_seconds"
+        return {name: getattr(self, name) for name in names}
+
+    def last_batch(self) -> dict[str, float]:
+        """Returns the counts of the last batch by name, and its ``hit_rate``; empty before any batch."""
+        if not self._before:
+            return {}
+        counts = {name: total - self._before[name] for name, total in self.totals().items()}
+        return counts | {"hit_rate": counts["hits"] / max(1, counts["rows"])}
+
+    def prometheus(self, prefix: str = "offloaded_table") -> str:
+        """Returns the totals in the text format of Prometheus."""
+        lines = [
+            line
+            for name, total in self.totals().items()
+            for line in (f"# TYPE {prefix}_{name}_total counter", f"{prefix}_{name}_total {total}")
+        ]
+        return "\n".join(lines) + "\n"
+
+    def timed(self, batches: Iterable[tuple[B, Ready]]) -> Iterator[tuple[B, Ready]]:
+        """Iterates over prefetched batches and counts their plans and waits."""
+        iterator: Any = iter(batches)
+        while True:
+            start = time.perf_counter()
+            if (item := next(iterator, None)) is None:
+                return
+            self.begin_batch(item[1].plan)
+            self.wait_seconds += time.perf_counter() - start
+            yield item
+
+    def begin_batch(self, plan: CachePlan) -> None:
+        """Counts the transfers of a plan."""
+        self._before = self.totals()
+        self.batches += 1
+        self.rows += len(plan.ids)
+        self.hits += len(plan.ids) - len(plan.enter_ids) - len(plan.direct)
+        self.bytes_to_device += len(plan.enter_ids) * self.record_bytes
+        self.bytes_to_host += len(plan.leave_ids) * self.record_bytes
