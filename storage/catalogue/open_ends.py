@@ -17,7 +17,7 @@ DAY = np.timedelta64(1, "D")
 
 @dataclass
 class OpenEnds:
-    """State of the inference over the batches of a feed."""
+    """Infers missing stops batch by batch; contains the state between the batches of a feed."""
 
     count: int = 0  # programmes without a stop
     ordered: bool = True  # whether each batch starts after all previous batches, on every channel

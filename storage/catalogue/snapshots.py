@@ -113,7 +113,7 @@ class SnapshotOptions:
 
     @property
     def instant(self) -> datetime.datetime | None:
-        """``as_of`` in UTC without a zone."""
+        """The instant ``as_of`` in UTC, as a datetime without a zone."""
         return self.as_of and self.as_of.astimezone(datetime.UTC).replace(tzinfo=None)
 
     def rank(self, source: str) -> int:

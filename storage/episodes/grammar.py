@@ -39,7 +39,7 @@ class Grammar(NamedTuple):
 
 @cache
 def grammar() -> Grammar:
-    """Returns the patterns, each for all languages together."""
+    """Returns the patterns; each of them covers all languages."""
     file = Path(__file__).with_name("words.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8")).values()
     kinds = {word.casefold(): kind for kind in KINDS for table in tables for word in table[kind]}

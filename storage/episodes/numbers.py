@@ -86,7 +86,7 @@ def complete(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumb
 
 
 def read_numbers(numbers: tuple[tuple[str | None, str], ...]) -> EpisodeNumber:
-    """Returns the number in all ``episode-num`` elements (system, text) of a programme together."""
+    """Combines all ``episode-num`` elements (system, text) of a programme to one episode number."""
     xmltv, pair, onscreen = [], dict[str, int](), []
     for system, text in numbers:
         system = (system or "").strip().casefold().replace("-", "_")

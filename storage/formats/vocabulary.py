@@ -52,7 +52,7 @@ def read_piece(file: Path, piece: int, columns: Sequence[str] | None = None) -> 
 
 
 def batches_of(file: Path, columns: list[str] | None = None, rows: int = 1 << 16) -> Iterator[pa.RecordBatch]:
-    """Iterates over batches of a Parquet file with one in memory (pre-buffering would keep all)."""
+    """Iterates over the batches of a Parquet file, of which only one is in memory at a time."""
     return pq.ParquetFile(file, pre_buffer=False).iter_batches(rows, columns=columns)
 
 

@@ -1,9 +1,9 @@
 """Effect of a block: the paired difference between the preset and the preset without the block.
 
 The quality of a held-out title is the mean of top-label accuracy and precision at 10, as in the gate, or its
-B-cubed F for blocks of clusters. The difference is computed per title and fold from means over the seeds. A
-figure is the mean over titles and folds, with an interval of ± 1.96 standard errors from a bootstrap over
-families of titles, each with its titles of all folds.
+B-cubed F for blocks of clusters. For each title and fold, the difference of the means over the seeds is
+computed. An effect is the mean of these differences, with an interval of ± 1.96 standard errors from a
+bootstrap over families of titles, each with its titles of all folds.
 """
 
 from collections.abc import Iterable, Sequence

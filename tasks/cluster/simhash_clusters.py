@@ -78,7 +78,7 @@ def draw_centres(
 
 
 def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np.ndarray, " titles"]:
-    """Returns the centre with the smallest Hamming distance; signatures are uint64 (rows, words)."""
+    """Returns the nearest centre of each title by Hamming distance; signatures are uint64 (rows, words)."""
     nearest = np.empty(len(title_signatures), dtype=np.int64)
     for start in range(0, len(title_signatures), TITLES_PER_CHUNK):
         part = slice(start, start + TITLES_PER_CHUNK)

@@ -81,7 +81,7 @@ class NgramRows:
         return positions, self.bucket_ids[positions] == buckets
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """See UnseenWords. A word has a vector if one of its n-grams has a row."""
+        """Computes vectors of words (UnseenWords.vectors). A word has one if one of its n-grams has a row."""
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         positions, has_row = self.find(ids.values)
         owner = ids.row_ids[has_row]
@@ -92,11 +92,11 @@ class NgramRows:
         return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
-        """See UnseenWords."""
+        """Returns the settings as JSON-serializable values."""
         return {name: getattr(self, name) for name in ("shortest", "longest", "buckets", "norm")}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """See UnseenWords."""
+        """Returns the arrays by name."""
         return {"bucket_ids": self.bucket_ids, "bucket_rows": self.rows, "mean": self.mean}
 
     @staticmethod
@@ -128,7 +128,7 @@ class NearestWords:
         return len(self.word_vectors)
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """See UnseenWords. A word has a vector if one of its characters is in the alphabet."""
+        """Computes vectors of words (UnseenWords.vectors). A word needs a character of the alphabet."""
         ids = self.encoder.alphabet.ids(words)
         has_vector = np.bincount(ids.row_ids, weights=ids.values > 0, minlength=len(words)) > 0
         encoded = unit_rows(self.encoder.vectors(words))
@@ -141,11 +141,11 @@ class NearestWords:
         return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
-        """See UnseenWords."""
+        """Returns the settings as JSON-serializable values."""
         return {"neighbours": self.neighbours, "norm": self.norm, "encoder": self.encoder.describe()}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """See UnseenWords."""
+        """Returns the arrays by name."""
         encoder_arrays = {f"recurrent.{name}": array for name, array in self.encoder.arrays().items()}
         return {"word_codes": self.word_vectors, "word_rows": self.rows, "mean": self.mean, **encoder_arrays}
 

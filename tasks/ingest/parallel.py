@@ -48,7 +48,7 @@ class Parsing:
         return True
 
     def batches(self, later: Iterable[Parsing]) -> Iterator[ProgrammeBatch]:
-        """Yields the batches; while waiting for them, parses ``later`` feeds in this process."""
+        """Yields the batches of the feed; while waiting, parses ``later`` feeds in this process."""
         while not self.future.done() and any(parsing.run_here() for parsing in (self, *later)):
             pass
         return read_folder(self.folder, self.future.result())

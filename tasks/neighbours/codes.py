@@ -79,7 +79,7 @@ class Coded(Exact):
         return Codes.of(self.nonzero[1])
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See ``Index``."""
+        """Finds the k nearest titles of each query: ids and cosines, (queries, k)."""
         rows = self.nonzero[0]
         if not len(rows) or len(queries) > FEW_QUERIES or not nonzero_rows(queries, "queries").all():
             return super().nearest(queries, k)

@@ -88,13 +88,13 @@ class Exact:
         return rows, select_rows(self.titles, rows)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See ``Index``."""
+        """Finds the k nearest titles of each query: ids and cosines, (queries, k)."""
         rows, points = self.nonzero
         ids, cosines = top_neighbours(queries, points, k, checked=True)
         return np.append(rows, -1)[ids], cosines
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See ``Index``."""
+        """Finds the k nearest other titles of each title: ids and cosines, (titles, k)."""
         return top_neighbours(self.titles, self.titles, k, exclude_self=True)
 
 
@@ -124,11 +124,11 @@ class Approximate:
                 self.inverted.add_with_ids(np.ascontiguousarray(titles[block], dtype=np.float32), block)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See ``Index``."""
+        """Finds the k nearest titles of each query: ids and cosines, (queries, k)."""
         return self._search(queries, k)
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See ``Index``."""
+        """Finds the k nearest other titles of each title: ids and cosines, (titles, k)."""
         return self._search(self.titles, k, exclude_self=True)
 
     def _search(

@@ -49,7 +49,7 @@ class MappedTable:
     def build(
         self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
     ) -> Table:
-        """See ResidentTable."""
+        """Builds a table in a scratch file from rows, float32 (tokens, dim), for steps on ``device``."""
         cached, folder = round(self.cached * rows.shape[0]), Path(self.folder or tempfile.gettempdir())
         options = {"lookahead": self.lookahead, "folder": folder, "batch": batch()}
         return Offloaded(rows, updater, device=device, cache_rows=max(1, cached), **options)
@@ -75,7 +75,11 @@ class OffloadedTable:
     def build(
         self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
     ) -> Table:
-        """See ResidentTable; ValueError if the cache holds no row, or the transfer is unavailable."""
+        """Builds a table in host memory from rows, float32 (tokens, dim), for steps on ``device``.
+
+        Raises:
+            ValueError: No row fits in the cache, or ``mover`` is not available.
+        """
         types = {"row_dtype": getattr(torch, self.row_dtype), "state_dtype": getattr(torch, self.state_dtype)}
         available = rows.shape[0], torch.zeros(1, rows.shape[1]), updater, self.cache_bytes, device
         cached_rows = self.cache_rows or affordable_rows(*available, **types)

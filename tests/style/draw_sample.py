@@ -9,6 +9,7 @@ storage and deployments, and every page of documentation; each item is equally l
 
 import argparse
 import ast
+import inspect
 import random
 import re
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ def docstrings(file: Path) -> Iterator[Item]:
 
 
 def messages(file: Path) -> Iterator[Item]:
-    """String literals of at least MIN_WORDS words that are neither docstrings nor SQL."""
+    """String literals of at least MIN_WORDS words that are neither docstrings nor SQL nor patterns."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     documented = {item.text for item in docstrings(file)}
     for node in ast.walk(tree):
@@ -59,21 +60,24 @@ def messages(file: Path) -> Iterator[Item]:
             text = ast.unparse(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
-        is_sql = re.search(r"\b(SELECT|FROM|INSERT|UPDATE|CREATE)\b", text)
-        if len(text.split()) >= MIN_WORDS and not is_sql and text not in documented:
+        is_code = re.search(r"\b(SELECT|FROM|JOIN|INSERT|UPDATE|CREATE)\b|\\[bdswW(\[]|\(\?", text)
+        if len(text.split()) >= MIN_WORDS and not is_code and inspect.cleandoc(text) not in documented:
             yield Item(file, node.lineno, text)
 
 
 def sentences(file: Path) -> Iterator[Item]:
-    """Sentences of a page outside code blocks and tables."""
-    in_code = False
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    """Sentences of a page outside code blocks and tables, which may continue over several lines."""
+    in_code, first, paragraph = False, 1, list[str]()
+    for number, line in enumerate([*file.read_text(encoding="utf-8").splitlines(), ""], 1):
         in_code ^= line.startswith("```")
-        if in_code or line.startswith(("|", "#", "```")):
+        if line and not in_code and not line.startswith(("|", "#", "```")):
+            paragraph.append(line)
             continue
-        for sentence in re.split(r"(?<=[.;:])\s+", line):
-            if len(sentence.split()) >= MIN_WORDS:
-                yield Item(file, number, sentence)
+        text = "\n".join(paragraph)
+        for match in re.finditer(r"\S.*?(?:[.;:](?=\s)|\Z)", text, re.DOTALL):
+            if len(match[0].split()) >= MIN_WORDS:
+                yield Item(file, first + text.count("\n", 0, match.start()), match[0])
+        first, paragraph = number + 1, []
 
 
 def names(file: Path) -> Iterator[Item]:

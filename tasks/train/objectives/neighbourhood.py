@@ -1,4 +1,4 @@
-"""Neighbourhood objective: titles should be closer to similar titles of their class than to other classes."""
+"""Neighbourhood objective: a title should be closer to a similar title of its class than to other classes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -37,7 +37,7 @@ class BasePositives:
 
     @property
     def refresh_steps(self) -> int:
-        """See BaseObjective."""
+        """Steps between calls of ``refresh_`` in an epoch; 0: one call at the start of the epoch."""
         return 0
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
@@ -51,7 +51,7 @@ class BasePositives:
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """See BaseObjective."""
+        """Updates the buffers (BaseObjective.refresh_)."""
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
         """Returns a JSON summary of the buffers; ``folder`` is the Corpus folder."""
@@ -65,7 +65,7 @@ class Tags(BasePositives):
     name: Literal["tags"] = "tags"
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """See BasePositives."""
+        """Returns a function that draws a title with the same categories for each anchor."""
         numbers: dict[bytes, int] = {}  # of each distinct set
         group_of_title = np.empty(len(corpus), dtype=np.int32)
         for block in row_blocks(len(corpus)):
@@ -129,7 +129,7 @@ class Topics(BasePositives):
         return {name: torch.from_numpy(array) for name, array in ({"topics": topics} | top_ids).items()}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """See BasePositives; for a title of several classes, each call draws one of them."""
+        """Returns a function that draws a title of the same topic and of one of the categories."""
         topics, entry_titles = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.row_ids
         topic_ids = topics.take(entry_titles)
         class_topics = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + topic_ids
@@ -170,7 +170,7 @@ class Nearest(BasePositives):
 
     @property
     def refresh_steps(self) -> int:
-        """See BaseObjective."""
+        """Steps between two searches for neighbours in an epoch; 0: one search at the start of the epoch."""
         return self.refresh
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
@@ -180,14 +180,14 @@ class Nearest(BasePositives):
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """See BasePositives."""
+        """Searches the nearest titles of each title again (BaseObjective.refresh_)."""
         near = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
         table = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
         table[rows] = _take(rows, near)
         buffers["neighbours"].copy_(torch.from_numpy(table))
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """See BasePositives; each call of the function reads the current neighbours."""
+        """Returns a function that draws one of the current neighbours of each anchor."""
 
         def draw(anchors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
             near = buffers["neighbours"].cpu().numpy()[anchors]

@@ -37,7 +37,7 @@ SPINS, POLL_SECONDS = 2000, 0.0005  # a learner polls this often without sleep, 
 
 
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
-    """Entry point of the process; runs until the parent requests a stop or ends."""
+    """Runs a learner process until its parent requests a stop or ends."""
     with worker_process():
         torch.set_num_threads(settings.threads or 1)
         _Learner(shared, place, folder, settings).run()

@@ -119,7 +119,11 @@ def _is_optimizer_state(name: str) -> bool:
 
 
 def _blend(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
-    """Averages parameters and adds noise; ``touched`` is the union; buffers are those of the first parent."""
+    """Combines a tensor of several parents.
+
+    Parameters are averaged, and noise is added. A row is touched if it is in any parent. Buffers are those of
+    the first parent.
+    """
     if name == "touched":
         return torch.stack(parents).any(0)
     if name.startswith("buffer.") or (len(parents) == 1 and not member.sigma):
