@@ -28,6 +28,7 @@ OUT = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for sta
 VOCABULARY = "names to use: own (as in the guide), etsi (EN 300 468), or a CSV file (raw, a column per level)"
 PRECISION = "intended share of correct categories; a higher one fills fewer programmes"
 ALL = "also add names to programmes that have categories, for players that know only these names"
+FOR = "add the words that a player understands: emby, jellyfin, kodi or tvheadend; can be repeated"
 EPISODES = "also add episode numbers that other airings of the same episode have"
 
 Guide = Annotated[str, Argument(metavar="IN", help=GUIDE)]
@@ -35,6 +36,7 @@ Out = Annotated[str, Argument(metavar="OUT", help=OUT)]
 Vocabulary = Annotated[str, Option("--vocabulary", metavar="own|etsi|FILE", help=VOCABULARY)]
 Precision = Annotated[float, Option("--min-precision", metavar="P", help=PRECISION)]
 All = Annotated[bool, Option("--all", help=ALL)]
+For = Annotated[list[str], Option("--for", metavar="PLAYER", help=FOR)]
 Mark = Annotated[bool, Option("--mark", help="add a comment after each new element")]
 Episodes = Annotated[bool, Option("--episodes", help=EPISODES)]
 DryRun = Annotated[bool, Option("--dry-run", help="write nothing; print counts and twenty examples")]
@@ -52,6 +54,7 @@ def enrich(
     guide: Guide,
     out: Out = "",
     home: Home = HOME,
+    players: For = NONE,
     vocabulary: Vocabulary = "own",
     precision: Precision = 0.9,
     every: All = False,
@@ -65,10 +68,15 @@ def enrich(
     from flows.ingest_settings import ingest_settings
     from tasks.enrich.errors import EnrichError
     from tasks.enrich.report import report_lines
-    from tasks.enrich.settings import EnrichOptions
+    from tasks.enrich.settings import EnrichOptions, make_players
 
     options = EnrichOptions(
-        vocabulary=vocabulary, every=every, minimum_precision=precision, mark=mark, episodes=episodes
+        vocabulary=vocabulary,
+        every=every,
+        players=make_players(players),
+        minimum_precision=precision,
+        mark=mark,
+        episodes=episodes,
     )
     if not out and not dry_run:
         raise EnrichError("OUT is missing: name a file to write, or - for standard output, or use --dry-run")
@@ -97,14 +105,15 @@ def enrich_guide(
     from storage.home.zones import home_zone
     from tasks.enrich.enrich import plan, read_guide
     from tasks.enrich.model import CategoryModel
-    from tasks.enrich.output import check_output, write_output
+    from tasks.enrich.output import check_output, write_guide
     from tasks.enrich.source import open_source
     from tasks.enrich.vocabulary import read_vocabulary
 
-    check_output(out or "-")
+    if out:
+        check_output(out, options)
     read_vocabulary(options.vocabulary, {})  # reports an error in the file before the guide is read
     model_folder, workspace = champion_folder(home, model), Workspace(home, create=False)
-    newest = current_guide(workspace) if options.episodes else None
+    newest = current_guide(workspace) if options.adds_numbers else None
     episodes = newest and workspace.folder(newest)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
         work = Path(name)
@@ -113,7 +122,7 @@ def enrich_guide(
             category_model = CategoryModel(model_folder, read_corrections(workspace.home))
             enrichment = plan(source, *content, category_model, options, episodes)
             if out:
-                write_output(out, enrichment.pieces())
+                write_guide(out, enrichment)
             else:
                 for _ in enrichment.additions():  # counts them for the report
                     pass

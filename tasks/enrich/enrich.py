@@ -7,21 +7,25 @@ the model too, and a vote can only choose among the model's labels.
 """
 
 import html
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from storage.episodes.numbers import fold_sub_title
-from tasks.enrich.episodes import Episode, Numbers, find_numbers
+from tasks.enrich.episodes import NUMBERS, Episode, Numbers, find_numbers, has_number
+from tasks.enrich.insertion import declare, insert
 from tasks.enrich.model import CategoryModel, Voted
+from tasks.enrich.players.base import DECLARATION, Programme
+from tasks.enrich.players.dvb import genre_table
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.enrich.survey import Survey, read_survey
 from tasks.enrich.titles import GuideTitles, gather_titles, read_rows
 from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
+from tasks.kinds.model import KindModel, TitleKinds
 from tasks.pool import open_pool
 
 EXAMPLES = 20  # examples of the vote in the report
@@ -62,6 +66,9 @@ class Report:
     levels: list[Voted] = field(default_factory=list)  # one per level of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
     numbered: int = 0  # of these programmes, those that got a number
+    written: defaultdict[str, Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )  # programmes that got a name for a player, by player
     titles_voted_on: int = 0
     examples: list[Example] = field(default_factory=list)
     damage: str = ""  # reason why the guide ends early, or empty
@@ -96,44 +103,86 @@ class Enrichment:
     options: EnrichOptions
     answers: dict[int, Answer]  # by title (index into ``guide.title``)
     numbers: dict[Episode, Numbers]
+    kinds: TitleKinds | None  # None without players
+    genres: Mapping[int, str]  # DVB genre by the vote, of titles whose categories have none
     report: Report
+    categories: set[str] = field(default_factory=set)  # categories of the output, for genres.xml
 
     def additions(self) -> Iterator[tuple[int, bytes]]:
         """Yields ascending offsets and the bytes to insert there, and updates the report."""
-        report, title_of_raw = self.report, self.guide.title_of_raw
+        report = self.report
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
-        for row in read_rows(self.guide.folder / "programmes.parquet", columns):
-            title, categories, place, indent, sub_title, number_place, number_indent = row
-            number = title_of_raw[title]
-            names: Sequence[str] = ()
+        for row in read_rows(self.guide.folder / "programmes.parquet", [*columns, *NUMBERS]):
+            title, categories, place, indent, sub_title, number_place, number_indent, *numbers = row
+            number = self.guide.title_of_raw[title]
             answer = self.answers.get(number)
+            pairs = self.numbers.get((number, fold_sub_title(sub_title)), ()) if number_place >= 0 else ()
+            names = self._names(answer, categories) if place >= 0 else []
+            if self.options.players:
+                pairs = self._allowed_numbers(categories or (), pairs)
+                is_numbered = bool(pairs) or has_number(*numbers)
+                names = self._add_for_players(number, categories or (), names, is_numbered, place)
+            report.programmes += 1
+            report.with_categories += bool(categories)
             if categories:
-                report.with_categories += 1
-                if self.options.every:
-                    names = self.vocabulary.of_categories(categories)
-                    if answer and answer.by == CORRECTED:
-                        names = answer.names
-                    names = [name for name in names if name not in categories]
-                    report.extended += bool(names) and place >= 0
+                report.extended += bool(names)
             elif answer:
-                names = answer.names
-                report.filled[answer.by] += bool(names) and place >= 0
+                report.filled[answer.by] += bool(names)
             else:
                 report.placeholders += bool(self.guide.placeholder[number])
-            report.programmes += 1
-            if names and place >= 0:
+            if names:
                 texts = (html.escape(name, quote=False) for name in names)
                 category_xml = [f"<category>{text}</category>" for text in texts]
                 yield place, self._markup(category_xml, indent, answer.confidence if answer else 1.0)
-            if number_place >= 0:
-                report.without_number += 1
-                if pairs := self.numbers.get((number, fold_sub_title(sub_title))):
-                    report.numbered += 1
-                    episode_xml = [
-                        f'<episode-num system="{system}">{html.escape(text, quote=False)}</episode-num>'
-                        for system, text in pairs
-                    ]
-                    yield number_place, self._markup(episode_xml, number_indent, 1.0)
+            report.without_number += number_place >= 0
+            if pairs:
+                report.numbered += 1
+                episode_xml = [
+                    f'<episode-num system="{system}">{html.escape(text, quote=False)}</episode-num>'
+                    for system, text in pairs
+                ]
+                yield number_place, self._markup(episode_xml, number_indent, 1.0)
+
+    def _names(self, answer: Answer | None, categories: Sequence[str]) -> list[str]:
+        """Returns the names of the vocabulary that are added to a programme."""
+        if not categories:
+            return [*answer.names] if answer else []
+        if not self.options.every:
+            return []
+        corrected = answer is not None and answer.by == CORRECTED
+        names = answer.names if corrected else self.vocabulary.of_categories(categories)
+        return [name for name in names if name not in categories]
+
+    def _allowed_numbers(self, categories: Sequence[str], pairs: Numbers) -> Numbers:
+        excluded = (player.excludes_number(name) for player in self.options.players for name in categories)
+        return () if any(excluded) else pairs
+
+    def _add_for_players(
+        self, title: int, categories: Sequence[str], names: list[str], is_numbered: bool, place: int
+    ) -> list[str]:
+        """Returns the names with those for players, and without those that an episode number excludes."""
+        self.categories.update(categories)
+        if place < 0:
+            return []
+        players = self.options.players
+        names = [
+            name
+            for name in names
+            if not (is_numbered and any(player.excludes_number(name) for player in players))
+        ]
+        kinds = self.kinds.of(title, (*categories, *names), is_numbered) if self.kinds else ()
+        programme = Programme(
+            categories=(*categories, *names),
+            kinds=frozenset(each.kind for each in kinds),
+            numbered=is_numbered,
+            genre=self.genres.get(title, ""),
+        )
+        for player in players:
+            for name in player.names(programme):
+                self.report.written[player.name][name] += 1
+                names += [name] * (name not in names)
+        self.categories.update(names)
+        return names
 
     def _markup(self, elements: Iterable[str], indent: bytes, confidence: float) -> bytes:
         note = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""
@@ -147,23 +196,10 @@ class Enrichment:
 
     def pieces(self) -> Iterator[bytes]:
         """Yields the enriched guide in the encoding of the input."""
-        yield from self.source.encode(insert(self.source.pieces(), self.additions()))
-
-
-def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Yields the stream ``pieces`` with additions (ascending offset, bytes) inserted."""
-    offset, text = next(additions, (-1, b""))
-    begin = 0
-    for piece in pieces:
-        end, parts, cut = begin + len(piece), [], 0
-        while begin < offset <= end:
-            parts += (piece[cut : offset - begin], text)
-            cut = offset - begin
-            offset, text = next(additions, (-1, b""))
-        yield b"".join([*parts, piece[cut:]])
-        begin = end
-    if offset >= 0:
-        raise RuntimeError(f"addition at offset {offset}, but the guide has {begin} bytes: it was changed")
+        pieces = insert(self.source.pieces(), self.additions())
+        if self.options.needs(DECLARATION):
+            pieces = declare(pieces, "utf-16" if self.source.codec else self.survey.encoding)
+        yield from self.source.encode(pieces)
 
 
 def plan(
@@ -224,8 +260,29 @@ def plan(
     chosen = [title for title in unanswered if title in answers and answers[title].by == VOTE]
     step = max(1, len(chosen) // EXAMPLES)
     report.examples += [Example(guide.title[title], answers[title]) for title in chosen[::step][:EXAMPLES]]
-    numbers = find_numbers(guide, home_guide) if options.episodes else {}
-    return Enrichment(source, survey, guide, vocabulary, options, answers, numbers, report)
+    numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}
+    genres = _vote_genres(guide, model, options, answers) if options.uses_genres else {}
+    folder, kinds = guide.folder, None
+    if options.players:
+        files = folder / "programmes.parquet", folder / "variants.parquet"
+        kinds = KindModel.open(model.folder).predict(*files, folder)
+    return Enrichment(source, survey, guide, vocabulary, options, answers, numbers, kinds, genres, report)
+
+
+def _vote_genres(
+    guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Answer]
+) -> dict[int, str]:
+    """Votes on the DVB genre of titles whose categories have none."""
+    table, without_genre = genre_table(), []
+    for title in np.flatnonzero(~guide.placeholder).tolist():
+        names = answers[title].names if title in answers else guide.categories.get(title, ())
+        if not table.of_categories(names):
+            without_genre.append(title)
+    title_ids = np.array(without_genre, dtype=np.int64)
+    neighbours = model.neighbours(model.embed(guide, title_ids))
+    languages = np.array([guide.language[title] for title in without_genre], dtype=str)
+    voted = model.vote(neighbours, languages, table, 0, options.minimum_precision)
+    return {without_genre[position]: voted.names[position] for position in np.flatnonzero(voted.chosen)}
 
 
 def _of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:

@@ -73,6 +73,12 @@ def _keys(numbers: Iterable[tuple[str, str]]) -> set[str]:
     return {_key(number) for number in numbers} - {""}
 
 
+def has_number(texts: Sequence[str] | None, systems: Sequence[str | None] | None) -> bool:
+    """Returns whether an episode number can be read from a programme's elements (columns NUMBERS)."""
+    pairs = zip(systems or (), texts or (), strict=True)
+    return any(_key((system or "", text)) for system, text in pairs)
+
+
 @lru_cache(maxsize=65_536)
 def _key(number: tuple[str, str]) -> str:
     return read_numbers((number,)).key

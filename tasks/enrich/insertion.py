@@ -1,9 +1,11 @@
-"""Finds where in a programme an element is inserted, according to the order of elements in xmltv.dtd.
+"""Finds where in a programme an element is inserted, by the order of elements in xmltv.dtd, and inserts it.
 
 The bytes are searched and not parsed, because they are copied to the output unchanged.
 """
 
+import codecs
 import re
+from collections.abc import Iterable, Iterator
 
 _CATEGORY = rb"title|sub-title|desc|credits|date|category"
 _NUMBER = _CATEGORY + rb"|keyword|language|orig-language|length|icon|url|country|episode-num"
@@ -39,3 +41,30 @@ def find_place(
     gap = content[masked.rfind(b">", begin, max(begin, opened)) + 1 : opened]
     space = _SPACE.search(gap)
     return last.end(), space[0] if space else b""
+
+
+def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
+    """Yields the stream ``pieces`` with additions (ascending offset, bytes) inserted."""
+    offset, text = next(additions, (-1, b""))
+    begin = 0
+    for piece in pieces:
+        end, parts, cut = begin + len(piece), [], 0
+        while begin < offset <= end:
+            parts += (piece[cut : offset - begin], text)
+            cut = offset - begin
+            offset, text = next(additions, (-1, b""))
+        yield b"".join([*parts, piece[cut:]])
+        begin = end
+    if offset >= 0:
+        raise RuntimeError(f"addition at offset {offset}, but the guide has {begin} bytes: it was changed")
+
+
+def declare(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Yields the stream with an XML declaration at its start, after a byte order mark, if it has none."""
+    first = next(pieces, b"")
+    mark = codecs.BOM_UTF8 if first.startswith(codecs.BOM_UTF8) else b""
+    has_declaration = first[len(mark) :].startswith(b"<?xml")
+    name = {"cp1252": "windows-1252"}.get(encoding, encoding.upper())
+    declaration = "" if has_declaration else f'<?xml version="1.0" encoding="{name}"?>\n'
+    yield mark + declaration.encode() + first[len(mark) :]
+    yield from pieces

@@ -1,8 +1,9 @@
-"""Writes the output file atomically, compressed according to its suffix."""
+"""Writes output files atomically, compressed according to their suffix."""
 
 import bz2
 import gzip
 import lzma
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,11 @@ from pathlib import Path
 from typing import IO
 
 from storage.atomic import replaced_file
+from tasks.enrich.enrich import Enrichment
 from tasks.enrich.errors import EnrichError
+from tasks.enrich.players.base import GENRES
+from tasks.enrich.players.kodi import genres_xml
+from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import STANDARD
 
 LEVEL = 6  # compression level of gzip; 9 takes twice as long and saves one percent
@@ -19,6 +24,7 @@ FORMATS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # type: ignore[dict-item,return-value]  # noqa: SIM115
 }
+_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2))+$", re.IGNORECASE)
 
 
 def write_output(out: str, pieces: Iterable[bytes]) -> None:
@@ -42,9 +48,32 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
                 packed.writelines(pieces)
 
 
-def check_output(out: str) -> None:
-    """Raises EnrichError if the path is a folder or its parent folder is missing."""
+def write_guide(out: str, enrichment: Enrichment) -> None:
+    """Writes an enriched guide, and Kodi's table of genres beside it if a player needs one.
+
+    Raises:
+        EnrichError: The folder is missing or not writable.
+    """
+    write_output(out, enrichment.pieces())
+    if enrichment.options.needs(GENRES):
+        write_output(str(genres_file(out)), [genres_xml(enrichment.categories)])
+
+
+def genres_file(out: str) -> Path:
+    """Returns the path of the table of genres: guide.genres.xml for guide.xml.gz."""
     path = Path(out).expanduser()
+    return path.with_name(_SUFFIXES.sub("", path.name) + ".genres.xml")
+
+
+def check_output(out: str, options: EnrichOptions | None = None) -> None:
+    """Checks the output path before the guide is read.
+
+    Raises:
+        EnrichError: The path is a folder, its parent folder is missing, or a file is needed beside it.
+    """
+    path = Path(out).expanduser()
+    if out == STANDARD and options and options.needs(GENRES):
+        raise EnrichError("for Kodi, a table of genres is written beside OUT: name a file instead of -")
     if out != STANDARD and path.is_dir():
         raise EnrichError(f"{path} is a folder: name a file in it")
     if out != STANDARD and not path.absolute().parent.is_dir():

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from tasks.enrich.enrich import Report
+from tasks.enrich.output import genres_file
+from tasks.enrich.players.base import GENRES
 from tasks.enrich.settings import EnrichOptions
 
 LEVELS = ("", " at level 2", " at level 3")
@@ -20,9 +22,12 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
         yield f"  {uncertain:,} skipped: confidence too low"
     if report.extended:
         yield f"{report.extended:,} programmes with categories got additional names"
-    if options.episodes:
+    if options.adds_numbers:
         lack = f"{report.without_number:,} programmes with a sub-title lack an episode number"
         yield f"{lack}: {report.numbered:,} filled from other airings of the episode"
+    for player in options.players:
+        counts = ", ".join(f"{name} {count:,}" for name, count in report.written[player.name].most_common())
+        yield f"for {player.name}: {counts or 'nothing to add'}"
     if report.unreadable:
         yield f"{report.unreadable:,} programmes cannot be read and are copied unchanged"
     for level, voted in enumerate(report.levels):
@@ -43,6 +48,8 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
         yield f"the guide is damaged ({report.damage}): the output ends at the damage"
     if written:
         yield f"The guide: {written}"
+        if options.needs(GENRES):
+            yield f"The table of genres for Kodi: {genres_file(written)}"
     elif report.examples:
         yield "Examples of the vote:"
         for example in report.examples:

@@ -1,11 +1,18 @@
 """Settings for enriching a guide."""
 
+from collections.abc import Sequence
+
 from tasks.enrich.errors import EnrichError
+from tasks.enrich.players import PLAYERS, Player
+from tasks.enrich.players.base import DVB, NUMBER
 from tasks.enrich.vocabulary import GUIDE_VOCABULARY
 from tasks.form import configurable, setting
 
 _VOCABULARY = (
     "Vocabulary: own (the guide's), etsi (EN 300 468), or a CSV file with raw and a column per level"
+)
+_PLAYERS = (
+    "Players that read the output: their words are added to all programmes, also to existing categories"
 )
 _PRECISION = "Minimum precision of predictions; a higher precision fills fewer programmes"
 
@@ -19,6 +26,7 @@ class EnrichOptions:
         False,
         "Also add names of the vocabulary to existing categories, for players that know only these names",
     )
+    players: tuple[Player, ...] = setting((), _PLAYERS)
     minimum_precision: float = setting(0.9, _PRECISION, gt=0, le=1)
     mark: bool = setting(False, "Add a comment after each added element")
     episodes: bool = setting(False, "Also add episode numbers from other airings of the same episode")
@@ -28,3 +36,33 @@ class EnrichOptions:
             raise EnrichError(f"the precision is {self.minimum_precision}; expected more than 0, at most 1")
         if self.every and self.vocabulary == GUIDE_VOCABULARY:
             raise EnrichError("existing categories already are the guide's own; name another vocabulary")
+
+    @property
+    def changes_all(self) -> bool:
+        """Whether categories are also added to programmes that have some."""
+        return self.every or bool(self.players)
+
+    @property
+    def adds_numbers(self) -> bool:
+        """Whether missing episode numbers are added."""
+        return self.episodes or self.needs(NUMBER)
+
+    @property
+    def uses_genres(self) -> bool:
+        """Whether a player shows genres of DVB."""
+        return self.needs(DVB)
+
+    def needs(self, addition: str) -> bool:
+        """Returns whether a player needs NUMBER, DECLARATION, GENRES or DVB (players/base.py)."""
+        return any(addition in player.needs for player in self.players)
+
+
+def make_players(names: Sequence[str]) -> tuple[Player, ...]:
+    """Returns the players with these names, each once.
+
+    Raises:
+        EnrichError: A name is unknown.
+    """
+    if unknown := [name for name in names if name not in PLAYERS]:
+        raise EnrichError(f"no player {unknown[0]!r}; expected {', '.join(PLAYERS)}")
+    return tuple(PLAYERS[name]() for name in dict.fromkeys(names))

@@ -97,8 +97,8 @@ def _locate(
     """Returns rows of SCHEMA and of descriptions for the programmes that have a span."""
     rows, details = records.chunk.programmes, records.chunk.details
     has_span = spans[:, 0] >= 0
-    lacks_category = has_span & (_is_empty(rows["categories"]) | options.every)
-    is_episode = has_span & np.asarray(rows["sub_title"].is_valid()) & options.episodes
+    lacks_category = has_span & (_is_empty(rows["categories"]) | options.changes_all)
+    is_episode = has_span & np.asarray(rows["sub_title"].is_valid()) & options.adds_numbers
     places, indents = _places(records.frame, spans, lacks_category, CATEGORY)
     number_places, number_indents = _places(
         records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER

@@ -16,7 +16,7 @@ from storage.home.zones import home_zone
 from tasks.enrich.enrich import plan, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.model import CategoryModel
-from tasks.enrich.output import write_output
+from tasks.enrich.output import write_guide
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
@@ -106,7 +106,7 @@ def _fill(
             zones = reading.zone(feed.source), home_zone(workspace.home).key
             source = Source(feed, reading.size_cap_bytes, *zones)
             enrichment = plan(source, *read_guide(source, Path(name), options), model, options, home_guide)
-            write_output(str(out), enrichment.pieces())
+            write_guide(str(out), enrichment)
     except (FeedError, EnrichError) as error:
         return Filled(feed.source, error=str(error))
     enrichment.report.damage = source.damage

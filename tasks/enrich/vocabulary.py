@@ -58,7 +58,7 @@ class Table:
 
     def of_categories(self, categories: Sequence[str]) -> Names:
         """Returns the names for a programme with these categories, in the order of levels."""
-        matches = [names for category in categories for names in self._find(category)]
+        matches = [names for category in categories for names in self.find(category)]
         by_level = (names[level] for level in range(self.levels) for names in matches)
         return tuple(dict.fromkeys(filter(None, by_level)))
 
@@ -71,8 +71,8 @@ class Table:
         return {pair for names in self.rows.values() for pair in itertools.pairwise(names)}
 
     @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
-    def _find(self, category: str) -> tuple[Names, ...]:
-        """Looks up the category as a whole, or else each item if it is a list ("Drama, Crime")."""
+    def find(self, category: str) -> tuple[Names, ...]:
+        """Returns the rows of the category as a whole, or else of each item of a list ("Drama, Crime")."""
         if (folded := fold(category)) in self.rows:
             return (self.rows[folded],)
         synonyms, parts = _synonyms(), [value for value, _ in clean_category(category)]

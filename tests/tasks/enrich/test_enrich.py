@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from storage.formats.model import VOTES, read_votes, write_votes
-from tasks.enrich.enrich import GUIDE, MODEL, VOTE, insert, read_guide
+from tasks.enrich.enrich import GUIDE, MODEL, VOTE, read_guide
 from tasks.enrich.errors import EnrichError
+from tasks.enrich.insertion import insert
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions

@@ -1,0 +1,29 @@
+"""Tvheadend: names of DVB genres.
+
+References:
+    https://github.com/tvheadend/tvheadend, src/epg.c: compares categories with the names, ignoring case and
+    spaces; other categories have no genre.
+"""
+
+from typing import ClassVar, Literal
+
+from tasks.enrich.players.base import DVB, PlayerRules, Programme
+from tasks.enrich.players.dvb import genre_names
+from tasks.form import configurable
+
+
+@configurable
+class Tvheadend(PlayerRules):
+    """Writes the names of all genres of a programme."""
+
+    needs: ClassVar[frozenset[str]] = frozenset((DVB,))
+    name: Literal["tvheadend"] = "tvheadend"
+
+    def names(self, programme: Programme) -> tuple[str, ...]:
+        """Returns the names of genres that no category of the programme is equal to."""
+        present = {_fold(category) for category in programme.categories}
+        return tuple(name for name in genre_names(programme) if _fold(name) not in present)
+
+
+def _fold(category: str) -> str:
+    return "".join(category.split()).casefold()
