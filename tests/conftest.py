@@ -34,8 +34,10 @@ MISSING = {
     "GUIDESPACE_DATA": "real guides (GUIDESPACE_DATA)",
     "Chromium": "Chromium",
     "CUDA": "a CUDA device",
+    "Kodi": "Kodi",
     "PostgreSQL": "PostgreSQL",
     "fasttext": "the fastText package",
+    "xmltv-util": "xmltv-util",
 }
 WAITING = pytest.StashKey[Counter[str]]()
 

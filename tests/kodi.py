@@ -26,6 +26,7 @@ SECONDS, POLL_SECONDS = 200, 3.0
 _WEB_SERVER = """<advancedsettings><services><webserver>true</webserver><webserverport>{}</webserverport>
 <webserverauthentication>false</webserverauthentication></services></advancedsettings>
 """
+_TITLED = "SELECT sTitle, iGenreType FROM epgtags WHERE sTitle <> ''"  # gaps have no title
 _ENABLE = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -7,7 +7,7 @@ the model too, and a vote can only choose among the model's labels.
 """
 
 import html
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,16 +16,15 @@ import numpy as np
 
 from storage.episodes.numbers import fold_sub_title
 from tasks.enrich.episodes import NUMBERS, Episode, Numbers, find_numbers, has_number
+from tasks.enrich.for_players import PlayerNames, prepare_names
 from tasks.enrich.insertion import declare, insert
 from tasks.enrich.model import CategoryModel, Voted
-from tasks.enrich.players.base import DECLARATION, Programme
-from tasks.enrich.players.dvb import genre_table
+from tasks.enrich.players.base import DECLARATION
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.enrich.survey import Survey, read_survey
 from tasks.enrich.titles import GuideTitles, gather_titles, read_rows
 from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
-from tasks.kinds.model import KindModel, TitleKinds
 from tasks.pool import open_pool
 
 EXAMPLES = 20  # examples of the vote in the report
@@ -66,9 +65,7 @@ class Report:
     levels: list[Voted] = field(default_factory=list)  # one per level of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
     numbered: int = 0  # of these programmes, those that got a number
-    written: defaultdict[str, Counter[str]] = field(
-        default_factory=lambda: defaultdict(Counter)
-    )  # programmes that got a name for a player, by player
+    written: Mapping[str, Counter[str]] = field(default_factory=dict)  # programmes by player and name
     titles_voted_on: int = 0
     examples: list[Example] = field(default_factory=list)
     damage: str = ""  # reason why the guide ends early, or empty
@@ -103,10 +100,8 @@ class Enrichment:
     options: EnrichOptions
     answers: dict[int, Answer]  # by title (index into ``guide.title``)
     numbers: dict[Episode, Numbers]
-    kinds: TitleKinds | None  # None without players
-    genres: Mapping[int, str]  # DVB genre by the vote, of titles whose categories have none
+    players: PlayerNames | None  # None if the options name no player
     report: Report
-    categories: set[str] = field(default_factory=set)  # categories of the output, for genres.xml
 
     def additions(self) -> Iterator[tuple[int, bytes]]:
         """Yields ascending offsets and the bytes to insert there, and updates the report."""
@@ -118,10 +113,13 @@ class Enrichment:
             answer = self.answers.get(number)
             pairs = self.numbers.get((number, fold_sub_title(sub_title)), ()) if number_place >= 0 else ()
             names = self._names(answer, categories) if place >= 0 else []
-            if self.options.players:
-                pairs = self._allowed_numbers(categories or (), pairs)
+            confidence = answer.confidence if answer else 1.0
+            if self.players:
+                pairs = () if self.players.excludes_number(categories or ()) else pairs
                 is_numbered = bool(pairs) or has_number(*numbers)
-                names = self._add_for_players(number, categories or (), names, is_numbered, place)
+                if place >= 0:
+                    names, sure = self.players.extend(number, categories or (), names, is_numbered)
+                    confidence = min(confidence, sure)
             report.programmes += 1
             report.with_categories += bool(categories)
             if categories:
@@ -133,7 +131,7 @@ class Enrichment:
             if names:
                 texts = (html.escape(name, quote=False) for name in names)
                 category_xml = [f"<category>{text}</category>" for text in texts]
-                yield place, self._markup(category_xml, indent, answer.confidence if answer else 1.0)
+                yield place, self._markup(category_xml, indent, confidence)
             report.without_number += number_place >= 0
             if pairs:
                 report.numbered += 1
@@ -149,40 +147,11 @@ class Enrichment:
             return [*answer.names] if answer else []
         if not self.options.every:
             return []
-        corrected = answer is not None and answer.by == CORRECTED
-        names = answer.names if corrected else self.vocabulary.of_categories(categories)
+        if answer and answer.by == CORRECTED:
+            names = answer.names
+        else:
+            names = self.vocabulary.of_categories(categories)
         return [name for name in names if name not in categories]
-
-    def _allowed_numbers(self, categories: Sequence[str], pairs: Numbers) -> Numbers:
-        excluded = (player.excludes_number(name) for player in self.options.players for name in categories)
-        return () if any(excluded) else pairs
-
-    def _add_for_players(
-        self, title: int, categories: Sequence[str], names: list[str], is_numbered: bool, place: int
-    ) -> list[str]:
-        """Returns the names with those for players, and without those that an episode number excludes."""
-        self.categories.update(categories)
-        if place < 0:
-            return []
-        players = self.options.players
-        names = [
-            name
-            for name in names
-            if not (is_numbered and any(player.excludes_number(name) for player in players))
-        ]
-        kinds = self.kinds.of(title, (*categories, *names), is_numbered) if self.kinds else ()
-        programme = Programme(
-            categories=(*categories, *names),
-            kinds=frozenset(each.kind for each in kinds),
-            numbered=is_numbered,
-            genre=self.genres.get(title, ""),
-        )
-        for player in players:
-            for name in player.names(programme):
-                self.report.written[player.name][name] += 1
-                names += [name] * (name not in names)
-        self.categories.update(names)
-        return names
 
     def _markup(self, elements: Iterable[str], indent: bytes, confidence: float) -> bytes:
         note = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""
@@ -220,21 +189,9 @@ def plan(
         home_guide: Folder of the home's newest Guide, a second source of episode numbers.
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)
-    report, answers, unanswered = Report(unreadable=survey.unreadable), {}, []
-    for title, show in enumerate(guide.show_key):
-        if guide.placeholder[title]:
-            continue
-        row, correction = model.row_of.get(show), model.corrections.get(show)
-        if correction:  # if the table has no name for it, nothing is written
-            answers[title] = Answer(_of_labels(vocabulary, correction.categories), CORRECTED)
-            continue
-        names, by = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
-        if not names and row is not None:
-            names, by = _of_labels(vocabulary, model.labels[row]), MODEL
-        if names:
-            answers[title] = Answer(names, by)
-        elif guide.has_gap[title]:
-            unanswered.append(title)
+    report, answers = Report(unreadable=survey.unreadable), _find_answers(guide, model, vocabulary)
+    gaps = np.flatnonzero(guide.has_gap & ~guide.placeholder).tolist()
+    unanswered = [title for title in gaps if title not in answers]
     title_ids = np.array(unanswered, dtype=np.int64)
     report.titles_voted_on = len(title_ids)
     queries = model.embed(guide, title_ids)
@@ -261,28 +218,29 @@ def plan(
     step = max(1, len(chosen) // EXAMPLES)
     report.examples += [Example(guide.title[title], answers[title]) for title in chosen[::step][:EXAMPLES]]
     numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}
-    genres = _vote_genres(guide, model, options, answers) if options.uses_genres else {}
-    folder, kinds = guide.folder, None
+    players = None
     if options.players:
-        files = folder / "programmes.parquet", folder / "variants.parquet"
-        kinds = KindModel.open(model.folder).predict(*files, folder)
-    return Enrichment(source, survey, guide, vocabulary, options, answers, numbers, kinds, genres, report)
+        players = prepare_names(guide, model, options, {title: each.names for title, each in answers.items()})
+        report.written = players.written
+    return Enrichment(source, survey, guide, vocabulary, options, answers, numbers, players, report)
 
 
-def _vote_genres(
-    guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Answer]
-) -> dict[int, str]:
-    """Votes on the DVB genre of titles whose categories have none."""
-    table, without_genre = genre_table(), []
-    for title in np.flatnonzero(~guide.placeholder).tolist():
-        names = answers[title].names if title in answers else guide.categories.get(title, ())
-        if not table.of_categories(names):
-            without_genre.append(title)
-    title_ids = np.array(without_genre, dtype=np.int64)
-    neighbours = model.neighbours(model.embed(guide, title_ids))
-    languages = np.array([guide.language[title] for title in without_genre], dtype=str)
-    voted = model.vote(neighbours, languages, table, 0, options.minimum_precision)
-    return {without_genre[position]: voted.names[position] for position in np.flatnonzero(voted.chosen)}
+def _find_answers(guide: GuideTitles, model: CategoryModel, vocabulary: Vocabulary) -> dict[int, Answer]:
+    """Returns the categories of corrected titles, and of titles that have some in the guide or the model."""
+    answers: dict[int, Answer] = {}
+    for title, show in enumerate(guide.show_key):
+        if guide.placeholder[title]:
+            continue
+        row, correction = model.row_of.get(show), model.corrections.get(show)
+        if correction:  # if the table has no name for it, nothing is written
+            answers[title] = Answer(_of_labels(vocabulary, correction.categories), CORRECTED)
+            continue
+        names, by = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
+        if not names and row is not None:
+            names, by = _of_labels(vocabulary, model.labels[row]), MODEL
+        if names:
+            answers[title] = Answer(names, by)
+    return answers
 
 
 def _of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:

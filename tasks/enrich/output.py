@@ -55,8 +55,8 @@ def write_guide(out: str, enrichment: Enrichment) -> None:
         EnrichError: The folder is missing or not writable.
     """
     write_output(out, enrichment.pieces())
-    if enrichment.options.needs(GENRES):
-        write_output(str(genres_file(out)), [genres_xml(enrichment.categories)])
+    if enrichment.players and enrichment.options.needs(GENRES):
+        write_output(str(genres_file(out)), [genres_xml(enrichment.players.categories)])
 
 
 def genres_file(out: str) -> Path:

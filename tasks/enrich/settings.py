@@ -1,6 +1,6 @@
 """Settings for enriching a guide."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.players import PLAYERS, Player
@@ -57,7 +57,7 @@ class EnrichOptions:
         return any(addition in player.needs for player in self.players)
 
 
-def make_players(names: Sequence[str]) -> tuple[Player, ...]:
+def make_players(names: Collection[str]) -> tuple[Player, ...]:
     """Returns the players with these names, each once.
 
     Raises:

@@ -1,0 +1,105 @@
+"""Adds names for players to the programmes of a guide: collects what the strategies of players/ decide on."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tasks.enrich.model import CategoryModel
+from tasks.enrich.players import Player
+from tasks.enrich.players.base import Programme
+from tasks.enrich.players.dvb import genre_table
+from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.titles import GuideTitles
+from tasks.kinds.model import KindModel, TitleKinds
+
+
+@dataclass(frozen=True)
+class PlayerNames:
+    """Names for the players of a guide's programmes.
+
+    Attributes:
+        players: Players that read the output.
+        kinds: Kinds of the titles.
+        genres: DVB genre and its confidence, by the vote, of titles whose categories have none.
+        written: Number of programmes that got each name, by player.
+        categories: All categories of the output, for the table of genres.
+    """
+
+    players: tuple[Player, ...]
+    kinds: TitleKinds
+    genres: Mapping[int, tuple[str, float]]
+    written: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    categories: set[str] = field(default_factory=set)
+
+    def excludes_number(self, categories: Sequence[str]) -> bool:
+        """Returns whether a programme with these categories must not get an episode number."""
+        return any(player.excludes_number(name) for player in self.players for name in categories)
+
+    def extend(
+        self, title: int, categories: Sequence[str], names: Sequence[str], is_numbered: bool
+    ) -> tuple[list[str], float]:
+        """Adds names for players to those that fill a gap, and removes those that a number excludes.
+
+        Args:
+            title: Index of the title.
+            categories: Categories of the programme.
+            names: Names that are added to it if it has no categories.
+            is_numbered: Whether it has an episode number, or gets one.
+
+        Returns:
+            All names to add, and the minimum confidence of what decided on the added ones.
+        """
+        allowed = [name for name in names if not (is_numbered and self.excludes_number([name]))]
+        kinds = self.kinds.of(title, (*categories, *allowed), is_numbered)
+        genre, confidence = self.genres.get(title, ("", 1.0))
+        programme = Programme(
+            categories=(*categories, *allowed),
+            kinds=frozenset(each.kind for each in kinds),
+            numbered=is_numbered,
+            genre=genre,
+        )
+        added = [(player.name, name) for player in self.players for name in player.names(programme)]
+        for player_name, name in added:
+            self.written[player_name][name] += 1
+        names = list(dict.fromkeys((*allowed, *(name for _, name in added))))
+        self.categories.update(categories, names)
+        return names, min(confidence, *(each.probability for each in kinds), 1.0) if added else 1.0
+
+
+def prepare_names(
+    guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Sequence[str]]
+) -> PlayerNames:
+    """Predicts the kinds of a guide's titles, and genres if a player shows genres of DVB.
+
+    Args:
+        guide: Titles of the guide.
+        model: Model that predicts.
+        options: Players and minimum precision.
+        answers: Names that fill the gaps of a title.
+    """
+    files = guide.folder / "programmes.parquet", guide.folder / "variants.parquet"
+    kinds = KindModel.open(model.folder).predict(*files, guide.folder)
+    genres = _vote_genres(guide, model, options, answers) if options.uses_genres else {}
+    return PlayerNames(options.players, kinds, genres)
+
+
+def _vote_genres(
+    guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Sequence[str]]
+) -> dict[int, tuple[str, float]]:
+    """Votes on the DVB genre of titles whose categories have none; returns genres and confidences."""
+    table = genre_table()
+    without_genre = [
+        title
+        for title in np.flatnonzero(~guide.placeholder).tolist()
+        if not table.of_categories(answers.get(title, guide.categories.get(title, ())))
+    ]
+    title_ids = np.array(without_genre, dtype=np.int64)
+    neighbours = model.neighbours(model.embed(guide, title_ids))
+    languages = np.array([guide.language[title] for title in without_genre], dtype=str)
+    voted = model.vote(neighbours, languages, table, 0, options.minimum_precision)
+    return {
+        without_genre[position]: (voted.names[position], float(voted.confidence[position]))
+        for position in np.flatnonzero(voted.chosen)
+    }
