@@ -172,7 +172,7 @@ def import_closure(file: Path) -> tuple[set[Path], set[str]]:
 
 @functools.cache
 def _imported(path: Path) -> set[str]:
-    """Returns the dotted names that a file imports; ``a`` and ``a.b`` for ``from a import b``.
+    """Returns the dotted names that a file imports. ``from a import b`` gives both ``a`` and ``a.b``.
 
     A regular expression takes 0.05 s for all stages, ``ast`` takes 0.6 s; a test compares both.
     """

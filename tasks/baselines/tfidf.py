@@ -180,7 +180,7 @@ class TfidfKnn:
 
 @dataclass(frozen=True)
 class FittedTfidfSvm:
-    """Classifiers of all labels on TF-IDF and directions of the dense vectors, and the solver used."""
+    """The fitted classifiers of all labels, and the name of the solver that fitted them."""
 
     features: Vectorizers
     directions: np.ndarray  # float32 (dense features, directions), orthonormal columns

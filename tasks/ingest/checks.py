@@ -41,7 +41,7 @@ class GuideCheck:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Totals over all feeds and days, for MLflow."""
+        """Metrics for MLflow: totals over all feeds and days."""
         names = ("programmes", "channels", "gaps", "overlaps", "new_titles")
         sums = {name: float(sum(day[name] for day in self.days)) for name in names}
         with_categories = sum(day["category_share"] * day["programmes"] for day in self.days)

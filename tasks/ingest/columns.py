@@ -67,12 +67,12 @@ class RawColumns:
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """Valid programmes with details and originals; ``reasons`` maps invalid raw rows to a reason."""
+    """The valid programmes of a chunk with their details and originals."""
 
     programmes: pa.RecordBatch
     details: pa.RecordBatch
     originals: pa.RecordBatch
-    reasons: dict[int, str]
+    reasons: dict[int, str]  # why raw rows are invalid, by row number
 
 
 def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> ColumnChunk:
@@ -163,7 +163,7 @@ def _system(text: str) -> str:
 def _clean_texts(
     column: pa.StringArray, record: _Recorder | None = None, read: Callable[[str], str] = clean
 ) -> pa.Array:
-    """Cleans texts with ``read`` (null if empty); ``record`` receives the texts that this changes."""
+    """Cleans texts with ``read``; empty texts become null. Passes texts that it changes to ``record``."""
     encoded = column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     clean_texts = [read(text) or None for text in texts]

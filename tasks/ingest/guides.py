@@ -14,7 +14,7 @@ from tasks.ingest.xmltv.prolog import read_prolog
 
 
 class Guides(NamedTuple):
-    """Guides in a file."""
+    """The guides in a file, and the names of its other members."""
 
     feeds: list[Feed]
     skipped: Sequence[str] = ()  # members of a zip that are not guides

@@ -103,7 +103,7 @@ def ingest_feeds(
 
 @dataclass
 class _Location:
-    """A location after fetching; ``problem`` is raised when it is read."""
+    """A fetched location. If fetching failed, ``problem`` is raised when the location is read."""
 
     name: str
     grabbed_at: datetime.datetime | None

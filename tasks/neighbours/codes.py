@@ -104,7 +104,7 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
     upper_bounds: np.ndarray,
     lower_bounds: np.ndarray,
 ) -> None:
-    """Computes the upper bound of each product, and the largest lower bounds as a min-heap."""
+    """Writes the upper bound of each product; keeps the k largest lower bounds in a min-heap."""
     candidates = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):

@@ -1,4 +1,4 @@
-"""Trains on a Corpus folder; needs only torch, numpy, pyarrow and safetensors, but no Prefect or pydantic.
+"""Trains on a Corpus folder with torch, NumPy, pyarrow and safetensors alone, without Prefect or pydantic.
 
 Writes checkpoint.safetensors to OUT. If the command is repeated, it resumes an interrupted run. A finished
 run is continued if the settings have more epochs.

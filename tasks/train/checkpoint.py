@@ -82,7 +82,7 @@ class MemoryCheckpointer:
         """Does nothing: there is no file."""
 
     def mark_best(self, trainer: Trainer) -> None:
-        """Copies the state into the memory of the previous copy, which is much faster than new memory."""
+        """Copies the state. It overwrites the previous copy, which is much faster than allocating memory."""
         for name, part in trainer.parts().items():
             part.copy_to(self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype)))
         self._steps = trainer.steps

@@ -64,7 +64,7 @@ def unsupported_reason(
 
 
 class _CompiledLoops:
-    """Loops of step_loops.py as attributes, compiled at first use."""
+    """Has the loops of step_loops.py as attributes, each compiled at its first use."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return compiled(getattr(step_loops, name), fastmath=True)

@@ -1,4 +1,4 @@
-"""Tuning score, used by early stopping and `guidespace tune`, and the check for collapsed vectors.
+"""Computes the tuning score for early stopping and `guidespace tune`, and detects collapsed vectors.
 
 The validation titles are selected among the training titles by a salted hash of their first content word, so
 every run selects the same titles. The held-out sets of the evaluation are never read here. For the tuning
@@ -82,7 +82,7 @@ def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
 def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
     """Returns exp(entropy) of the normalised singular values, from 1 to dim; 0 if all vectors are zero.
 
-    It is reported, but does not decide whether vectors have collapsed, because the vectors of two categories
+    It is only reported: it cannot show whether vectors have collapsed, because the vectors of two categories
     may lie on one line (Roy, Vetterli. EUSIPCO 2007, definition 1).
     """
     values = torch.linalg.eigvalsh((vectors.T @ vectors).double()).clamp(min=0).sqrt()  # singular values

@@ -35,7 +35,11 @@ _FORMATS |= {"learners_replaced": "{:.0f} learners replaced"}
 
 
 def choose_device(name: str) -> torch.device:
-    """Returns the device of train.device, "auto" being a GPU if there is one; ValueError if it is absent."""
+    """Returns the device of train.device; "auto" selects a GPU if there is one.
+
+    Raises:
+        ValueError: The device does not exist.
+    """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):

@@ -33,7 +33,7 @@ POLICIES = ("oldest", "circular", "averaging")  # the index of a policy is its n
 
 
 class Written(NamedTuple):
-    """Result of a write, one entry per query; -1 if there is no such slot."""
+    """The slots that a write found, one entry per query; -1 if there is none."""
 
     same: Int64[Tensor, " queries"]  # nearest slot before the batch with the label of the query
     other: Int64[Tensor, " queries"]  # the same with a label that the title does not have

@@ -59,14 +59,17 @@ class LabelMode(BaseObjective):
         return [LabelPlan(batch) for batch in np.split(rng.permutation(rows), bounds)]
 
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
-        """Returns the categories of a batch; those of one title have equal shares."""
+        """Returns the categories of the titles of a batch; the categories of a title have equal shares."""
         entries = labels.take(plan.rows)
         shares = (1.0 / entries.lengths[entries.row_ids]).astype(np.float32)
         arrays = entries.row_ids, entries.values.astype(np.int64), shares, aired
         return LabelTargets(*(torch.from_numpy(array) for array in arrays))
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Mean loss of unit vectors (titles, dim); ``parameters["labels"]``, (labels, dim), of any norm."""
+        """Returns the mean loss of unit vectors (titles, dim).
+
+        ``parameters["labels"]`` are the vectors of the labels, (labels, dim), of any norm.
+        """
         temperatures = vectors.new_full((len(vectors),), self.temperature)
         temperatures.masked_fill_(targets.aired, self.context_temperature)
         return _CrossEntropy.apply(vectors, parameters["labels"], targets, temperatures)

@@ -22,7 +22,7 @@ class GroupPlan(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Groups of a batch: titles with the same drawn label form a group."""
+    """The groups of a batch. Titles for which the same label was drawn form a group."""
 
     group_ids: Tensor  # int64 (titles,): group of each title
     forbidden: Tensor  # bool (titles, groups): True for another group whose label the title has as well

@@ -129,7 +129,7 @@ class Topics(BasePositives):
         return {name: torch.from_numpy(array) for name, array in ({"topics": topics} | top_ids).items()}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """Returns a function that draws a title of the same topic and of one of the categories."""
+        """Returns a function that draws a title that shares the topic and a category with the anchor."""
         topics, entry_titles = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.row_ids
         topic_ids = topics.take(entry_titles)
         class_topics = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + topic_ids

@@ -26,13 +26,12 @@ class RareMemory(LabelMode):
         loss = label loss + memory_weight · mean [ q·K[n_b] − q·K[n_p] + margin ]₊
 
     A slot has a key K and a value, which is a category. The query q is the vector of a title. Its value is
-    always the rarest category of the title: the memory is meant for rare categories, and with varying values
-    a title would not find the slot that it has written. n_p is the nearest slot with the value of the query,
-    n_b the nearest slot with none of the categories of the title, both before the batch is written. Slots get
-    no gradient. Titles without n_p or n_b contribute no loss.
+    always the rarest category of the title, because the memory is for rare categories. If the value varied, a
+    title would not find the slot that it has written before. n_p is the nearest slot with the value of the
+    query, n_b the nearest slot with none of the categories of the title, both before the batch is written.
+    Slots get no gradient. Titles without n_p or n_b contribute no loss.
 
-    References:
-        Kaiser, Nachum, Roy, Bengio. Learning to Remember Rare Events. ICLR 2017, equation 2.
+    References: Kaiser, Nachum, Roy, Bengio. Learning to Remember Rare Events. ICLR 2017, equation 2.
         https://arxiv.org/abs/1703.03129
 
     We differ: the label loss is added; the queries have no trained projection; the margin is 0.2, not 0.1

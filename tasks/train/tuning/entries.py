@@ -23,7 +23,7 @@ class Entry:
 
     @property
     def rate(self) -> float:
-        """The learning rate; for YellowFin, the factor on the learning rate that it computes."""
+        """The learning rate; for YellowFin, which computes the rate, the factor on it."""
         return getattr(self.settings.tuner, "rate_factor", self.settings.optimizer.learning_rate)
 
     def scale_rate(self, factor: float) -> TrainSettings:

@@ -23,7 +23,7 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Member:
-    """A state: the initial one (no files), that of one file, or the mean of several files plus noise."""
+    """A member of the population, as a recipe: no file (initial state), one file, or the mean of several."""
 
     files: tuple[str, ...] = ()
     rule: str = "start"  # rule that trained the member last; "start" or "recombination" if none did

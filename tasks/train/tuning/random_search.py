@@ -21,5 +21,5 @@ class RandomSearch(Trials):
     name: Literal["random"] = "random"
 
     def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
-        """Draws rule and factor of training ``number`` from the seed and the number only."""
+        """Draws rule and factor of a training; the draw depends only on the seed and ``number``."""
         return space.draw(np.random.default_rng([space.seed, number]))

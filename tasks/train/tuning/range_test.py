@@ -35,7 +35,10 @@ class RangeTest:
 
 
 def range_test(corpus: Path, entry: Entry) -> RangeTest:
-    """Tests an entry (from ``Entry.for_scoring``) on a Corpus folder for EPOCHS, or until MAX_LOSS_RATIO."""
+    """Tests an entry (from ``Entry.for_scoring``) on a Corpus folder.
+
+    The test ends after EPOCHS, or when the loss exceeds MAX_LOSS_RATIO times its minimum.
+    """
     training = Training(corpus, entry.settings)
     rates, losses, average, lowest = [], [], 0.0, math.inf
     for epoch in range(EPOCHS):
@@ -62,7 +65,7 @@ def _result(entry: Entry, rates: list[float], losses: list[float]) -> RangeTest:
 
 
 def suggest_rate(rates: list[float], losses: list[float]) -> float:
-    """Returns the rate of the steepest descent up to the lowest loss; the first rate for up to 2 steps."""
+    """Returns the rate at which the loss falls most steeply before its minimum; of two rates, the first."""
     end = int(np.argmin(losses)) + 1
     if end < 3:
         return rates[0]

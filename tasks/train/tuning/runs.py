@@ -16,7 +16,7 @@ from tasks.train.tuning.entries import Entry
 
 @dataclass(frozen=True)
 class Mark:
-    """The metrics of a run after an epoch."""
+    """The metrics of a tuning run after one of its epochs."""
 
     step: int
     seconds: float

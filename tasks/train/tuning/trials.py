@@ -1,4 +1,4 @@
-"""Searches by complete trainings: a strategy proposes rules and rates from the scores of finished trials."""
+"""Searches that train every candidate completely; a strategy proposes the next from the scores so far."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from tasks.train.tuning.space import Journal, Round, Space, TuningTrial
 
 @configurable
 class Trials:
-    """Base class of searches by complete trainings."""
+    """Base class of searches that train every candidate from start to end."""
 
     ROUND_SIZE: ClassVar[int] = 8  # proposals per round; none sees the scores of its round
     name: str
