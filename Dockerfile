@@ -1,7 +1,8 @@
-# Images of GuideSpace for compose.yaml (docs/operations.md has a section on containers). Two targets:
+# Images of GuideSpace for compose.yaml (docs/operations.md has a section on containers). Three targets:
 #
 #   docker build --target cpu --build-arg TORCH_INDEX_URL=… -t guidespace:cpu .    torch's CPU build
 #   docker build --target gpu -t guidespace:gpu .                                  torch with CUDA 13, CuPy
+#   docker build --target light -t guidespace:light .                              commands that only read
 #
 # Versions are those of requirements.lock. tests/deployments/test_image.py runs the pip lines of the target cpu in
 # a virtual environment.
@@ -26,11 +27,16 @@ RUN python -m pip install --no-cache-dir --extra-index-url "${TORCH_INDEX_URL:?a
     --constraint requirements.lock torch \
     && python -c "import torch; assert torch.version.cuda is None, 'TORCH_INDEX_URL gave torch with CUDA, not its CPU build'"
 COPY . .
-RUN python -m pip install --no-cache-dir --constraint requirements.lock --editable ".[server]"
+RUN python -m pip install --no-cache-dir --constraint requirements.lock --editable ".[night,server]"
 USER 1000
 
 FROM base AS gpu
 COPY . .
-RUN python -m pip install --no-cache-dir --constraint requirements.lock --editable ".[server,gpu-cuda13]" \
+RUN python -m pip install --no-cache-dir --constraint requirements.lock --editable ".[night,server,gpu-cuda13]" \
     && python -c "import torch; assert torch.version.cuda, 'pip gave a torch without CUDA'"
+USER 1000
+
+FROM base AS light
+COPY . .
+RUN python -m pip install --no-cache-dir --constraint requirements.lock --editable .
 USER 1000

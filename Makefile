@@ -1,7 +1,7 @@
 # GuideSpace. Needs Python 3.11 to 3.13 and make; every target creates .venv if it is missing or outdated.
 #   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, by default of the sample guide
 #   make test    make slow    make versions    make check    make bench    make soak    make on-gpu    make lock    make audit
-# `make run` installs the dependencies of runs, the other targets also the extra dev.
+# `make run` installs the extra night, the other targets also the extra dev.
 
 PYTHON ?= python3
 FEED ?= sample/guide.xml.gz
@@ -65,7 +65,7 @@ $(READY): pyproject.toml $(if $(shell [ -x .venv/bin/python ] && .venv/bin/pytho
 	echo "GuideSpace needs Python 3.11, 3.12 or 3.13; $(PYTHON) is $$is. Set PYTHON=python3.13 (or one of the others)."; exit 2; }
 	$(PYTHON) -m venv .venv || { echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
 	.venv/bin/python -m pip install -q --upgrade pip
-	.venv/bin/python -m pip install -q -e .
+	.venv/bin/python -m pip install -q -e '.[night]'
 	@folder=$$(mktemp -d) && PREFECT_HOME=$$folder .venv/bin/python -c \
 	'import sys; from flows.server import migrate; from storage.tracking import Tracking; migrate(); Tracking(sys.argv[1]).client' $$folder; rm -r $$folder
 	@touch $@

@@ -1,18 +1,16 @@
 """Compilation of loops by numba, which is imported at the first use."""
 
 import functools
-import importlib.util
 from collections.abc import Callable
 from typing import Any
+
+from storage.installed import is_installed
 
 
 @functools.cache
 def available() -> bool:
     """Returns whether numba is installed, without importing it."""
-    try:
-        return importlib.util.find_spec("numba") is not None
-    except ModuleNotFoundError:  # raised by an import hook
-        return False
+    return is_installed("numba")
 
 
 @functools.cache

@@ -44,7 +44,7 @@ def make(checkout: Path, *arguments: str, **environment: str) -> subprocess.Comp
 )
 def test_only_developers_get_what_developers_need(checkout: Path, target: str, developers: bool) -> None:
     planned = make(checkout, "-n", target).stdout
-    assert "pip install -q -e .\n" in planned
+    assert "pip install -q -e '.[night]'\n" in planned
     assert ("'.[dev]'" in planned) is developers
 
 

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from typer.exceptions import Exit
 
 from flows.cli import experiments, explore, guides, home, run, viewers, words
+from flows.cli.installation import needs_night
 from flows.serving.command import serve
 from flows.up.command import up
 
@@ -34,6 +35,16 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Home and settings": (home.settings, home.zone, home.gc, home.doctor),
     "Servers": (up, serve),
 }
+NIGHT = (
+    run.nightly,
+    run.patterns,
+    run.rollback,
+    experiments.tune,
+    experiments.ablate,
+    home.settings,
+    home.gc,
+    up,
+)
 NAME_WIDTH = max(len(command.__name__) for group in COMMANDS.values() for command in group)
 # Commands that print a line immediately and need no message that they are loading.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
@@ -60,7 +71,7 @@ class GroupedHelp(TyperGroup):
 app = Typer(add_completion=False, rich_markup_mode=None, cls=GroupedHelp)
 for functions in COMMANDS.values():
     for function in functions:
-        app.command()(function)
+        app.command()(needs_night(function) if function in NIGHT else function)
 
 
 @app.callback(invoke_without_command=True)

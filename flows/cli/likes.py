@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.champion import find_champion
+from flows.cli.installation import require_night
 from storage.artifacts import Tonight
 from storage.catalogue.feeds import utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
+from storage.tracking.champion import ChampionRecord
 from storage.tracking.retention import Retention
 from tasks.likes.exports import read_export
 from tasks.likes.players import read_player
@@ -77,16 +79,20 @@ def forget(home: str, viewer: str) -> int:
     flow before it deletes lists, since that flow may have read the likes before.
 
     Raises:
+        NightMissing: The lists are also in MLflow, which is not installed; nothing is deleted.
         HomeLocked: Another process still writes to the home after ``WAIT_SECONDS``; the lists remain.
     """
     workspace = Workspace(home, create=False)
+    runs = Retention(workspace.home)
+    has_pages = not runs.uses_home_database or runs.database.exists() or ChampionRecord(workspace.home).read()
+    if has_pages:
+        require_night("forget")
     count = forget_viewer(workspace.home, viewer)
     forget_unlisted(workspace.home)
     with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=_warn):
         if (lists := workspace.artifact_folder(Tonight, "any").parent).exists():
             shutil.rmtree(lists)
-        runs = Retention(workspace.home)
-        if not runs.uses_home_database or runs.database.exists():
+        if has_pages:
             runs.remove_files(PAGES)
     return count
 

@@ -15,6 +15,7 @@ from typer.main import get_group
 
 from flows.cli.commands import app
 from flows.cli.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
+from flows.cli.installation import explain_missing
 from storage.memory import configure_memory
 
 
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return exit_code()
         from flows.cli.progress import explain
 
-        return explain(error)
+        return explain(explain_missing(next(iter(words), ""), error) or error)
 
 
 def _check_decoded(arguments: Sequence[str]) -> None:

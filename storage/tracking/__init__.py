@@ -5,8 +5,9 @@ first call that needs it imports it. Each call has a run id as an argument, beca
 thread-local and tasks run in threads or processes.
 """
 
+from storage.tracking.champion import Champion
 from storage.tracking.connection import EXPERIMENT, MODEL_NAME, TrackingError
-from storage.tracking.registry import Champion, ModelVersion, Registry
+from storage.tracking.registry import ModelVersion, Registry
 from storage.tracking.runs import Tracking
 
 __all__ = ["EXPERIMENT", "MODEL_NAME", "Champion", "ModelVersion", "Registry", "Tracking", "TrackingError"]

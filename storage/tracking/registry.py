@@ -19,6 +19,8 @@ from storage.atomic import replace_folder
 from storage.digests import content_digest
 from storage.home.identity import make_home_id
 from storage.home.marker import write_marker
+from storage.installed import is_installed
+from storage.tracking.champion import CONTENT, AliasedVersion, Champion, ChampionRecord, verify_files
 from storage.tracking.connection import MODEL_NAME, NAME_KEY, Connection, TrackingError, aliased_version
 from storage.tracking.model_files import write_model
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Returns the titles of the guide that are most similar to a title, including unseen titles."
 DIGEST, LINEAGE = "guidespace.model", "guidespace.lineage"
-CONTENT = "guidespace.content"  # digest of the registered files; older versions do not have it
 FEEDS = "guidespace.feeds"  # fingerprints of the feeds of a version
 PROMOTED_AT, REASON = "guidespace.promoted_at", "guidespace.reason"
 QUALITY = "guidespace.score.quality"
@@ -38,14 +39,6 @@ HOME = "guidespace.home"
 DESCRIPTION_LENGTH = 5000  # MLflow's limit
 FILES, REMOVED = "guidespace.files", "removed"  # tag and value of versions without files
 LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store does not save the model_id of a version
-
-
-class Champion(NamedTuple):
-    """The serving model: its version, the digest of its model folder, and its files on this machine."""
-
-    version: str
-    digest: str
-    folder: Path
 
 
 class ModelVersion(NamedTuple):
@@ -146,7 +139,7 @@ class Registry(Connection):
         self._tag(version, tags if quality is None else {**tags, QUALITY: repr(quality)})
         if ROLLED_BACK in self.client.get_model_version(self.name, version).tags:
             self.client.delete_model_version_tag(self.name, version, ROLLED_BACK)
-        self.client.set_registered_model_alias(self.name, "champion", version)
+        self._set_champion(version)
 
     def refuse(self, version: str, reason: str) -> None:
         """Records the reason why a version was not promoted."""
@@ -169,7 +162,7 @@ class Registry(Connection):
         for version in older:
             if self._has_files(self.client.get_model_version(self.name, version)):
                 self._tag(current, {ROLLED_BACK: at.astimezone(UTC).isoformat()})
-                self.client.set_registered_model_alias(self.name, "champion", version)
+                self._set_champion(version)
                 return current, version
         raise TrackingError(
             f"no version of {self.name} with files was promoted before version {current}; it stays champion"
@@ -178,6 +171,14 @@ class Registry(Connection):
     def rolled_back(self, version: str) -> str:
         """Returns the day (UTC) on which a version was rolled back, or an empty string."""
         return self.client.get_model_version(self.name, version).tags.get(ROLLED_BACK, "")[:10]
+
+    def _set_champion(self, version: str) -> None:
+        """Moves the alias ``champion``, and updates the record for readers without MLflow."""
+        self.client.set_registered_model_alias(self.name, "champion", version)
+        if self.uses_home_database:
+            ChampionRecord(self.home).remove()
+        else:
+            self.champion()
 
     def _tag(self, version: str, tags: dict[str, str]) -> None:
         for key, value in tags.items():
@@ -209,22 +210,13 @@ class Registry(Connection):
         """
         if (aliased := self._aliased_version("champion")) is None:
             return None
-        version, digest, content, location = aliased
+        version, digest, _, location = aliased
         is_local = location.startswith(("/", "file:///"))
         folder = Path(location.removeprefix("file://")) if is_local else self._download(version, digest)
-        models = list((folder / "artifacts").glob("*"))
-        if len(models) != 1:
-            raise TrackingError(
-                f"the champion, version {version} of {self.name}, has no files in {folder}. Run `guidespace "
-                "nightly` again with --set publish.promote=always, or move the alias to another version."
-            )
-        if content and content_digest(models[0]) != content:
-            raise TrackingError(
-                f"the champion, version {version} of {self.name}, was changed after its registration: the "
-                f"digest of {models[0]} differs from its tag {CONTENT}. Restore the folder, or move the "
-                "alias champion to another version."
-            )
-        return Champion(version=version, digest=digest, folder=models[0])
+        champion = verify_files(self.name, aliased, folder)
+        if not self.uses_home_database and is_installed("mlflow") and self.name == self.model_name(None):
+            ChampionRecord(self.home).write(aliased, folder)
+        return champion
 
     def _create_version(
         self, run_id: str, model_folder: Path, example_title: str, tags: dict[str, str]
@@ -271,20 +263,24 @@ class Registry(Connection):
     def _registered_model(self) -> RegisteredModel | None:
         return next(iter(self.client.search_registered_models(f"name = '{self.name}'")), None)
 
-    def _aliased_version(self, alias: str) -> tuple[str, str, str, str] | None:
-        """Calls ``aliased_version``, or MLflow's client if the database is not the home's."""
+    def _aliased_version(self, alias: str) -> AliasedVersion | None:
+        """Reads the record, the home's database or, by MLflow's client, another one."""
+        record = None if self._chosen or is_installed("mlflow") else ChampionRecord(self.home).read()
+        if record is not None:
+            return record
         if self.uses_home_database:
             if not self.database.exists():
                 return None
             self.repair_moved_home()
             with suppress(LookupError):
-                return aliased_version(self.database, self.name, alias)
+                row = aliased_version(self.database, self.name, alias)
+                return AliasedVersion(*row) if row else None
         model = self._registered_model()
         if model is None or not (version := str(model.aliases.get(alias, ""))):
             return None
         tags = self.client.get_model_version(self.name, version).tags
         location = self.client.get_model_version_download_uri(self.name, version)
-        return version, tags.get(DIGEST, ""), tags.get(CONTENT, ""), location
+        return AliasedVersion(version, tags.get(DIGEST, ""), tags.get(CONTENT, ""), location)
 
     def _download(self, version: str, digest: str) -> Path:
         """Downloads the files of a version once per digest."""

@@ -1,0 +1,47 @@
+"""The commands that a light installation lacks, and the message about them.
+
+`pip install guidespace` installs what reading commands need; the extra ``night`` adds what a run needs
+(pyproject.toml).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from storage.errors import ExpectedError
+from storage.installed import is_installed
+
+NIGHT = ("prefect", "torch", "mlflow", "sqlalchemy", "scipy", "sklearn", "numba", "plotly")  # import names
+REMEDY = "pip install 'guidespace[night]'"
+
+
+class NightMissing(ExpectedError, ImportError):
+    """The command needs packages of the extra ``night``; the message names them."""
+
+
+def needs_night(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps a command so that it raises NightMissing at once in a light installation."""
+
+    @functools.wraps(command)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        require_night(command.__name__)
+        return command(*args, **kwargs)
+
+    return checked
+
+
+def require_night(command: str) -> None:
+    """Raises NightMissing if packages of the extra ``night`` are missing."""
+    if missing := [package for package in NIGHT if not is_installed(package)]:
+        raise NightMissing(_message(command, missing))
+
+
+def explain_missing(command: str, error: BaseException) -> NightMissing | None:
+    """Converts the error of an import that failed because a package of ``night`` is missing."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return NightMissing(_message(command, [package])) if package in NIGHT else None
+
+
+def _message(command: str, missing: list[str]) -> str:
+    packages = f"package{'s' * (len(missing) > 1)} {', '.join(missing)}"
+    return f"`guidespace {command}` needs the {packages}, which a light installation lacks. Run {REMEDY}"
