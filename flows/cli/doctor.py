@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Literal
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from flows.cli.installation import REMEDY
 from flows.up.machine_checks import examine_machine
+from storage.installed import is_installed
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +41,7 @@ class Finding:
 
 def examine(home: str | Path) -> Iterator[Finding]:
     """Checks Python, the libraries, the devices, the machine and the home."""
+    has_night = is_installed("torch")
     if _version(PROJECT) is None:
         advice = "run `make setup`, or `pip install -e .` in the checkout"
         yield Finding("bad", PROJECT, f"not installed in this environment; {advice}")
@@ -49,14 +52,22 @@ def examine(home: str | Path) -> Iterator[Finding]:
             yield Finding("ok", "Python", f"{python} on {platform.platform()}")
         else:
             yield Finding("bad", "Python", f"{python}, expected {allowed}: {advice}")
-        requirements = map(Requirement, importlib.metadata.requires(PROJECT) or [])
-        yield from (
-            _library(requirement) for requirement in requirements if "extra" not in str(requirement.marker)
-        )
-    yield from _devices()
+        yield from map(_library, _requirements(with_night=has_night))
+    if has_night:
+        yield from _devices()
+    else:
+        yield Finding("note", "night", f"not installed, so this installation only reads: {REMEDY}")
     folder = Path(home).expanduser().resolve()
     yield from (Finding(*check) for check in examine_machine(folder))
     yield from _home(folder)
+
+
+def _requirements(with_night: bool) -> Iterator[Requirement]:
+    """Yields the requirements of a light installation, or also those of the extra ``night``."""
+    for requirement in map(Requirement, importlib.metadata.requires(PROJECT) or []):
+        extra = re.search(r'extra == "(.+?)"', str(requirement.marker))
+        if extra is None or (with_night and extra[1] == "night"):
+            yield requirement
 
 
 def _version(package: str) -> str | None:

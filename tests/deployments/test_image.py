@@ -63,7 +63,7 @@ def test_hadolint_finds_nothing() -> None:
 
 def test_services_are_pinned_healthy_and_on_loopback(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
-        assert re.fullmatch(r"guidespace:(cpu|gpu)|[\w/]+:\d+\.\d[\w.-]*", service["image"]), name
+        assert re.fullmatch(r"guidespace:(cpu|gpu|light)|[\w/]+:\d+\.\d[\w.-]*", service["image"]), name
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
         assert ("healthcheck" in service) is (name != "deployments"), name
         assert {each.partition(":")[0] for each in service.get("volumes", ())} <= set(compose["volumes"])
