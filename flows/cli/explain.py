@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from flows.champion import champion_folder
 from storage.home.corrections import Correction, corrected_on, read_corrections
 from storage.home.latest import read_latest
 from storage.home.workspace import Workspace
-from tasks.enrich.explain import Decision, decide
-from tasks.enrich.model import CategoryModel
 from tasks.neighbours.index import SearchSettings
 from tasks.neighbours.simhash import near_duplicates
 from tasks.search.explain import Explanation, explain
 from tasks.search.search import Neighbour, TitleSearch
 from tasks.text.titles import parse_title
+
+if TYPE_CHECKING:
+    from tasks.enrich.explain import Decision
 
 MAX_PAIRS = 6  # printed pairs of words, each of the largest and of the smallest contributions
 MIN_CONTRIBUTION = 0.005  # pairs with a smaller absolute contribution are not printed
@@ -78,6 +79,9 @@ def explain_titles(
         EnrichError: The champion model stores no votes for categories.
     """
     if right is None:
+        from tasks.enrich.explain import decide  # takes .3 s
+        from tasks.enrich.model import CategoryModel
+
         folder = champion_folder(home, model)
         category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
         decision, corrected = decide(category_model, left), corrections_of(home, left)
@@ -89,7 +93,7 @@ def explain_titles(
     return document, [*map(str, corrected), *explanation_lines(explanation)]
 
 
-def decision_lines(decision: Decision) -> Iterator[str]:
+def decision_lines(decision: "Decision") -> Iterator[str]:
     """Formats how the categories of a title were decided; its own correction is printed elsewhere."""
     categories = ", ".join(decision.categories)
     if decision.by == "edition":

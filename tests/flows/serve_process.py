@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,11 +22,16 @@ NEW = "A Film That No Guide Has"
 
 @contextmanager
 def serving(
-    home: Path, log: Path, *arguments: str, **more: str
+    home: Path,
+    log: Path,
+    *arguments: str,
+    program: Sequence[str] = (sys.executable, "-m", "flows"),
+    **more: str,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
-    """Address, process and log of ``guidespace serve`` on a free port, with ``more`` in its environment."""
+    """Address, process and log of ``guidespace serve`` on a free port, with ``more`` in its environment;
+    ``program`` is the command."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("MLFLOW_", "GUIDE"))}
-    command = [sys.executable, "-m", "flows", "serve", "--home", str(home), "--port", "0", *arguments]
+    command = [*program, "serve", "--home", str(home), "--port", "0", *arguments]
     with running(command, log, {**inherited, "OMP_NUM_THREADS": "1", **more}) as process:
         printed = lambda: log.read_text(encoding="utf-8")  # noqa: E731
         wait_for(lambda: " at http" in printed() or process.poll() is not None, 120, printed)

@@ -1,0 +1,75 @@
+"""champion.json: how readers without MLflow find the champion of a server."""
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from storage.tracking import Registry, Tracking, TrackingError
+from storage.tracking import registry as module
+
+STAND_IN = Path(__file__).with_name("served_stand_in.py")
+NIGHT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+def promote(home: Path, folder: Path, digest: str) -> Registry:
+    """Registers a model of one file and promotes it; returns the registry."""
+    tracking, registry = Tracking(home), Registry(home, code=STAND_IN)
+    (folder / digest).mkdir()
+    (folder / digest / "vectors.npy").write_text(digest, encoding="utf-8")
+    run_id = tracking.start_run(f"flow-{digest}", "night")
+    version = registry.register(run_id, folder / digest, digest, example_title="News", lineage="salt")
+    registry.promote(version, "not worse", at=NIGHT)
+    tracking.end_run(run_id)
+    return registry
+
+
+def read_without_mlflow(home: Path) -> str:
+    """Returns the digest of the champion for a process that has neither MLflow nor its variables."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        patch.setattr(module, "is_installed", lambda package: False)
+        champion = Registry(home).champion()
+    assert champion is not None and (champion.folder / "vectors.npy").read_text("utf-8") == champion.digest
+    return champion.digest
+
+
+def test_the_record_follows_the_alias_of_another_database(
+    mlflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    record = mlflow_home / "champion.json"
+    promote(mlflow_home, tmp_path, "local")
+    assert read_without_mlflow(mlflow_home) == "local" and not record.exists()
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    promote(mlflow_home, tmp_path, "first")
+    registry = promote(mlflow_home, tmp_path, "second")
+    assert read_without_mlflow(mlflow_home) == "second"
+    registry.rollback(at=NIGHT)
+    assert read_without_mlflow(mlflow_home) == "first"
+    registry.client.set_registered_model_alias(registry.name, "champion", "2")  # as MLflow's page does
+    assert read_without_mlflow(mlflow_home) == "first"  # until a process asks the database
+    assert registry.champion() is not None and read_without_mlflow(mlflow_home) == "second"
+    before = record.stat().st_mtime_ns
+    assert registry.champion() is not None and record.stat().st_mtime_ns == before
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert (local := Registry(mlflow_home).champion()) and local.digest == "local"  # MLflow decides
+    promote(mlflow_home, tmp_path, "newer")
+    assert not record.exists() and read_without_mlflow(mlflow_home) == "newer"
+
+
+def test_a_recorded_home_can_be_moved_and_changed_files_are_an_error(
+    mlflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    promote(mlflow_home, tmp_path, "first")
+    moved = Path(shutil.move(mlflow_home, tmp_path / "moved"))
+    assert read_without_mlflow(moved) == "first"
+    location = json.loads((moved / "champion.json").read_text(encoding="utf-8"))["location"]
+    (file,) = (moved / location).rglob("vectors.npy")
+    file.write_text("other", encoding="utf-8")
+    with pytest.raises(TrackingError, match="was changed after its registration"):
+        read_without_mlflow(moved)
