@@ -30,6 +30,8 @@ def light_commands(home: Path, folder: Path) -> list[list[str]]:
         ["sql", "SELECT count(*) FROM titles"],
         ["export", folder / "titles.parquet", "--format", "parquet"],
         ["export", words, "--format", "vec"],
+        ["export", folder / "champion.zip", "--format", "model"],
+        ["similar", SHOW, "--model", folder / "champion.zip"],
         ["like", SHOW],
         ["tonight", *days, "--out", folder / "tonight.html"],
         ["enrich", SAMPLE, folder / "filled.xml", "--episodes"],
