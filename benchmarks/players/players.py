@@ -1,0 +1,150 @@
+"""What players show of four national guides before and after ``enrich --for``.
+
+Kodi: share of programmes with a colour, by the rule of its add-on (the first category, split at commas, that
+the table of genres contains), and as a real Kodi stores them if it is installed. Without our table no
+programme has a colour, because the table of the add-on is empty. Tvheadend: share of programmes with a
+category that it recognises, and share of the added names that it recognises. Jellyfin: share of the films in
+its row "Movies", among the programmes whose categories in the guide state a film.
+"""
+
+import csv
+import datetime
+import gzip
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from lxml import etree
+
+from benchmarks.claims import ROOT, SAMPLE, Claim, guides, run
+from benchmarks.ingest.enrich import learn, planned
+from benchmarks.quality.folds import make_folds
+from storage.episodes.numbers import read_numbers
+from tasks.enrich.enrich import Enrichment
+from tasks.enrich.output import genres_file, write_guide
+from tasks.enrich.settings import EnrichOptions, make_players
+from tasks.kinds.kinds import combine
+from tasks.kinds.names import stated_kinds
+from tasks.scoring.folds import SALTS
+from tests.kodi import COLOURED, missing_packages, read_with_kodi, shift_days
+
+GUIDES = ("UK1", "US1", "AU1", "ZA1")
+NAMES_OF_TVHEADEND = ROOT / "tests/tasks/enrich/tvheadend_genres.csv"
+
+
+def measure_guide(file: Path, name: str, with_kodi: bool) -> list[Claim]:
+    """Trains a model on a guide, enriches the guide for each player, and measures what players show."""
+    print(f"players: {name}", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        content = gzip.decompress(file.read_bytes())
+        (work / "in.xml").write_bytes(shift_days(content, datetime.datetime.now(datetime.UTC).date()))
+        (fold,) = make_folds(work / "home", [work / "in.xml"], SALTS[:1])
+        model, claims = learn(fold), []
+        for player in ("kodi", "tvheadend", "jellyfin"):
+            options = EnrichOptions(players=make_players([player]))
+            enrichment = planned(work / "in.xml", model, work, options)
+            write_guide(str(work / f"{player}.xml"), enrichment)
+            claims += {"kodi": kodi, "tvheadend": tvheadend, "jellyfin": jellyfin}[player](work, enrichment)
+        if with_kodi:
+            claims += real_kodi(work)
+    return [
+        Claim(f"{name}: {claim.name}", claim.value, aim=claim.aim, better=claim.better) for claim in claims
+    ]
+
+
+def programmes(file: Path) -> list[tuple[list[str], bool]]:
+    """Returns the categories of each programme, and whether it has an episode number."""
+    rows = []
+    for _, each in etree.iterparse(file, tag="programme", recover=True):
+        numbers = tuple((number.get("system"), number.text or "") for number in each.findall("episode-num"))
+        categories = [category.text for category in each.findall("category") if category.text]
+        rows.append((categories, bool(read_numbers(numbers).key)))
+        each.clear()
+    return rows
+
+
+def kodi(work: Path, enrichment: Enrichment) -> list[Claim]:
+    """Shares of programmes with a colour, by the rule of the add-on."""
+    table = {genre.text.lower() for genre in etree.parse(genres_file(str(work / "kodi.xml"))).iter("genre")}
+
+    def share(file: str) -> float:
+        rows = programmes(work / file)
+        return sum(
+            any(piece.lower() in table for piece in ",".join(row).split(",")) for row, _ in rows
+        ) / len(rows)
+
+    return [
+        Claim("programmes that Kodi colours with our table, before additions", share("in.xml"), better=None),
+        Claim("programmes that Kodi colours", share("kodi.xml"), aim=0.95),
+    ]
+
+
+def real_kodi(work: Path) -> list[Claim]:
+    """Shares of programmes with a colour that Kodi stores, with the table of the add-on and with ours."""
+    channels = [each.get("id") for _, each in etree.iterparse(work / "in.xml", tag="channel", recover=True)]
+    claims, ours = [], genres_file(str(work / "kodi.xml"))
+    for label, guide, genres in (("before", "in.xml", None), ("after", "kodi.xml", ours)):
+        (home := work / f"kodi-{label}").mkdir()
+        rows = read_with_kodi(home, work / guide, channels, genres)
+        share = sum(genre in COLOURED for _, genre in rows) / len(rows)
+        aim = {"after": 0.95}.get(label)
+        what = f"{len(rows)} programmes in a real Kodi, coloured {label}"
+        claims.append(Claim(what, share, aim=aim, better="more" if aim else None))
+    return claims
+
+
+def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
+    """Shares of programmes with a genre, and of added names that Tvheadend recognises."""
+    with NAMES_OF_TVHEADEND.open(encoding="utf-8", newline="") as file:
+        names = {row["name"] or row["group"] for row in csv.DictReader(file, delimiter=";")}
+    folded = {"".join(name.split()).casefold() for name in names}
+
+    def share(file: str) -> float:
+        rows = programmes(work / file)
+        return sum(any("".join(name.split()).casefold() in folded for name in row) for row, _ in rows) / len(
+            rows
+        )
+
+    written = enrichment.report.written["tvheadend"]
+    return [
+        Claim("programmes with a genre in Tvheadend, before", share("in.xml"), better=None),
+        Claim("programmes with a genre in Tvheadend, after", share("tvheadend.xml"), better=None),
+        Claim(
+            "names written for Tvheadend that it recognises", len(names & {*written}) / len(written), aim=1
+        ),
+    ]
+
+
+def jellyfin(work: Path, enrichment: Enrichment) -> list[Claim]:
+    """Share of the films in the row "Movies", and of movies that have an episode number because of us."""
+    before, after = programmes(work / "in.xml"), programmes(work / "jellyfin.xml")
+    is_film = ["film" in combine(stated_kinds(row), numbered) for row, numbered in before]
+    in_row = [
+        [any(name.casefold() == "movie" for name in row) for row, _ in rows] for rows in (before, after)
+    ]
+    films = max(1, sum(is_film))
+    shares = [sum(map(all, zip(is_film, row, strict=True))) / films for row in in_row]
+    changed = (
+        new > old or row[1] > was[1] for old, new, row, was in zip(*in_row, after, before, strict=True)
+    )
+    wrong = sum(new and row[1] and is_new for new, row, is_new in zip(in_row[1], after, changed, strict=True))
+    return [
+        Claim(f"{sum(is_film)} films in Jellyfin's Movies, before", shares[0], better=None),
+        Claim(f"{sum(is_film)} films in Jellyfin's Movies, after", shares[1], better=None),
+        Claim("programmes that became a movie with an episode number", wrong, aim=0, better="less"),
+    ]
+
+
+def measure(quick: bool) -> Sequence[Claim]:
+    """Measures the sample guide, or four real guides."""
+    with_kodi = not (quick or missing_packages())
+    if missing := missing_packages():
+        print(f"the rows of a real Kodi are left out: install {' '.join(missing)}", file=sys.stderr)
+    files = {"sample": SAMPLE} if quick else dict(zip(GUIDES, guides(*GUIDES), strict=True))
+    return [claim for name, file in files.items() for claim in measure_guide(file, name, with_kodi)]
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure, __doc__ or ""))
