@@ -1,20 +1,32 @@
 """What guides state about the kinds of each title: labels for training, and evidence for predictions.
 
 A title states a kind if more than half of its airings that have categories state it. It is an example without
-the kind (label 0) if its categories state other kinds only; a title whose categories state nothing is unknown
-(label -1), because many guides mark only some of their films. A film is unknown for the kinds that films
-exclude: a guide with "Movies, Sports" means a film about sport.
+the kind (label 0) if its categories state other kinds only. It is unknown (label -1) if they state nothing,
+because many guides mark only some of their films; if they only state that it is for children, which says
+nothing about the other kinds; and animation without the name of a kind is unknown for children. A title whose
+category never goes with a kind in its feed is an example without it: a feed with the categories Movie and
+"News and Documentaries" means that the latter are no films.
 """
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from storage.catalogue.connection import temporary_database
+from storage.catalogue.structure import title_categories, title_structure, with_episode_columns
 from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, combine
-from tasks.kinds.names import stated_kinds
+from tasks.kinds.names import is_animation, stated_kinds
 
+MIN_EXPECTED = 5  # titles of a kind that a category would have by chance
+MAX_STATED = 0.02  # share of titles of the category that state the kind all the same, by mistake
+FILM_MINUTES = 70  # median duration from which a category may contain films
+MAX_CATEGORIES = 10  # damaged programmes have the categories of a day
+MEMORY_BYTES = 100_000_000  # memory limit of DuckDB
 _FILM, _SERIES, _CHILDREN, _OTHER = (KINDS.index(kind) for kind in ("film", "series", "children", "other"))
 
 
@@ -24,13 +36,15 @@ class Evidence:
 
     Attributes:
         shares: Share of the airings with categories that state each kind.
-        has_categories: Whether some airing has categories.
         numbered: Share of airings with an episode number.
+        animated: Whether some airing has a category for animation.
+        denied: Whether a category of the title never goes with the kind in this feed (``_never_together``).
     """
 
     shares: Float[np.ndarray, "titles kinds"]
-    has_categories: Bool[np.ndarray, " titles"]
     numbered: Float[np.ndarray, " titles"]
+    animated: Bool[np.ndarray, " titles"]
+    denied: Bool[np.ndarray, "titles kinds"]
 
     @property
     def stated(self) -> Bool[np.ndarray, "titles kinds"]:
@@ -45,14 +59,15 @@ class Evidence:
     def labels(self) -> Int[np.ndarray, "titles kinds"]:
         """Returns 1 for a title of the kind, 0 for a title of other kinds, -1 if unknown."""
         stated, some = self.stated, self.shares > 0
-        is_example = stated.any(axis=1) | self.is_numbered
+        exclusive = stated.copy()
+        exclusive[:, _CHILDREN] = False  # may combine with every kind
+        is_example = exclusive.any(axis=1) | self.is_numbered
         labels = np.where(stated, 1, np.where(is_example[:, None] & ~some, 0, -1))
-        is_series = self.is_numbered & ~some[:, _FILM]
-        labels[is_series, _SERIES] = 1
-        labels[is_series, _OTHER] = np.minimum(labels[is_series, _OTHER], 0)
-        ambiguous = stated[:, _FILM][:, None] & (np.arange(len(KINDS)) != _FILM)
-        ambiguous[:, [_SERIES, _CHILDREN, _OTHER]] = False
-        labels[ambiguous] = -1
+        labels[(labels < 0) & self.denied & ~some] = 0
+        labels[self.animated & (labels[:, _CHILDREN] == 0), _CHILDREN] = -1
+        labels[self.is_numbered & ~stated[:, _SERIES], _SERIES] = -1  # decided without a classifier
+        about = np.isin(KINDS, ("news", "sport", "music"))  # "Movies, Sports" is a film about sport
+        labels[np.ix_(stated[:, _FILM], about)] = -1
         return labels.astype(np.int8)
 
 
@@ -64,10 +79,73 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
             (storage/catalogue/structure.py).
     """
     titles = len(structure)
-    counts, totals = np.zeros((titles, len(KINDS))), np.zeros(titles)
+    counts, totals, animated = np.zeros((titles, len(KINDS))), np.zeros(titles), np.zeros(titles, dtype=bool)
     for title, texts, numbered, airings in zip(*(column.to_pylist() for column in categories.columns)):
         totals[title] += airings
+        animated[title] |= is_animation(texts)
         for kind in combine(stated_kinds(texts), numbered):
             counts[title, KINDS.index(kind)] += airings
     numbered = structure["numbered"].to_numpy() / structure["airings"].to_numpy()
-    return Evidence(counts / np.maximum(totals, 1)[:, None], totals > 0, numbered)
+    shares = counts / np.maximum(totals, 1)[:, None]
+    denied = np.zeros(shares.shape, dtype=bool)
+    for titles_with, kinds in _never_together(structure, categories, shares, numbered):
+        denied[np.ix_(titles_with, kinds)] = True
+    return Evidence(shares, numbered, animated, denied)
+
+
+def _never_together(
+    structure: pa.Table, categories: pa.Table, shares: np.ndarray, numbered: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields titles of a feed that have a category in common, and the kinds that never go with it there.
+
+    The feed must state the kind so often that MIN_EXPECTED of these titles would be of the kind by chance. A
+    category whose programmes are as long as films says nothing about films: guides that mark some films as
+    "Film d'aventures" have others that are only "Drame".
+    """
+    sources = structure["source"].to_numpy(zero_copy_only=False)
+    minutes = structure["minutes"].to_numpy()
+    stated = shares > 0
+    stated[:, _SERIES] |= numbered > 0
+    share_of = {source: stated[sources == source].mean(axis=0) for source in np.unique(sources)}
+    titles_with: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for title, texts in zip(categories["title_id"].to_pylist(), categories["categories"].to_pylist()):
+        for text in texts if len(texts) <= MAX_CATEGORIES else ():
+            titles_with[sources[title], text].add(title)
+    for (source, _), titles in titles_with.items():
+        rows = np.fromiter(titles, np.int64)
+        never = (share_of[source] * len(rows) >= MIN_EXPECTED) & (stated[rows].mean(axis=0) <= MAX_STATED)
+        never[_FILM] &= np.median(minutes[rows]) < FILM_MINUTES
+        if never.any():
+            yield rows, np.flatnonzero(never)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Evidence and airings of titles: result of ``read_facts``."""
+
+    structure: pa.Table
+    evidence: Evidence
+
+    @property
+    def channels(self) -> list[str]:
+        """Main channel of each title."""
+        return self.structure["channel"].to_pylist()
+
+    @property
+    def sources(self) -> list[str]:
+        """Main feed of each title."""
+        return self.structure["source"].to_pylist()
+
+
+def read_facts(programmes: Path, variants: Path, work: Path) -> Facts:
+    """Reads what a guide contains about the kinds of its titles.
+
+    Args:
+        programmes: programmes.parquet of a Guide, or of a surveyed guide (tasks/enrich/survey.py).
+        variants: Parquet file with raw_title and title_id.
+        work: Folder for temporary files.
+    """
+    file = with_episode_columns(programmes, work / "numbered.parquet")
+    with temporary_database(work, MEMORY_BYTES) as connection:
+        structure = title_structure(connection, file, variants)
+        return Facts(structure, gather_evidence(structure, title_categories(connection, file, variants)))

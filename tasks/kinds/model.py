@@ -2,88 +2,93 @@
 
 Usage::
 
-    kinds = KindModel.open(model_folder).predict(programmes_file, variants_file, work_folder)
-    for title_id, categories, numbered in programmes:
-        predictions = kinds.of(title_id, categories, numbered)   # of one programme
+    kinds = KindModel.open(model_folder).predict(programmes, variants, titles, show_keys, work)
+    for title, categories, numbered in programmes:
+        predictions = kinds.of(title, categories, numbered)   # of one programme
 
-torch is not imported.
+What the guide states about a title wins, then what the guides of the home state, then the prediction. torch
+is not imported.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from storage.catalogue.connection import temporary_database
-from storage.catalogue.structure import title_categories, title_structure, with_episode_columns
-from tasks.kinds.evidence import gather_evidence
+import numpy as np
+import pyarrow.parquet as pq
+
+from storage.formats.programme_kinds import read_kind_arrays
+from tasks.kinds.classifier import PRECISION, KindClassifier
+from tasks.kinds.decisions import TitleKinds, decide, fits
+from tasks.kinds.evidence import Evidence, read_facts
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
-from tasks.kinds.names import stated_kinds
-
-MEMORY_BYTES = 100_000_000  # memory limit of DuckDB
-
-
-@dataclass(frozen=True)
-class TitleKinds:
-    """Kinds of the titles of a guide."""
-
-    titles: Sequence[tuple[KindPrediction, ...]]  # of each title, from all its airings
-
-    def of(self, title: int, categories: Iterable[str], numbered: bool) -> tuple[KindPrediction, ...]:
-        """Returns the kinds of one programme.
-
-        What its categories state is certain. The kinds of its title are added unless they contradict that.
-        Its episode number rules out that it is a film, unless its categories state it.
-
-        Args:
-            title: Index of its title.
-            categories: Its categories.
-            numbered: Whether it has a readable episode number (storage/episodes).
-        """
-        stated = combine(stated_kinds(categories), numbered)
-        by_kind = {kind: KindPrediction(kind, 1.0, "guide") for kind in stated}
-        for prediction in self.titles[title]:
-            if prediction.kind not in by_kind and _fits(prediction.kind, stated, numbered):
-                by_kind[prediction.kind] = prediction
-        if numbered and "series" not in by_kind and not {"film", "news", "sport"} & {*by_kind}:
-            by_kind["series"] = KindPrediction("series", 1.0, "structure")
-        return tuple(by_kind[kind] for kind in combine(by_kind, numbered))
-
-
-def _fits(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:
-    """Returns whether a kind of the title may be added to what the categories of a programme state."""
-    if kind == "film":
-        return not numbered and {*stated} <= {"children"}
-    return not stated if kind == "other" else kind == "children" or "film" not in stated
+from tasks.sentences.reopen import reopen
 
 
 @dataclass(frozen=True)
 class KindModel:
     """Predicts the kinds of the titles of a guide."""
 
-    folder: Path
+    classifier: KindClassifier | None = None
+    home: Mapping[str, tuple[KindPrediction, ...]] = field(default_factory=dict)  # by show key
+    sentences: Mapping[str, Any] = field(default_factory=dict)  # describes the sentence encoder
 
     @staticmethod
-    def open(folder: Path) -> "KindModel":
-        """Opens the kinds of a Model folder; an older model answers only from the guide itself."""
-        return KindModel(folder)
+    def open(folder: Path, precision: Mapping[Kind, float] = PRECISION) -> "KindModel":
+        """Opens the kinds of a Model folder; an older model answers only from the guide itself.
 
-    def predict(self, programmes: Path, variants: Path, work: Path) -> TitleKinds:
+        Args:
+            folder: Model folder.
+            precision: Minimum precision of predictions.
+        """
+        if (files := read_kind_arrays(folder)) is None:
+            return KindModel()
+        arrays, settings = files
+        classifier = KindClassifier.from_arrays(arrays, settings)
+        evidence = Evidence(
+            *(arrays[f"title.{name}"] for name in ("shares", "numbered", "animated", "denied"))
+        )
+        sources = [settings["title_sources"][source] for source in arrays["title.source"]]
+        is_new = np.zeros(len(sources), dtype=bool)
+        kinds = decide(evidence, arrays["title.margins"], classifier, is_new, sources, precision)
+        shows = pq.read_table(folder / "titles.parquet", columns=["show_key"])["show_key"].to_pylist()
+        return KindModel(classifier, dict(zip(shows, kinds, strict=True)), settings["sentences"])
+
+    def predict(
+        self,
+        programmes: Path,
+        variants: Path,
+        titles: Sequence[str],
+        show_keys: Sequence[str],
+        work: Path,
+        precision: Mapping[Kind, float] = PRECISION,
+    ) -> TitleKinds:
         """Returns the kinds of the titles of a guide.
 
         Args:
-            programmes: programmes.parquet of a Guide, or of a surveyed guide (tasks/enrich/survey.py).
-            variants: Parquet file with raw_title and title_id.
-            work: Folder for temporary files.
+            programmes, variants, work: See ``read_facts``.
+            titles, show_keys: Display title and show key of each title.
+            precision: Minimum precision of predictions.
         """
-        file = with_episode_columns(programmes, work / "numbered.parquet")
-        with temporary_database(work, MEMORY_BYTES) as connection:
-            structure = title_structure(connection, file, variants)
-            evidence = gather_evidence(structure, title_categories(connection, file, variants))
-        titles: list[tuple[KindPrediction, ...]] = []
-        for stated, is_numbered in zip(evidence.stated, evidence.is_numbered, strict=True):
-            kinds = [kind for kind, is_stated in zip(KINDS, stated, strict=True) if is_stated]
-            by_kind = {kind: KindPrediction(kind, 1.0, "guide") for kind in kinds}
-            if is_numbered and not {"film", "news", "sport"} & {*kinds}:
-                by_kind.setdefault("series", KindPrediction("series", 1.0, "structure"))
-            titles.append(tuple(by_kind[kind] for kind in combine(by_kind, bool(is_numbered))))
-        return TitleKinds(titles)
+        facts = read_facts(programmes, variants, work)
+        home_channels = self.classifier.channels if self.classifier else ()
+        is_new = np.array([channel not in home_channels for channel in facts.channels], dtype=bool)
+        margins = np.full((len(titles), len(KINDS)), -np.inf, dtype=np.float32)
+        new = np.array([show not in self.home for show in show_keys], dtype=bool)
+        new &= (facts.evidence.labels() < 0).any(axis=1)
+        if self.classifier and new.any():
+            vectors = np.zeros((len(titles), len(self.classifier.scaling.directions)), dtype=np.float32)
+            if (encoder := reopen(self.sentences)) is not None:
+                vectors[new] = encoder.encode([titles[title] for title in np.flatnonzero(new)])
+            inputs = self.classifier.scaling.inputs(facts.structure, titles, vectors)
+            margins[new] = self.classifier.margins(inputs.take(np.flatnonzero(new)))
+        kinds = decide(facts.evidence, margins, self.classifier, is_new, facts.sources, precision)
+        numbered = facts.evidence.is_numbered
+        for title, show in enumerate(show_keys):
+            certain = [prediction.kind for prediction in kinds[title]]
+            more = (each for each in self.home.get(show, ()) if each.kind not in certain)
+            added = [each for each in more if fits(each.kind, certain, bool(numbered[title]))]
+            by_kind = {each.kind: each for each in (*kinds[title], *added)}
+            kinds[title] = tuple(by_kind[kind] for kind in combine(by_kind, bool(numbered[title])))
+        return TitleKinds(kinds)

@@ -12,12 +12,13 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args
 
 from tasks.kinds.kinds import KINDS, Kind
 from tasks.text.categories import fold, split_list
 
 TABLE = Path(__file__).with_name("names.csv")
+MAX_KINDS = 3  # damaged programmes have the categories of a day
+_ANIMATION = re.compile("anim|cartoon|zeichentrick|tecknat|tegnefilm|kreslen|rajzfilm|καρτουν|κιν. σχεδιων")
 _TONOS = re.compile("(?<=[\u0370-\u03ff])\u0301")
 
 
@@ -38,7 +39,7 @@ def read_names() -> dict[str, tuple[Kind, ...]]:
             kinds = tuple(kind for kind in KINDS if kind in row["kinds"].split())
             for name in map(_key, row["names"].split(";")):
                 if len(kinds) != len(row["kinds"].split()) or kinds_by_name.setdefault(name, kinds) != kinds:
-                    raise ValueError(f"{TABLE.name}: {name!r} is {row['kinds']}, expected {get_args(Kind)}")
+                    raise ValueError(f"{TABLE.name}: {name!r} is {row['kinds']}, and is it twice? {KINDS}")
     return kinds_by_name
 
 
@@ -66,5 +67,11 @@ def stated_by(category: str) -> tuple[Kind, ...]:
 
 
 def stated_kinds(categories: Iterable[str]) -> set[Kind]:
-    """Returns the kinds that the categories of a programme state."""
-    return {kind for category in categories for kind in stated_by(category)}
+    """Returns the kinds that the categories of a programme state; none if they state more than MAX_KINDS."""
+    kinds = {kind for category in categories for kind in stated_by(category)}
+    return kinds if len(kinds) <= MAX_KINDS else set()
+
+
+def is_animation(categories: Iterable[str]) -> bool:
+    """Returns whether a category means animation, for children or for adults."""
+    return any(_ANIMATION.search(_key(category)) for category in categories)

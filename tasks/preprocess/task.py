@@ -21,6 +21,7 @@ from storage.formats.model import write_spellings
 from storage.formats.vocabulary import PLACEHOLDER, SPLITS, TRAIN, texts_of
 from storage.home.workspace import Workspace
 from storage.stages import Stage
+from tasks.kinds.files import write_kinds
 from tasks.preprocess import tables
 from tasks.preprocess.categories import LabelSources, label_titles, read_mapping
 from tasks.preprocess.sentences import write_sentences
@@ -111,10 +112,13 @@ def preprocess(
                 for event in write_sentences(workspace.home, sentences, *inputs):
                     message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
                     get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)
+        about = {**asdict(sentences), "identity": encoder.identity if encoder else ""}
+        with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
+            kinds = write_kinds(guide_folder, draft.folder, Path(work), about)
         counts = {"titles": len(split), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
         draft.counts |= {**counts, "labelled_training_titles": labelled}
-        about = {**asdict(sentences), "identity": encoder.identity if encoder else ""}
         draft.details |= {**workspace.details(vocabulary), "sentences": about}
     summary = "%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d "
     get_run_logger().info(summary + "training titles", draft.counts)
+    get_run_logger().info("kinds of programmes: %s", ", ".join(f"{n} {kind}" for kind, n in kinds.items()))
     return draft.artifact

@@ -21,6 +21,7 @@ from storage.artifacts import Corpus, Layout, Model, Page, TitleEncoderFiles, Ve
 from storage.formats.clustering import read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
+from storage.formats.programme_kinds import copy_kinds, read_title_kinds
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
@@ -94,7 +95,11 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
     with MODEL.publish(home, corpus, encoder, vectors) as draft:
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
             shutil.copyfile(folder(encoder) / name, draft.folder / name)
+        kinds = read_title_kinds(folder(corpus))
+        for column in kinds.column_names:
+            titles = titles.append_column(column, kinds[column])
         pq.write_table(titles.filter(shown), draft.folder / "titles.parquet", compression="zstd")
+        copy_kinds(folder(corpus), draft.folder, np.flatnonzero(shown))
         opened, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
         rows = np.flatnonzero(shown)
         blocks = [rows[block] for block in row_blocks(len(rows))]

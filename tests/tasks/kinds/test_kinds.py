@@ -2,8 +2,8 @@
 
 import pytest
 
+from tasks.kinds.decisions import TitleKinds
 from tasks.kinds.kinds import KindPrediction, combine
-from tasks.kinds.model import TitleKinds
 from tasks.kinds.names import read_names, stated_by
 
 FILM = KindPrediction("film", 0.99, "predicted")

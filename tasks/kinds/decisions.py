@@ -1,0 +1,110 @@
+"""Decides on kinds of titles and programmes from what guides state, episode numbers and predictions."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tasks.kinds.classifier import PRECISION, KindClassifier
+from tasks.kinds.evidence import Evidence
+from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
+from tasks.kinds.names import stated_kinds
+
+LEAST_PROBABILITY = 0.8  # a precision may be reached although the last titles are wrong
+
+
+@dataclass(frozen=True)
+class TitleKinds:
+    """Kinds of the titles of a guide."""
+
+    titles: Sequence[tuple[KindPrediction, ...]]  # of each title, from all its airings
+
+    def of(self, title: int, categories: Iterable[str], numbered: bool) -> tuple[KindPrediction, ...]:
+        """Returns the kinds of one programme.
+
+        What its categories state is certain. The kinds of its title are added unless they contradict that.
+        Its episode number rules out that it is a film, unless its categories state it.
+
+        Args:
+            title: Index of its title.
+            categories: Its categories.
+            numbered: Whether it has a readable episode number (storage/episodes).
+        """
+        stated = combine(stated_kinds(categories), numbered)
+        by_kind = {kind: KindPrediction(kind, 1.0, "guide") for kind in stated}
+        for prediction in self.titles[title]:
+            if prediction.kind not in by_kind and fits(prediction.kind, stated, numbered):
+                by_kind[prediction.kind] = prediction
+        if numbered and "series" not in by_kind and not {"film", "news", "sport"} & {*by_kind}:
+            by_kind["series"] = KindPrediction("series", 1.0, "structure")
+        return tuple(by_kind[kind] for kind in combine(by_kind, numbered))
+
+
+def fits(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:
+    """Returns whether a kind of the title may be added to what the categories of a programme state."""
+    if kind == "film":
+        return not numbered and {*stated} <= {"children"}
+    return not stated if kind == "other" else kind == "children" or "film" not in stated
+
+
+def decide(
+    evidence: Evidence,
+    margins: np.ndarray,
+    classifier: KindClassifier | None,
+    is_new: np.ndarray,
+    sources: Sequence[str],
+    precision: Mapping[Kind, float] = PRECISION,
+) -> list[tuple[KindPrediction, ...]]:
+    """Returns the kinds of titles: those that guides state, and predictions where they state nothing.
+
+    Args:
+        evidence: What guides state.
+        margins: Margins of the classifier, (titles, kinds).
+        classifier: Provides thresholds and probabilities; None: no predictions.
+        is_new: bool (titles,), whether the channel of the title is none of the training titles.
+        sources: Main feed of each title.
+        precision: Minimum precision of the predictions of each kind.
+    """
+    stated, numbered = evidence.stated, evidence.is_numbered
+    predicted, probabilities = np.zeros(stated.shape, dtype=bool), np.zeros(stated.shape)
+    if classifier:
+        predicted, probabilities = _predict(evidence, margins, classifier, is_new, sources, precision)
+    kinds: list[tuple[KindPrediction, ...]] = []
+    for title, is_numbered in enumerate(numbered.tolist()):
+        certain = [kind for kind, is_stated in zip(KINDS, stated[title], strict=True) if is_stated]
+        by_kind = {kind: KindPrediction(kind, 1.0, "guide") for kind in certain}
+        if is_numbered and not {"film", "series", "news", "sport"} & {*by_kind}:
+            by_kind["series"] = KindPrediction("series", 1.0, "structure")
+        certain = [*by_kind]
+        for column in np.flatnonzero(predicted[title]):
+            if fits(kind := KINDS[column], certain, is_numbered):
+                by_kind[kind] = KindPrediction(kind, float(probabilities[title, column]), "predicted")
+        kinds.append(tuple(by_kind[kind] for kind in combine(by_kind, is_numbered)))
+    return kinds
+
+
+def _predict(
+    evidence: Evidence,
+    margins: np.ndarray,
+    classifier: KindClassifier,
+    is_new: np.ndarray,
+    sources: Sequence[str],
+    precision: Mapping[Kind, float],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns which kinds are predicted, bool (titles, kinds), and their probabilities."""
+    labels = evidence.labels()
+    probabilities, predicted = np.zeros(labels.shape), np.zeros(labels.shape, dtype=bool)
+    for column, kind in enumerate(KINDS):
+        ordinary, on_new_channels, by_source = classifier.thresholds(kind, precision[kind])
+        of_source = np.array([by_source.get(source, ordinary) for source in sources])
+        values = [curve(margins[:, column]) for curve in classifier.curves[column]]
+        probabilities[:, column] = np.where(is_new, values[1], values[0])
+        limits = np.where(is_new, on_new_channels, of_source)
+        predicted[:, column] = (margins[:, column] >= limits) & (labels[:, column] < 0)
+    predicted &= probabilities >= LEAST_PROBABILITY
+    film, series = KINDS.index("film"), KINDS.index("series")
+    predicted[evidence.is_numbered, film] = False
+    both = predicted[:, film] & predicted[:, series]
+    is_film = probabilities[:, film] > probabilities[:, series]
+    predicted[both & is_film, series] = predicted[both & ~is_film, film] = False
+    return predicted, probabilities
