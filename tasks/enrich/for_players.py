@@ -80,7 +80,7 @@ def prepare_names(
         answers: Names that fill the gaps of a title.
     """
     files = guide.folder / "programmes.parquet", guide.folder / "variants.parquet"
-    kinds = KindModel.open(model.folder).predict(*files, guide.folder)
+    kinds = KindModel.open(model.folder).predict(*files, guide.title, guide.show_key, guide.folder)
     genres = _vote_genres(guide, model, options, answers) if options.uses_genres else {}
     return PlayerNames(options.players, kinds, genres)
 
