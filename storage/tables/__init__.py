@@ -4,21 +4,25 @@ The library imports nothing else of the project. With float32, every table compu
 ``Resident``, bit for bit; narrower types are rounded stochastically.
 """
 
-from storage.tables.embedding import OffloadedEmbedding, RowOptimizer
+from storage.tables.embedding import OffloadedEmbedding
+from storage.tables.embedding_bag import OffloadedEmbeddingBag
 from storage.tables.host import Host
 from storage.tables.offloaded import Offloaded
 from storage.tables.planner import Planner
 from storage.tables.resident import Resident
+from storage.tables.row_optimizer import RowOptimizer
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.shared import Shared
 from storage.tables.statistics import Statistics
 from storage.tables.streaming import Section, as_section, random_rows, write_safetensors
+from storage.tables.torch_optimizer import RowsOptimizer
 from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernels, choose_transfer
 from storage.tables.updates import update_rows
 
 Table = Resident | Offloaded
 
-__all__ = ["Host", "Offloaded", "OffloadedEmbedding", "Planner", "Resident", "RowOptimizer", "Section"]
+__all__ = ["Host", "Offloaded", "OffloadedEmbedding", "OffloadedEmbeddingBag", "Planner"]
+__all__ += ["Resident", "RowOptimizer", "RowsOptimizer", "Section"]
 __all__ += ["Shared", "Staged", "StateInitializer", "Statistics", "Table", "Transfer", "TransferKind"]
 __all__ += ["affordable_rows", "as_section", "check_kernels", "choose_transfer", "random_rows", "update_rows"]
 __all__ += ["write_safetensors"]

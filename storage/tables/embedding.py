@@ -7,32 +7,22 @@ The rows are not parameters of the module. As in PyTorch, gradients accumulate u
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from safetensors import safe_open
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from storage.tables.offloaded import Offloaded
-from storage.tables.row_storage import StateInitializer, affordable_rows
-from storage.tables.segment_sums import segment_sum
+from storage.tables.records import ROWS
+from storage.tables.row_optimizer import Frozen, RowOptimizer
+from storage.tables.row_storage import affordable_rows
+from storage.tables.segment_sums import segment_sum, take_rows
 from storage.tables.streaming import as_section, random_rows, write_safetensors
 from storage.tables.transfer import TransferKind
 from storage.tables.updates import update_rows
 
 B = TypeVar("B")
-
-
-class RowOptimizer(StateInitializer, Protocol):
-    """Update rule for rows: an optimizer of tasks/optimizers, or any object with these methods."""
-
-    @property
-    def learning_rate(self) -> float:
-        """Default learning rate of a step."""
-        ...
-
-    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
-        """Updates rows (unique, dim) and state in place; ``rate`` is (unique, 1), ``step`` counts from 1."""
 
 
 class OffloadedEmbedding(nn.Module):
@@ -46,6 +36,7 @@ class OffloadedEmbedding(nn.Module):
         start: Initial rows, float32 (num_embeddings, embedding_dim), or a standard deviation, with which
             normally distributed rows are drawn.
         seed: Seed of the drawn rows and of stochastic rounding.
+        padding_idx: Row without gradients, as in ``nn.Embedding``; it is zero unless ``start`` has rows.
 
     The other arguments are those of ``Offloaded``.
 
@@ -64,6 +55,7 @@ class OffloadedEmbedding(nn.Module):
         device: torch.device | str | None = None,
         start: Tensor | float = 1.0,
         seed: int = 0,
+        padding_idx: int | None = None,
         lookahead: int = 2,
         row_dtype: torch.dtype = torch.float32,
         state_dtype: torch.dtype = torch.float32,
@@ -85,10 +77,37 @@ class OffloadedEmbedding(nn.Module):
         options = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
         options |= {"cache_rows": cache_rows, "batch": batch}
         self.table = Offloaded(rows, optimizer, device=device, **options)
-        self.steps = 0
+        self.padding_idx = None if padding_idx is None else range(num_embeddings)[padding_idx]
+        if self.padding_idx is not None and not isinstance(start, Tensor):
+            zero = torch.zeros(1, embedding_dim)
+            self.table.storage.fill(self.padding_idx, {ROWS: zero, **optimizer.initial_state(zero)})
+        self.steps, self.frozen = 0, False
         self._announced: Tensor | None = None  # sorted ids of the current batch, on the device
         self._leaf: Tensor | None = None  # rows of the announced ids, shared by all calls of ``forward``
+        self._padding_position = -1  # of padding_idx in the current rows; -1: none
         self._gradients: dict[int, tuple[Tensor, Tensor]] = {}  # ids and rows of each leaf with a gradient
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, *, optimizer: RowOptimizer | None = None, **options: Any
+    ) -> Self:
+        """Builds a module with these rows, (num_embeddings, embedding_dim).
+
+        Args:
+            embeddings: Initial rows, float32.
+            freeze: Whether the rows get no gradients, as by default in ``nn.Embedding``.
+            optimizer: Optimizer of the rows, if they are not frozen.
+            options: Other arguments of the constructor.
+
+        Raises:
+            ValueError: ``freeze`` is False without an optimizer.
+        """
+        if not freeze and optimizer is None:
+            raise ValueError("from_pretrained(freeze=False) needs an optimizer, as the constructor does")
+        rule = Frozen() if freeze or optimizer is None else optimizer
+        module = cls(*embeddings.shape, optimizer=rule, start=embeddings, **options)
+        module.frozen = freeze
+        return module
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
         """Iterates over batches and prefetches the rows of the next batches while a step runs.
@@ -116,6 +135,7 @@ class OffloadedEmbedding(nn.Module):
                     remedy = "call `step` or `zero_grad` after each batch, or pass several batches as one"
                     raise RuntimeError(f"{problem}: {remedy} to accumulate their gradients")
                 self._leaf, self._announced = None, distinct.to(self.table.device)
+                self._padding_position = self._find_padding(distinct)
                 yield batch
         finally:
             self._leaf = self._announced = None
@@ -127,19 +147,33 @@ class OffloadedEmbedding(nn.Module):
             ValueError: Within ``prefetch``, an id was not announced (on a GPU: a device-side assertion).
         """
         ids = ids.to(self.table.device, torch.int64)
+        taken = take_rows(*self._rows_of(ids))
+        if self.padding_idx is None:
+            return taken
+        return torch.where((ids == self.padding_idx).unsqueeze(-1), taken.detach(), taken)
+
+    def _rows_of(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the distinct rows, (unique, dim), and the position of each id in them."""
         if self._announced is None:
             distinct, positions = torch.unique(ids, return_inverse=True)
-            return _Take.apply(self._gather(distinct), positions)
+            self._padding_position = self._find_padding(distinct)
+            return self._gather(distinct), positions
         positions = torch.searchsorted(self._announced, ids)
         self._check_announced(self._announced, positions, ids)
         rows = self._gather(self._announced) if self._leaf is None else self._leaf
         self._leaf = rows if rows.requires_grad else None
-        return _Take.apply(rows, positions)
+        return rows, positions
+
+    def _find_padding(self, distinct: Tensor) -> int:
+        if self.padding_idx is None:
+            return -1
+        position = (distinct == self.padding_idx).nonzero()
+        return int(position) if len(position) else -1
 
     def _gather(self, ids: Tensor) -> Tensor:
         """Gathers rows as a leaf tensor, to which only its graph refers until it has a gradient."""
         rows = self.table.gather(ids)[0]
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() and not self.frozen:
             gradients = self._gradients  # without a reference to self, which would keep the graph alive
             rows.requires_grad_().register_post_accumulate_grad_hook(
                 lambda leaf: gradients.__setitem__(id(leaf), (ids, leaf))
@@ -164,6 +198,22 @@ class OffloadedEmbedding(nn.Module):
         self._gradients.clear()
 
     @torch.no_grad()
+    def leaves(self) -> list[Tensor]:
+        """Returns the rows that received a gradient since the last step, as at most one tensor.
+
+        ``step`` uses its ``grad``, so ``clip_grad_norm_`` and similar functions may change it.
+        """
+        if len(self._gradients) > 1:
+            parts = [(ids, rows.grad) for ids, rows in self._gradients.values() if rows.grad is not None]
+            ids, positions = torch.unique(torch.cat([ids for ids, _ in parts]), return_inverse=True)
+            grad = segment_sum(torch.cat([grad for _, grad in parts]), positions, len(ids))
+            self.zero_grad()
+            rows = grad.new_zeros(1, 1).expand_as(grad).requires_grad_()  # only its gradient is used
+            rows.grad = grad
+            self._gradients[id(rows)] = ids, rows
+        return [rows for _, rows in self._gradients.values() if rows.grad is not None]
+
+    @torch.no_grad()
     def step(self, learning_rate: float | None = None) -> None:
         """Updates the rows that received a gradient since the last step, and discards the gradients.
 
@@ -172,16 +222,18 @@ class OffloadedEmbedding(nn.Module):
 
         Raises:
             ArithmeticError: A gradient is not finite; no row was changed (on a GPU: a device-side assertion).
+            RuntimeError: Several processes train the model.
         """
-        gradients = [(ids, rows.grad) for ids, rows in self._gradients.values() if rows.grad is not None]
+        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+            problem = "an OffloadedEmbedding is not synchronized between processes, so its rows would diverge"
+            raise RuntimeError(f"{problem}; train it in one process, without DistributedDataParallel")
+        gradients = [(self._gradients[id(leaf)][0], leaf.grad) for leaf in self.leaves()]
         self.zero_grad()
         self._leaf = None
         if not gradients:
             return
         ids, grad = gradients[0]
-        if len(gradients) > 1:
-            ids, positions = torch.unique(torch.cat([ids for ids, _ in gradients]), return_inverse=True)
-            grad = segment_sum(torch.cat([grad for _, grad in gradients]), positions, len(ids))
+        assert grad is not None
         self._check_finite(ids, grad)
         self.steps += 1
         rate = self.optimizer.learning_rate if learning_rate is None else learning_rate
@@ -218,6 +270,10 @@ class OffloadedEmbedding(nn.Module):
             self.table.restore(opened.get_slice)
             self.steps = json.loads(opened.metadata()["embedding"])["steps"]
 
+    def __deepcopy__(self, memo: Any) -> None:
+        remedy = "build another embedding and `load` a file of this one, or pass its rows as `start`"
+        raise TypeError(f"an OffloadedEmbedding has no deep copy, which would double its memory: {remedy}")
+
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         destination[prefix + "weight"] = self.table.sections()["rows"].tensor()
@@ -235,16 +291,3 @@ class OffloadedEmbedding(nn.Module):
         else:
             self.table.start_from(as_section(weight.detach()), self.optimizer)
             self.steps = 0
-
-
-class _Take(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, rows: Tensor, positions: Tensor) -> Tensor:
-        ctx.save_for_backward(positions)
-        ctx.count = len(rows)
-        return rows.index_select(0, positions.flatten()).view(*positions.shape, rows.shape[1])
-
-    @staticmethod
-    def backward(ctx, *grads: Tensor) -> tuple[Tensor, None]:
-        (positions,) = ctx.saved_tensors
-        return segment_sum(grads[0].reshape(-1, grads[0].shape[-1]), positions.flatten(), ctx.count), None

@@ -61,6 +61,24 @@ def segment_sum(
     return sum_bags(values, rows, offsets, None if weights is None else weights.take(order))
 
 
+def take_rows(rows: Tensor, positions: Tensor) -> Tensor:
+    """Returns rows[positions], (*positions.shape, dim), with a bitwise-reproducible gradient."""
+    return _Take.apply(rows, positions)
+
+
+class _Take(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows: Tensor, positions: Tensor) -> Tensor:
+        ctx.save_for_backward(positions)
+        ctx.count = len(rows)
+        return rows.index_select(0, positions.flatten()).view(*positions.shape, rows.shape[1])
+
+    @staticmethod
+    def backward(ctx, *grads: Tensor) -> tuple[Tensor, None]:
+        (positions,) = ctx.saved_tensors
+        return segment_sum(grads[0].reshape(-1, grads[0].shape[-1]), positions.flatten(), ctx.count), None
+
+
 def stable_order(values: np.ndarray, below: int) -> np.ndarray:
     """Stable argsort, int64 (any,), of integers (any,) from 0 to ``below`` - 1, by a radix sort."""
     order = np.argsort(values.astype(np.uint16), kind="stable")  # NumPy sorts 16-bit integers by radix

@@ -1,0 +1,89 @@
+"""Interface of ``torch.optim.Optimizer`` for the rows of embeddings: learning-rate schedulers, GradScaler,
+``clip_grad_norm_`` and hooks work as with any optimizer.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from storage.tables.embedding import OffloadedEmbedding
+
+
+class RowsOptimizer(torch.optim.Optimizer):
+    """Updates the rows of embeddings, each by its optimizer, with the learning rate of its parameter group.
+
+    A group has the hyper-parameter ``lr`` only; the others belong to the optimizer of the embedding. Its
+    ``params`` are the gathered rows that have a gradient, so they change with every batch.
+
+    Args:
+        embeddings: Embeddings to update; one parameter group each.
+        lr: Learning rate; None uses that of the optimizer of each embedding.
+    """
+
+    def __init__(self, *embeddings: OffloadedEmbedding, lr: float | None = None) -> None:
+        rates = [embedding.optimizer.learning_rate if lr is None else lr for embedding in embeddings]
+        super().__init__([{"params": [], "lr": rate} for rate in rates], {"lr": lr})
+        self.embeddings = embeddings
+        for group, embedding in zip(self.param_groups, embeddings, strict=True):
+            group["params"] = _Leaves(embedding)
+
+    def step(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, closure: Callable[[], float] | None = None
+    ) -> float | None:
+        """Updates the rows that have a gradient and discards the gradients; returns the loss of ``closure``.
+
+        Raises:
+            ArithmeticError: A gradient is not finite; see ``OffloadedEmbedding.step``.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group, embedding in zip(self.param_groups, self.embeddings, strict=True):
+            embedding.step(group["lr"])
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Discards all gradients."""
+        for embedding in self.embeddings:
+            embedding.zero_grad(set_to_none)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns hyper-parameters and step counts; ``OffloadedEmbedding.save`` writes the state of rows."""
+        groups = [
+            {**group, "params": [], "steps": embedding.steps}
+            for group, embedding in zip(self.param_groups, self.embeddings, strict=True)
+        ]
+        return {"state": {}, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restores hyper-parameters and step counts.
+
+        Raises:
+            ValueError: The number of embeddings differs.
+        """
+        groups = state_dict["param_groups"]
+        if len(groups) != len(self.embeddings):
+            raise ValueError(f"the state has {len(groups)} groups, expected {len(self.embeddings)}")
+        for group, embedding, saved in zip(self.param_groups, self.embeddings, groups, strict=True):
+            embedding.steps = saved["steps"]
+            group.update({name: saved[name] for name in saved.keys() - {"params", "steps"}})
+
+
+class _Leaves(list[Tensor]):
+    """List of the rows of an embedding that currently have a gradient."""
+
+    def __init__(self, embedding: OffloadedEmbedding) -> None:
+        super().__init__()
+        self._embedding = embedding
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self._embedding.leaves())
+
+    def __len__(self) -> int:
+        return len(self._embedding.leaves())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._embedding.leaves()[index]
