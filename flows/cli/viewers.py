@@ -12,7 +12,7 @@ from flows.cli.render import show
 
 ME = "me"
 FILE = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
-AT = "instant to use as now, such as 2025-03-31T18:00+02:00; without a zone: in the home's zone"
+AT = "instant to use as now, such as 2025-03-31T18:00+02:00; without a zone: in the viewer's zone"
 OUT = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
 
 Viewer = Annotated[str, Option(metavar="NAME", help="name of the viewer; only a salted hash is stored")]
@@ -39,7 +39,7 @@ Count = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)
 INCLUDE = "also list placeholders, shopping or adult programmes; may be repeated"
 Include = Annotated[list[str], Option(metavar="KIND", help=INCLUDE)]
 HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide programmes shown before that are not new")]
-AGE = "hide programmes for viewers older than N, and those with an unknown age rating"
+AGE = "hide programmes with a minimum age above N, and those with an unknown age rating"
 Age = Annotated[int | None, Option(metavar="N", help=AGE, min=0, max=21)]
 UNRATED = "with --age, hide programmes without an age rating"
 HideUnrated = Annotated[bool, Option("--hide-unrated", help=UNRATED)]

@@ -1,4 +1,4 @@
-"""Hides repeats and programmes for older viewers from an evening, and counts what it hides."""
+"""Hides repeats and programmes with a higher minimum age, and counts what it hides."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ class Hidden:
 
     programmes: int = 0  # before
     repeats: int = 0
-    too_old: int = 0  # for older viewers than the limit
+    too_old: int = 0  # minimum age above the limit
     unrated: int = 0  # no age rating; hidden if the settings say so
     unknown: Counter[str] = field(default_factory=Counter)  # programmes by unknown age rating; hidden
 
@@ -31,7 +31,7 @@ class Hidden:
         if self.unrated == self.programmes - self.repeats:
             yield "no programme of this evening has an age rating, so that the limit of age has no effect"
             return
-        yield f"for viewers older than {settings.age}, hidden: {self.too_old:,}"
+        yield f"minimum age above {settings.age}, hidden: {self.too_old:,}"
         if self.unknown:
             names = ", ".join(name for name, _ in self.unknown.most_common(MAX_NAMES))
             yield f"unknown age rating, hidden: {self.unknown.total():,} ({names})"

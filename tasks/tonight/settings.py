@@ -21,7 +21,7 @@ class TonightSettings:
     hide_repeats: bool = setting(False, "Hide programmes that were shown before and are not new")
     age: int | None = setting(
         None,
-        "Hide programmes for older viewers, and those with an unknown age rating; empty: no limit",
+        "Hide programmes with a higher minimum age or an unknown age rating; empty: no limit",
         ge=0,
         le=21,
     )

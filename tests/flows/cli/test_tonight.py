@@ -77,7 +77,7 @@ def test_flags_ratings_and_icons_reach_the_list(listed):
     assert again["icon"] == "https://icons.example/x.png"
 
 
-def test_repeats_and_programmes_for_older_viewers_are_hidden_with_a_note(listed):
+def test_repeats_and_programmes_above_the_limit_are_hidden_with_a_note(listed):
     found, notes = listed("--hide-repeats", "--age", "12")
     assert found.keys() == {TITLES[0], TITLES[3], TITLES[6]}
     assert "note: repeats, hidden: 1 of 5 programmes\n" in notes
@@ -140,7 +140,7 @@ def like(viewer: str) -> dict:
         (["--include", "news"], "choose placeholders, shopping, adult"),
         (["--hide-unrated"], "--hide-unrated needs --age"),
         (["--age", "-1"], "--age"),
-        (["--age", "3", "--hide-unrated"], "nothing is left to recommend: for viewers older than 3"),
+        (["--age", "3", "--hide-unrated"], "nothing is left to recommend: minimum age above 3"),
     ],
 )
 def test_wrong_options_are_errors(home, capsys, options, message):

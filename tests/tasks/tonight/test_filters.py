@@ -40,11 +40,11 @@ def test_a_repeat_was_shown_before_and_is_not_new():
     assert {"Old", "Marked"} == listed()[0] - titles and hidden.repeats == 2
 
 
-def test_programmes_for_older_viewers_and_with_unknown_ratings_are_hidden():
+def test_programmes_above_the_limit_and_with_unknown_ratings_are_hidden():
     titles, hidden = listed(age=12)
     assert {"Grown", "Greek", "Odd"} == listed()[0] - titles
     messages = "; ".join(hidden.messages(TonightSettings(age=12)))
-    assert "for viewers older than 12, hidden: 2" in messages
+    assert "minimum age above 12, hidden: 2" in messages
     assert "unknown age rating, hidden: 1 (Martian Zorg)" in messages
     assert "no age rating, listed: 5" in messages
 
