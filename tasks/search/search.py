@@ -270,7 +270,7 @@ class TitleSearch:
 
     def _open(self, vectors: np.ndarray) -> Index:
         try:
-            return self.search.open(np.array(vectors))  # torch requires a writable array
+            return self.search.open(np.asarray(vectors))
         except IndexMissing as error:
             raise SearchError(str(error)) from error
 
