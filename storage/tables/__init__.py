@@ -7,6 +7,7 @@ The library imports nothing else of the project. With float32, every table compu
 from storage.tables.embedding import OffloadedEmbedding
 from storage.tables.embedding_bag import OffloadedEmbeddingBag
 from storage.tables.host import Host
+from storage.tables.model_files import load_model, save_model
 from storage.tables.offloaded import Offloaded
 from storage.tables.planner import Planner
 from storage.tables.resident import Resident
@@ -25,4 +26,4 @@ __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "OffloadedEmbeddingBag", "
 __all__ += ["Resident", "RowOptimizer", "RowsOptimizer", "Section"]
 __all__ += ["Shared", "Staged", "StateInitializer", "Statistics", "Table", "Transfer", "TransferKind"]
 __all__ += ["affordable_rows", "as_section", "check_kernels", "choose_transfer", "random_rows", "update_rows"]
-__all__ += ["write_safetensors"]
+__all__ += ["load_model", "save_model", "write_safetensors"]

@@ -262,13 +262,18 @@ class OffloadedEmbedding(nn.Module):
             ValueError: The file was saved with another size, type or optimizer.
         """
         with safe_open(file, framework="pt") as opened:
-            saved = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
-            expected = {name: section.shape for name, section in self.table.sections().items()}
-            if saved != expected:
-                reason = "it was saved with another size, type or optimizer"
-                raise ValueError(f"{file} contains {saved}, this embedding has {expected}; {reason}")
-            self.table.restore(opened.get_slice)
-            self.steps = json.loads(opened.metadata()["embedding"])["steps"]
+            self.restore(opened)
+
+    def restore(self, opened: Any, prefix: str = "") -> None:
+        """Loads rows, state and step count from an opened safetensors file; see ``load``."""
+        names = [name for name in opened.keys() if name.startswith(prefix)]  # noqa: SIM118
+        saved = {name: tuple(opened.get_slice(name).get_shape()) for name in names}
+        expected = {prefix + name: section.shape for name, section in self.table.sections().items()}
+        if saved != expected:
+            reason = "it was saved with another size, type or optimizer"
+            raise ValueError(f"the file contains {saved}, this embedding has {expected}; {reason}")
+        self.table.restore(lambda name: opened.get_slice(prefix + name))
+        self.steps = json.loads(opened.metadata()[prefix + "embedding"])["steps"]
 
     def __deepcopy__(self, memo: Any) -> None:
         remedy = "build another embedding and `load` a file of this one, or pass its rows as `start`"

@@ -18,7 +18,8 @@ from torch import Tensor
 CHUNK_BYTES = 1 << 20
 BLOCK_NUMBERS = 16  # torch draws normally distributed numbers in blocks of this size
 _NAMES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.int32: "I32"}
-_NAMES[torch.bool] = "BOOL"
+_NAMES |= {torch.bool: "BOOL", torch.float16: "F16", torch.bfloat16: "BF16", torch.int16: "I16"}
+_NAMES |= {torch.uint8: "U8", torch.int8: "I8"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Section:
 
 def as_section(tensor: Tensor) -> Section:
     """Wraps a tensor as a section with pieces of at most CHUNK_BYTES."""
+    if tensor.ndim == 0:
+        return Section(tensor.dtype, (), lambda: [tensor])
     bounds = len(tensor), tensor[:1].nbytes
     return Section(tensor.dtype, tuple(tensor.shape), lambda: (tensor[a:b] for a, b in spans(*bounds)))
 
@@ -94,8 +97,8 @@ def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Map
         with open(temporary, "wb") as handle:
             handle.write(len(content).to_bytes(8, "little") + content)
             for name, section in ordered:
-                pieces = (piece.detach().cpu().contiguous() for piece in section.pieces() if piece.numel())
-                written = sum(handle.write(piece.numpy().data) for piece in pieces)
+                pieces = (piece.detach().cpu().reshape(-1) for piece in section.pieces() if piece.numel())
+                written = sum(handle.write(piece.view(torch.uint8).numpy().data) for piece in pieces)
                 if written != section.nbytes:
                     needed = f"shape {section.shape} takes {section.nbytes}"
                     raise ValueError(f"{name}: pieces have {written} bytes, {needed}")

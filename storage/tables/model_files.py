@@ -1,0 +1,55 @@
+"""Files of complete models: rows and optimizer state of all offloaded embeddings are streamed.
+
+``model.state_dict()`` would need the memory of every table a second time, and has no optimizer state of rows.
+"""
+
+import json
+from pathlib import Path
+
+from safetensors import safe_open
+from torch import Tensor, nn
+
+from storage.tables.embedding import OffloadedEmbedding
+from storage.tables.streaming import Section, as_section, write_safetensors
+
+
+def save_model(model: nn.Module, file: str | Path) -> None:
+    """Writes parameters, buffers and offloaded rows with their state to a safetensors file, atomically."""
+    sections: dict[str, Section] = {}
+    metadata: dict[str, str] = {}
+    tensors: dict[str, Tensor] = {}
+    for name, module in model.named_modules():
+        prefix = f"{name}." if name else ""
+        if isinstance(module, OffloadedEmbedding):
+            sections |= {prefix + key: section for key, section in module.table.sections().items()}
+            metadata[prefix + "embedding"] = json.dumps({"steps": module.steps})
+        else:
+            module._save_to_state_dict(tensors, prefix, keep_vars=False)
+    sections |= {name: as_section(tensor) for name, tensor in tensors.items()}
+    write_safetensors(Path(file), sections, metadata)
+
+
+def load_model(model: nn.Module, file: str | Path) -> None:
+    """Loads a file that ``save_model`` wrote from a model with the same modules; cache sizes may differ.
+
+    Raises:
+        ValueError: An embedding was saved with another size, type or optimizer.
+        RuntimeError: A parameter or buffer is missing, unknown or of another shape.
+    """
+    embeddings = {
+        f"{name}." if name else "": module
+        for name, module in model.named_modules()
+        if isinstance(module, OffloadedEmbedding)
+    }
+    with safe_open(file, framework="pt") as opened:
+        rest = {
+            name: opened.get_tensor(name)
+            for name in opened.keys()  # noqa: SIM118  (safe_open is no mapping)
+            if not name.startswith(tuple(embeddings))
+        }
+        for prefix, embedding in embeddings.items():
+            embedding.restore(opened, prefix)
+    missing, unknown = model.load_state_dict(rest, strict=False)
+    missing = set(missing) - {prefix + "weight" for prefix in embeddings}
+    if missing or unknown:
+        raise RuntimeError(f"{file} lacks {sorted(missing)}, and the model lacks {sorted(unknown)}")
