@@ -13,9 +13,8 @@ from flows.champion import find_champion
 from flows.cli.installation import require_night
 from storage.artifacts import Tonight
 from storage.catalogue.feeds import utc
-from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer
+from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer, viewer_zone
 from storage.home.workspace import Workspace
-from storage.home.zones import home_zone
 from storage.tracking.champion import ChampionRecord
 from storage.tracking.retention import Retention
 from tasks.likes.exports import read_export
@@ -62,7 +61,7 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
     if not file.is_file():
         raise LikesError(f"{file} is not a file")
     read = read_player if file.suffix.lower() in PLAYERS else read_export
-    rows = read(file, viewer, utc(at), home_zone(folder))
+    rows = read(file, viewer, utc(at), viewer_zone(folder, viewer))
     if rows is None:
         rows = read_likes_table(file, viewer, utc(at))
     new = add_likes(folder, rows)

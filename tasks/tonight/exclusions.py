@@ -52,7 +52,7 @@ def _rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
     kinds: tuple[Exclusion, ...] = ("adult", "shopping")
     rules: dict[Exclusion, _Rule] = {
         kind: _Rule(
-            frozenset(content[kind]["categories"]),
+            frozenset(map(str.casefold, content[kind]["categories"])),
             _any_of(content[kind]["channels"]),
             _any_of(content[kind]["titles"]),
         )

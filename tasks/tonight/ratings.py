@@ -70,5 +70,9 @@ def _fold(text: str) -> str:
 def _tables() -> tuple[dict[str, dict[str, int]], frozenset[str]]:
     """Returns the ages of the values of each system by its names, and the values that mean "not rated"."""
     content = tomllib.loads(Path(__file__).with_name("ratings.toml").read_text(encoding="utf-8"))
-    unrated = frozenset(content.pop("unrated"))
-    return {name: system["ages"] for system in content.values() for name in system["names"]}, unrated
+    unrated = frozenset(map(_fold, content.pop("unrated")))
+    tables: dict[str, dict[str, int]] = {}
+    for system in content.values():
+        ages = {_fold(value): age for value, age in system["ages"].items()}
+        tables |= {_fold(name): ages for name in system["names"]}
+    return tables, unrated

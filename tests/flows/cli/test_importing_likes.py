@@ -4,14 +4,15 @@ import datetime
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from flows.cli.likes import import_likes
-from storage.catalogue.likes import hash_viewer, read_likes
+from storage.catalogue.likes import hash_viewer, read_likes, set_viewer_zone
 from storage.home.workspace import Workspace
 from tests.tasks.likes.test_exports import HISTORY, PAUSED, RATINGS
-from tests.tasks.likes.test_players import JELLYFIN
+from tests.tasks.likes.test_players import JELLYFIN, KODI
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
@@ -47,3 +48,14 @@ def test_an_export_and_a_table_are_both_read(home, tmp_path):
     # of the series one episode was watched (0.5) and rated 1 of 10 (-1)
     assert opinions == {"casablanca": 1.0, "midsomer murders": -0.25, "newsnight": -1.0}
     assert seen == ["casablanca", "midsomer murders"]
+
+
+def test_times_without_a_zone_are_in_the_zone_of_the_viewer(home, tmp_path):
+    file = tmp_path / "MyVideos119.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(KODI)
+    set_viewer_zone(Path(home), "Ann", "Asia/Tokyo")
+    import_likes(home, file, "Ann", NOW)
+    rows = read_likes(home, hash_viewer(home, "Ann"))[0].to_pylist()
+    (watched,) = (row["time"] for row in rows if row["show_key"] == "casablanca")
+    assert watched == datetime.datetime(2025, 12, 30, 12, 30)  # 21:30 in Tokyo

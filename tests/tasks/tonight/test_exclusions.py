@@ -15,6 +15,7 @@ CASES = [  # title, channel, categories; from real guides
     ("MediaShop - Immer etwas Neues", "PULS24", "Einkauf", "shopping"),
     ("Teleshop 5: Tommy teleshopping", "RTL 5", "Overige", "shopping"),
     ("[K] Θυρίδα Τηλεπώλησης", "PELLA TV", "", "shopping"),
+    ("Gallery", "IRIDA", "Τηλεαγορές", "shopping"),  # its last letter changes with case
     ("SPORT CLIPS", "SPORT1", "Erotischer Film/Action", "adult"),
     ("Sexy And She Knows It 1 (HARD)", "Film1 Action", "Film/Erotiek", "adult"),
     ("Πρόγραμμα Ενηλίκων", "Vivid Red HD", "", "adult"),

@@ -1,7 +1,11 @@
 """Minimum ages by rating systems, as guides write them."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
+from tasks.tonight import ratings
 from tasks.tonight.ratings import minimum_age, rating_age, rating_text
 
 AGES = [
@@ -46,6 +50,17 @@ AGES = [
 @pytest.mark.parametrize(("system", "value", "age"), AGES)
 def test_ages(system, value, age):
     assert rating_age(system, value) == age
+
+
+def test_each_value_of_a_table_has_its_age_in_its_system():
+    content = tomllib.loads(Path(ratings.__file__).with_name("ratings.toml").read_text(encoding="utf-8"))
+    systems = [system for system in content.values() if isinstance(system, dict)]
+    names = [name for system in systems for name in system["names"]]
+    assert len(names) == len(set(names))
+    for system in systems:
+        for name in system["names"]:
+            for value, age in system["ages"].items():
+                assert rating_age(name.upper(), f" {value.upper()} ") == age, (name, value)
 
 
 def rating(system: str | None, value: str) -> dict[str, str | None]:
