@@ -61,7 +61,7 @@ class Scores(Artifact):
     """scores.json: k-NN on held-out categories, baselines, cluster agreement."""
 
 
-class Answers(Artifact):
+class TrialPredictions(Artifact, kind="Answers"):
     """Predictions of one ablation trial for the held-out titles."""
 
 

@@ -19,7 +19,7 @@ from benchmarks.ingest.enrich import learn
 from benchmarks.quality.folds import SALTS, make_folds
 from storage.arrays import Ragged
 from storage.home.corrections import Correction
-from tasks.enrich.model import CategoryModel, Neighbours
+from tasks.enrich.model import CategoryModel, VotingNeighbours
 from tasks.scoring.confidence import score_votes
 
 GUIDES = "UK1", "FR1", "AU1", "DK1", "US1", "IT1", "PT1"
@@ -33,7 +33,7 @@ def spread(folder: Path) -> Counter[str]:
     titles = pq.read_table(folder / "titles.parquet", columns=["title"])["title"].to_pylist()
     labelled = np.array([bool(model.labels[row]) for row in model.votes.titles])
     held = model.votes.titles[labelled]
-    near = Neighbours(model.votes.neighbours[labelled], model.votes.cosines[labelled])
+    near = VotingNeighbours(model.votes.neighbours[labelled], model.votes.cosines[labelled])
     named, vectors = [titles[row] for row in held], model.vectors(held)
     names = sorted({label for categories in model.labels for label in categories})
     number = {name: place for place, name in enumerate(names)}

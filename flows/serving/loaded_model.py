@@ -40,7 +40,7 @@ class RequestKind(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evening:
+class EveningSearch:
     """A search over this evening's titles, and airings by show key; ``reason`` if there is no search."""
 
     search: TitleSearch | None
@@ -136,7 +136,7 @@ class LoadedModel:
         return model, model.ballot(GuideVocabulary({}), 0)
 
     @cached_property
-    def evening(self) -> Evening:
+    def evening(self) -> EveningSearch:
         """The titles and airings of this evening that begin after ``now``."""
         from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
         from storage.catalogue.feeds import utc
@@ -145,13 +145,15 @@ class LoadedModel:
 
         guide = current_guide(Workspace(self.home, create=False))
         if guide is None:
-            return Evening(None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first")
+            return EveningSearch(
+                None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first"
+            )
         begin, end = map(utc, evening_interval(self.now, None, None, None))
         shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
         if not shows:
             hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"
             advice = "run `guidespace ingest --feed …` with a newer one"
-            return Evening(None, {}, f"the guide has no programme from {hours}; {advice}")
+            return EveningSearch(None, {}, f"the guide has no programme from {hours}; {advice}")
         airings = {
             show.show_key: [
                 {
@@ -165,7 +167,7 @@ class LoadedModel:
             for show in shows
         }
         titles = {show.show_key: show.programmes[0].title for show in shows}
-        return Evening(self.search.only(titles), airings)
+        return EveningSearch(self.search.only(titles), airings)
 
     def warm_up(self) -> None:
         """Computes in advance what the first requests would otherwise wait for."""

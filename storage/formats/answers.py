@@ -1,4 +1,4 @@
-"""Format of Answers: answers.parquet, with a row per form, protocol and held-out title.
+"""Format of TrialPredictions: answers.parquet, with a row per form, protocol and held-out title.
 
 A form is the text by which titles are compared (title alone, or with context); a protocol is a way of holding
 out titles (SPLITS in vocabulary.py). For clusters (form CLUSTERS), ``correct`` is the B-cubed F of the title

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from storage.artifacts import Answers
+from storage.artifacts import TrialPredictions
 from storage.formats.answers import CLUSTERS
 from tasks.ablate.blocks import AblationBlock, choose_blocks
 from tasks.ablate.settings import AblationSettings
@@ -36,9 +36,9 @@ class Plan:
     left_out: list[str]
     trials: list[AblationTrial]
 
-    def gather(self, answers: Iterable[Answers]) -> dict[str, list[list[Answers]]]:
+    def gather(self, answers: Iterable[TrialPredictions]) -> dict[str, list[list[TrialPredictions]]]:
         """Groups the answers of the trials, given in their order, by block and fold."""
-        groups: dict[str, list[list[Answers]]] = {}
+        groups: dict[str, list[list[TrialPredictions]]] = {}
         for trial, answer in zip(self.trials, answers, strict=True):
             folds = groups.setdefault(trial.block, [])
             folds.extend([] for _ in range(len(folds), trial.fold + 1))

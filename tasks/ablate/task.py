@@ -20,7 +20,7 @@ from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import sentence, write_report
 from tasks.scoring.folds import HeldOutPredictions, PredictionsByCell
 
-Trials = Sequence[Sequence[artifacts.Answers]]  # by fold and seed
+Trials = Sequence[Sequence[artifacts.TrialPredictions]]  # by fold and seed
 
 
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
@@ -70,7 +70,7 @@ def conclude(
 
 
 def _read(workspace: Workspace, trials: Trials) -> Folds:
-    def read_trial(artifact: artifacts.Answers) -> PredictionsByCell:
+    def read_trial(artifact: artifacts.TrialPredictions) -> PredictionsByCell:
         return {
             key: HeldOutPredictions(*columns)
             for key, columns in read_answers(workspace.folder(artifact)).items()

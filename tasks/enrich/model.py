@@ -41,7 +41,7 @@ _CHUNK = 4096  # texts encoded at once
 _TOLERANCE = 1e-5  # exceeds differences of a cosine that result from different block sizes
 
 
-class Neighbours(NamedTuple):
+class VotingNeighbours(NamedTuple):
     """The k nearest titles that vote on the categories of each title."""
 
     ids: np.ndarray  # int64 (titles, k), rows of the model; -1: none
@@ -88,7 +88,7 @@ class Ballot:
     unsure: str
 
     def count(
-        self, neighbours: Neighbours, languages: np.ndarray
+        self, neighbours: VotingNeighbours, languages: np.ndarray
     ) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Returns winning names (empty without votes), their scores, and confidences (0 if uncalibrated)."""
         from tasks.scoring.confidence import score_votes
@@ -166,7 +166,7 @@ class CategoryModel:
 
     def neighbours(
         self, queries: Float32[np.ndarray, "titles dim"], exclude: np.ndarray | None = None
-    ) -> Neighbours:
+    ) -> VotingNeighbours:
         """Finds the nearest voters of each query, without the row ``exclude`` of the model (-1: none)."""
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries, k + (exclude is not None))
@@ -174,10 +174,10 @@ class CategoryModel:
         if exclude is not None:  # drop the title itself, or the last neighbour
             others = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
             ids, cosines = np.take_along_axis(ids, others, 1), np.take_along_axis(cosines, others, 1)
-        return Neighbours(ids, cosines)
+        return VotingNeighbours(ids, cosines)
 
     def corrected_editions(
-        self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: Neighbours
+        self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: VotingNeighbours
     ) -> dict[int, Sequence[str]]:
         """Returns labels, by position in ``titles``, of titles that are editions of a corrected show.
 
@@ -218,7 +218,7 @@ class CategoryModel:
 
     def vote(
         self,
-        neighbours: Neighbours,
+        neighbours: VotingNeighbours,
         languages: np.ndarray,
         vocabulary: Vocabulary,
         level: int,

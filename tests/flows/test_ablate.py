@@ -13,7 +13,7 @@ from prefect.exceptions import ParameterTypeError
 from flows.ablate import ablate
 from flows.label_sources import read_label_sources
 from flows.settings import LAPTOP, PRESETS
-from storage.artifacts import Answers
+from storage.artifacts import TrialPredictions
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import store_correction
 from storage.home.corrections import Correction
@@ -35,7 +35,7 @@ def test_a_trial_for_the_preset_and_each_block_on_each_fold_with_each_seed():
     chosen = AblationSettings(blocks=("n-grams", "scaling", "clusterer"), seeds=2, folds=3)
     plan = plan_ablation(LAPTOP, chosen)
     assert [block.name for block in plan.blocks] == ["n-grams", "scaling", "clusterer"]
-    found = plan.gather(Answers(path=trial.learning.name, digest="") for trial in plan.trials)
+    found = plan.gather(TrialPredictions(path=trial.learning.name, digest="") for trial in plan.trials)
     assert list(found) == ["preset", "preset clusters", "n-grams", "scaling", "clusterer"]
     assert [[own.path for own in fold] for fold in found["n-grams"]] == [
         [f"n-grams {fold}/{seed}" for seed in (1, 2)] for fold in (1, 2, 3)

@@ -1,8 +1,8 @@
 """Stage trial: trains on a Corpus with the settings of one trial, and answers the held-out titles.
 
-Only the Answers are published. Checkpoint, encoder and vectors (60 MB on a national guide) are written to a
-temporary home. This file must not import the plan of the ablation (tasks/ablate/plan.py): its imports are in
-the cache key, and a new block must not run the old trials again.
+Only the TrialPredictions are published. Checkpoint, encoder and vectors (60 MB on a national guide) are
+written to a temporary home. This file must not import the plan of the ablation (tasks/ablate/plan.py): its
+imports are in the cache key, and a new block must not run the old trials again.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ from prefect import task
 from prefect.logging import disable_run_logger
 from threadpoolctl import threadpool_limits
 
-from storage.artifacts import Answers, Corpus, Vocabulary
+from storage.artifacts import Corpus, TrialPredictions, Vocabulary
 from storage.digests import hashes
 from storage.formats.answers import CLUSTERS, write_answers
 from storage.formats.corpus import OpenCorpus, open_corpus
@@ -38,7 +38,7 @@ from tasks.scoring.protocols import CorpusTitles
 from tasks.train.settings import TrainSettings
 from tasks.train.task import train
 
-STAGE = Stage(Answers, __file__, "trial")
+STAGE = Stage(TrialPredictions, __file__, "trial")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,9 @@ class Learning:
 
 
 @task(**{**STAGE.options, "task_run_name": "{learning.name}"})
-def measure(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning, submit: Submit) -> Answers:
+def measure(
+    home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning, submit: Submit
+) -> TrialPredictions:
     """Runs the trial in a process of the pool behind ``submit``, and publishes its answers."""
     answers = submit(run_trial, home, vocabulary, corpus, learning).result()
     with STAGE.publish(home, vocabulary, corpus, learning) as draft:
