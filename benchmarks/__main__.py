@@ -29,6 +29,7 @@ MODULES = {
         "nights": ("million", "nightly", "orchestration", "serve"),
         "objectives": ("objectives",),
         "offload": ("offload",),
+        "players": ("players",),
         "quality": ("quality",),
         "recommend": ("recommend",),
         "search": ("clusters", "layout", "neighbours"),

@@ -12,11 +12,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from flows.cli.settings import members
+from flows.refresh import RefreshSettings
 from flows.settings import Settings
 from tasks.form import to_form_json
 from tests.contracts.families import families
 
-FAMILIES = dict(families(Settings))
+FAMILIES = dict(families(Settings)) | dict(families(RefreshSettings, "refresh"))
 
 
 def test_there_are_families() -> None:
@@ -26,6 +27,7 @@ def test_there_are_families() -> None:
         "settings.tokenize.tokenizer",
         "settings.cluster.strategy",
         "settings.evaluate.baselines",
+        "refresh.enrich.players",
     } <= FAMILIES.keys()
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from storage.catalogue.feeds import read_status
 from tasks.enrich.enrich import read_guide
-from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.output import genres_file
+from tasks.enrich.settings import EnrichOptions, make_players
 from tasks.enrich.source import open_source
 from tasks.enrich.task import file_name, fill
 from tasks.ingest.settings import IngestSettings
@@ -38,6 +39,18 @@ def test_feeds_are_filled_and_a_bad_one_stops_no_other(model, tmp_path: Path, wi
     assert read_status(home)["programmes"] == 2
     with pytest.raises(FeedError, match="not XMLTV"):
         without_run(fill, str(home), [str(bad)], *inputs[2:])
+
+
+def test_players_get_what_they_need(model, tmp_path: Path, without_run) -> None:
+    (tmp_path / "uk.xml").write_text(f"<tv>{programme(BAKING)}</tv>", encoding="utf-8")
+    options = EnrichOptions(players=make_players(["kodi", "tvheadend"]))
+    inputs = str(tmp_path / "home"), [str(tmp_path / "uk.xml")], IngestSettings(), options, str(model)
+    (filled,) = without_run(fill, *inputs)
+    written = gzip.decompress(Path(filled.file).read_bytes())
+    assert written.startswith(b"<?xml") and b"<category>Cooking</category>" in written
+    genres = genres_file(filled.file)
+    assert f"The table of genres for Kodi: {genres}" in filled.report
+    assert b'<genre genreId="0xA5">COOKERY</genre>' in genres.read_bytes()
 
 
 def test_episode_numbers_from_another_feed(model, tmp_path: Path, without_run) -> None:
