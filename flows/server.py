@@ -2,8 +2,8 @@
 
 Prefect's client can start a server (``SubprocessASGIServer``), but imports the server's code for that (3 s of
 processor time). That server is in the terminal's process group: Ctrl-C ends it together with the command,
-which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. Our server ends when a
-pipe is closed, to which nothing is written: the kernel closes it when the command ends for any reason.
+which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. Our server reads a
+pipe of the command and ends when the pipe is closed. The kernel closes it whenever the command ends.
 """
 
 import asyncio

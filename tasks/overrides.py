@@ -59,7 +59,10 @@ def override(settings: S, assignments: Sequence[str]) -> S:
 
 
 def _explain(error: ValidationError) -> str:
-    """Returns path, problem and value in one line; for a union, only problems of the selected strategy."""
+    """Formats up to four problems as one line, each with its path and value.
+
+    For a setting that selects a strategy, only problems of the selected strategy are listed.
+    """
     problems = error.errors()
     other_names = [item for item in problems if item["type"] == "literal_error" and item["loc"][-1] == "name"]
     others = {item["loc"][:-1] for item in other_names}

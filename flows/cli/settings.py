@@ -21,7 +21,7 @@ that strategy.
 
 
 def list_settings(prefix: str = "") -> list[dict[str, Any]]:
-    """Returns a row per setting in the order of the stages; if ``prefix`` is set, of it and below it only.
+    """Returns a row per setting in the order of the stages; with ``prefix``, those that begin with it.
 
     Raises:
         SettingError: No setting has this prefix.

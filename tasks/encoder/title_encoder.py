@@ -34,7 +34,7 @@ _CHUNK = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
 
 
 class TokenLookup(NamedTuple):
-    """Tokens of titles for which the encoder has a row or a vector of an unseen word."""
+    """The tokens of titles that have a vector: a trained row, or a vector of an unseen word."""
 
     tokens: Ragged  # row number of each token of each title; unseen words have numbers from len(encoder.rows)
     kinds: Int8[np.ndarray, " rows"]  # kind of each row, unseen words last

@@ -88,7 +88,7 @@ class Coded(Exact):
 
 
 def with_codes(index: Index) -> Index:
-    """Returns an exact index with codes, which pays off after hundreds of calls with few queries.
+    """Returns an exact index with codes, which saves time after hundreds of calls with few queries.
 
     Returns the index unchanged if it is approximate or numba is not installed.
     """

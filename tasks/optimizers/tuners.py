@@ -31,7 +31,7 @@ class NoTuner:
         return {}
 
     def initial_memory(self) -> State:
-        """Returns no memory."""
+        """Returns an empty dictionary, because this tuner stores nothing between steps."""
         return {}
 
     def tune_(self, optimizer: Optimizer, updates: Updates, memory: State, step: int) -> Optimizer:

@@ -23,7 +23,10 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Member:
-    """A member of the population, as a recipe: no file (initial state), one file, or the mean of several."""
+    """A member of the population. Its state is read from one file, or is the mean of several files.
+
+    Without files, it has the initial state.
+    """
 
     files: tuple[str, ...] = ()
     rule: str = "start"  # rule that trained the member last; "start" or "recombination" if none did

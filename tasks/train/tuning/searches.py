@@ -51,8 +51,8 @@ def rounds_csv(rounds: Sequence[Round]) -> str:
         mean = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
         rules = [rule for rule, _ in search_round.winners], [trial.name for trial in search_round.trials]
         winners, drawn = (", ".join(f"{n} {r}" for r, n in Counter(each).most_common()) for each in rules)
-        set_back = sum(not trial.kept for trial in search_round.trials)
+        restored = sum(not trial.kept for trial in search_round.trials)
         seconds = f"{search_round.seconds:.2f}"
-        row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, drawn, set_back, seconds]
+        row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, drawn, restored, seconds]
         writer.writerow(row)
     return text.getvalue()
