@@ -26,7 +26,7 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
     """
     folder = Workspace(home, create=model is not None).home
     if model and (model.startswith("env:") or "/" in model or model.endswith(".zip") or Path(model).exists()):
-        from flows.followed_model import FollowedModel  # imports httpx: not at module level
+        from flows.followed_model import FollowedModel
 
         return FollowedModel(folder, model)
     return Registry(folder, name=model)

@@ -18,21 +18,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from storage.addresses import is_valid_url, without_secrets
 from storage.atomic import remove_folder, replaced_folder
 from storage.digests import content_digest
 from storage.errors import ExpectedError
 from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack
 from storage.json_file import write_json
 from storage.tracking import Champion
-from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.download import MAX_ATTEMPTS, DownloadResult, Validators, download
-from tasks.ingest.sources.feeds import FeedError, FeedUnreachable, NamedFeed, is_url, source_of
-from tasks.ingest.sources.headers import Headers, default_agent
-from tasks.ingest.sources.resolve import resolve
+from tasks.ingest.sources.feeds import ENV, is_url
 
 TOKEN = "GUIDESPACE_MODEL_TOKEN"
 CHECK_SECONDS = 60.0
-LIMITS = IngestSettings(size_cap_bytes=MAX_BYTES, private_addresses=True)
 _DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
 _FOLDER = re.compile("[0-9a-f]{16}")
 
@@ -45,13 +41,12 @@ class FollowedModel:
         location: URL, path of a model file, or ``env:NAME`` of a variable that contains either.
 
     Raises:
-        FeedError: The file or the variable is missing, or the URL is invalid.
+        ModelFileError: The file or the variable is missing, or the URL is invalid.
     """
 
     def __init__(self, home: Path, location: str) -> None:
-        (resolved,) = resolve([location], private_addresses=True)
-        self.home, self.name, self.problem = home, source_of(resolved), ""
-        self._location = resolved.location if isinstance(resolved, NamedFeed) else resolved
+        self.home, self.problem = home, ""
+        self._location, self.name = _locate(location)
         self._folder = home / "models" / hashlib.sha256(self._location.encode()).hexdigest()[:16]
 
     def champion(self) -> Champion:
@@ -96,38 +91,47 @@ class FollowedModel:
 
     def _update(self, state: dict[str, Any]) -> dict[str, Any]:
         """Unpacks the model at the location if it has changed; returns the new state."""
-        validators = Validators(**state["validators"]) if state else None
         if not is_url(self._location):
-            file, answer = (
-                self._location,
-                DownloadResult(validators=Validators(etag=content_digest(self._location))),
-            )
-            return state if answer.validators == validators else self._install(Path(file), answer, state)
+            version = {"etag": content_digest(self._location), "last_modified": None}
+            file = Path(self._location)
+            return state if state.get("validators") == version else self._install(file, version, "", state)
+        from tasks.ingest.settings import IngestSettings  # imports httpx and fsspec: not at module level
+        from tasks.ingest.sources.download import MAX_ATTEMPTS, Validators, download
+        from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
+        from tasks.ingest.sources.headers import Headers, default_agent
+
+        limits = IngestSettings(size_cap_bytes=MAX_BYTES, private_addresses=True)
+        attempts = 1 if state else MAX_ATTEMPTS  # a copy can be used meanwhile
+        token = os.environ.get(TOKEN, "")
+        headers = Headers(
+            {"user-agent": default_agent()}, {"authorization": f"Bearer {token}"} if token else {}
+        )
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._folder, suffix=".tmp") as temporary:
             file = Path(temporary, "model.zip")
-            token = os.environ.get(TOKEN, "")
-            secret = {"authorization": f"Bearer {token}"} if token else {}
-            headers = Headers({"user-agent": default_agent()}, secret)
-            attempts = MAX_ATTEMPTS if validators is None else 1  # a copy can be used meanwhile
-            answer = download(self._location, file, LIMITS, validators, headers, attempts=attempts)
-            if answer.problem:
-                problem = re.sub(r" \(ingest\.\w+\)", "", answer.problem)  # LIMITS are not settings
+            validators = Validators(**state["validators"]) if state else None
+            result = download(self._location, file, limits, validators, headers, attempts=attempts)
+            if result.problem:
+                problem = re.sub(r" \(ingest\.\w+\)", "", result.problem)  # these limits are not settings
                 hint = f"; set {TOKEN} to the token of the server" if " 401 " in problem and not token else ""
-                raise (FeedUnreachable if answer.unreachable else FeedError)(f"{self.name}: {problem}{hint}")
-            return state if answer.unchanged else self._install(file, answer, state)
+                raise (FeedUnreachable if result.unreachable else FeedError)(f"{self.name}: {problem}{hint}")
+            if result.unchanged:
+                return state
+            return self._install(file, asdict(result.validators), result.digest, state)
 
-    def _install(self, file: Path, answer: DownloadResult, state: dict[str, Any]) -> dict[str, Any]:
+    def _install(
+        self, file: Path, validators: dict[str, Any], sent_digest: str, state: dict[str, Any]
+    ) -> dict[str, Any]:
         try:
             with open(file, "rb") as handle:
                 digest = hashlib.file_digest(handle, "sha256")
         except OSError as error:
             raise ModelFileError(f"{self.name} cannot be read: {error.strerror or error}") from error
-        sent = _DIGEST.search(answer.digest)
+        sent = _DIGEST.search(sent_digest)
         if sent and base64.b64decode(sent[1]) != digest.digest():
             problem = "the SHA-256 of the downloaded file differs from the header Repr-Digest"
             raise ModelFileError(f"{self.name}: {problem}; it was changed on the way, try again")
-        folder, validators = self._folder / digest.hexdigest()[:16], asdict(answer.validators)
+        folder = self._folder / digest.hexdigest()[:16]
         if folder.name == state.get("folder"):
             return {**state, "validators": validators}
         try:
@@ -140,3 +144,20 @@ class FollowedModel:
                 remove_folder(other)
         new_state = {"model": self.name, "folder": folder.name, "info": asdict(info)}
         return {**new_state, "content": content_digest(folder), "validators": validators}
+
+
+def _locate(reference: str) -> tuple[str, str]:
+    """Returns the URL or absolute path of a model, and its name without secrets."""
+    is_variable = reference.startswith(ENV)
+    location = os.environ.get(reference.removeprefix(ENV), "").strip() if is_variable else reference
+    if not location:
+        raise ModelFileError(f"{reference}: this environment variable is not set, or empty; expected a URL")
+    name = reference if is_variable else without_secrets(location)
+    if is_url(location):
+        if not is_valid_url(location):
+            raise ModelFileError(f"{name}: not a valid URL; expected one such as https://host:8500/model")
+        return location, name
+    path = Path(location).expanduser().absolute()
+    if not path.is_file():
+        raise ModelFileError(f"{name}: no such file; expected a model file or a URL")
+    return str(path), name if is_variable else str(path)

@@ -2,6 +2,8 @@
 
 import base64
 import hashlib
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +18,7 @@ from flows.followed_model import FollowedModel
 from storage.errors import ExpectedError
 from storage.formats.model_file import ModelInfo, write_model_file
 from storage.home.workspace import Workspace
+from storage.stages import ROOT
 from tasks.ingest.sources.feeds import FeedUnreachable
 
 
@@ -57,7 +60,9 @@ class ModelHandler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.setattr(followed_model, "CHECK_SECONDS", 0.0)
-    monkeypatch.setattr(followed_model, "MAX_ATTEMPTS", 1)  # the pauses between attempts take seconds
+    monkeypatch.setattr(
+        "tasks.ingest.sources.download.MAX_ATTEMPTS", 1
+    )  # the pauses between attempts take seconds
     with ModelServer() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -199,10 +204,34 @@ def test_a_file_is_read_again_when_it_changes(home: Path, tmp_path: Path) -> Non
     packed(tmp_path, 2)
     second = find_champion(home, file)
     assert (second.version, vectors_of(second.folder)) == ("2", 2.0)
-    with pytest.raises(ExpectedError, match=r"missing.zip: no such file"):
-        find_champion(home, str(tmp_path / "missing.zip"))
+    for missing, problem in (
+        (str(tmp_path / "missing.zip"), r"missing.zip: no such file"),
+        ("env:NO_SUCH_VARIABLE", "NO_SUCH_VARIABLE: this environment variable is not set"),
+        ("http://user:pa/ss@host:1/m", "http://host:1/m: not a valid URL"),
+    ):
+        with pytest.raises(ExpectedError, match=problem):
+            find_champion(home, missing)
 
 
 def test_a_registered_name_is_not_a_file(home: Path) -> None:
     assert not isinstance(open_models(home, "guidespace-titles"), FollowedModel)
     assert open_models(home, None).name == "guidespace-titles"
+
+
+def test_a_recent_copy_is_opened_without_http(
+    server: ModelServer, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.content = packed(tmp_path, 1)
+    find_champion(home, server.url)
+    code = (
+        "import sys; from flows.champion import find_champion; find_champion(*sys.argv[1:]); "
+        "print([name for name in ('httpx', 'fsspec', 'torch', 'mlflow', 'prefect') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(home), server.url],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, len(server.requests)) == ("[]\n", 1)
