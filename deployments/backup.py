@@ -5,8 +5,9 @@ flows wait for the backup. Servers may continue to run. A copy of a database fil
 transaction, so SQLite and DuckDB copy their databases (that of likes under its lock). The backup fails if
 another file changes while it is read.
 
-The archive does not contain published artifacts (the next nightly run recreates them), logs, locks, temporary
-files, the process record of ``guidespace up``, or homes within the home (smoke, tune, ablate).
+The archive does not contain published artifacts (the next nightly run recreates them), copies of models of
+other machines, logs, locks, temporary files, the process record of ``guidespace up``, or homes within the
+home (smoke, tune, ablate).
 """
 
 import os
@@ -24,7 +25,7 @@ from storage.catalogue.likes import FILE as LIKES
 from storage.catalogue.likes import locked_likes
 from storage.home.workspace import HomeError, HomeLocked, Workspace
 
-EXCLUDED = {"artifacts", "logs", "writer.lock", "likes.lock", "up.json"}  # top-level entries of the home
+EXCLUDED = {"artifacts", "models", "logs", "writer.lock", "likes.lock", "up.json"}  # names in the home
 TEMPORARY = ".tmp", "-new.duckdb", ".wal", "-wal", "-shm", "-journal"
 SQLITE, DUCKDB = ".db", ".duckdb"
 

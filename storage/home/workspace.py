@@ -10,6 +10,7 @@ Layout::
     home/sentences/           sentence vectors by encoder (storage/sentences.py)
     home/likes.duckdb         viewers' likes; likes.salt for their hashes (storage/catalogue/likes.py)
     home/unlisted-*.parquet   vectors of titles that the champion does not have (tasks/tonight/vectors.py)
+    home/models/              copies of models of other machines (flows/followed_model.py)
     home/mlflow.db, mlflow/   MLflow's database and artifacts without a server
 
 A folder is written under a temporary name and renamed when its ``artifact.json`` (files, sizes, SHA-256) is
