@@ -117,7 +117,7 @@ class Enrichment:
             if self.players:
                 pairs = () if self.players.excludes_number(categories or ()) else pairs
                 is_numbered = bool(pairs) or has_number(*numbers)
-                if place >= 0:
+                if place >= 0 and (categories or not self.guide.placeholder[number]):
                     names, sure = self.players.extend(number, categories or (), names, is_numbered)
                     confidence = min(confidence, sure)
             report.programmes += 1

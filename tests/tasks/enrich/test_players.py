@@ -8,6 +8,7 @@ import pytest
 from lxml import etree
 
 from tasks.enrich.errors import EnrichError
+from tasks.enrich.for_players import PlayerNames
 from tasks.enrich.insertion import declare
 from tasks.enrich.output import check_output, genres_file
 from tasks.enrich.players import PLAYERS
@@ -16,6 +17,8 @@ from tasks.enrich.players.dvb import IDS
 from tasks.enrich.players.kodi import genres_xml
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions, make_players
+from tasks.kinds.decisions import TitleKinds
+from tasks.kinds.kinds import KindPrediction
 from tests.tasks.enrich.guides import BAKING, MARKED, NEW, programme
 from tests.tasks.enrich.test_bytes import DTD, FILES, LONG, guide
 
@@ -139,6 +142,28 @@ def test_a_movie_never_has_an_episode_number(fill: Callable) -> None:
             for each in programmes:
                 words = {category.text for category in each.findall("category")}
                 assert "Movie" not in words or each.find("episode-num") is None
+
+
+def test_predicted_kinds_and_genres_have_a_confidence() -> None:
+    film = TitleKinds([(KindPrediction("film", 0.98, "predicted"),)])
+    for_jellyfin = PlayerNames(make_players(["jellyfin"]), film, {})
+    assert for_jellyfin.extend(0, (), ["Drama"], is_numbered=False) == (["Drama", "Movie"], 0.98)
+    assert for_jellyfin.extend(0, ("Drama",), [], is_numbered=True) == ([], 1.0)
+    assert for_jellyfin.extend(0, (), ["Movie"], is_numbered=True) == ([], 1.0)
+    assert for_jellyfin.extend(0, ("Football",), [], is_numbered=False) == ([], 1.0)
+    for_kodi = PlayerNames(make_players(["kodi"]), TitleKinds([()]), {0: ("Sports", 0.91)})
+    assert for_kodi.extend(0, ("Regular",), [], is_numbered=False) == (["Sports"], 0.91)
+    assert for_kodi.extend(0, ("Crime",), [], is_numbered=False) == ([], 1.0)
+    assert for_kodi.categories == {"Regular", "Sports", "Crime"}
+
+
+def test_placeholders_do_not_get_the_kind_of_other_airings(fill: Callable) -> None:
+    """Another title does."""
+    sport = "<category>Soccer</category>"
+    for title, count in (("No information", 1), ("Odd", 2)):
+        content = guide(programme(title, sport), programme(title, sport, channel="two"), programme(title))
+        written, _ = fill(content.encode(), players=make_players(["jellyfin"]))
+        assert written.count(b"<category>Sports</category>") == count + 1
 
 
 @pytest.mark.parametrize(
