@@ -38,6 +38,8 @@ Strategy = Annotated[str, Option(metavar="NAME", help=RECOMMENDER)]
 Count = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
 INCLUDE = "also list placeholders, shopping or adult programmes; may be repeated"
 Include = Annotated[list[str], Option(metavar="KIND", help=INCLUDE)]
+KIND = "only films, series …: film, series, news, sport, children, music, other; may be repeated"
+Kinds = Annotated[list[str], Option(metavar="KIND", help=KIND)]
 HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide programmes shown before that are not new")]
 AGE = "hide programmes with a minimum age above N, and those with an unknown age rating"
 Age = Annotated[int | None, Option(metavar="N", help=AGE, min=0, max=21)]
@@ -84,6 +86,7 @@ def tonight(
     at: At = None,
     k: Count = 10,
     recommender: Strategy = "nearest_likes",
+    kind: Kinds = NONE,
     hide_repeats: HideRepeats = False,
     age: Age = None,
     hide_unrated: HideUnrated = False,
@@ -100,6 +103,7 @@ def tonight(
     from flows.cli.tonight import list_tonight, tonight_lines, write_files
     from storage.catalogue.likes import viewer_zone
     from storage.home.zones import home_zone, in_zone
+    from tasks.kinds.kinds import KINDS
     from tasks.recommend import RECOMMENDERS
     from tasks.tonight.evening import evening_interval
     from tasks.tonight.exclusions import EXCLUSIONS
@@ -109,8 +113,9 @@ def tonight(
         raise BadParameter(f"--recommender is {recommender!r}; choose {', '.join(RECOMMENDERS)}.")
     if hide_unrated and age is None:
         raise BadParameter("--hide-unrated needs --age.")
-    if unknown := set(include) - set(EXCLUSIONS):
-        raise BadParameter(f"--include is {unknown.pop()!r}; choose {', '.join(EXCLUSIONS)}.")
+    for option, names, choices in (("include", include, EXCLUSIONS), ("kind", kind, KINDS)):
+        if unknown := set(names) - set(choices):
+            raise BadParameter(f"--{option} is {unknown.pop()!r}; choose {', '.join(choices)}.")
     zone = viewer_zone(Path(home).expanduser(), viewer)
     page_zone = zone.key if zone != home_zone(home) else ""
     now = in_zone(at or datetime.datetime.now(zone), zone)
@@ -119,6 +124,7 @@ def tonight(
     settings = TonightSettings(
         count=k,
         recommender=RECOMMENDERS[recommender],
+        kinds=tuple(name for name in KINDS if name in kind),
         hide_repeats=hide_repeats,
         age=age,
         hide_unrated=hide_unrated,

@@ -15,6 +15,7 @@ from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
 from tasks.tonight.choose import Evening, Recommendation, titles_to_rank
 from tasks.tonight.filters import Hidden, hide_programmes, included
+from tasks.tonight.kinds import select_kinds
 from tasks.tonight.people import add_credits, add_liked_people
 from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
@@ -116,6 +117,12 @@ def open_evening(
         )
         hours = f"{utc(begin):%F %H:%M} to {utc(end):%F %H:%M} UTC"
         raise TonightError(f"the guide has no programme from {hours}; {content}. {advice}.")
+    if settings.kinds:
+        shows = select_kinds(shows, settings.kinds, champion.folder)
+        if not shows:
+            raise TonightError(
+                f"no programme of this evening is known to be of a kind: {', '.join(settings.kinds)}"
+            )
     shows, hidden = hide_programmes(shows, settings)
     if not shows:
         raise TonightError(f"nothing is left to recommend: {'; '.join(hidden.messages(settings))}")

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from tasks.form import configurable, setting
+from tasks.kinds.kinds import Kind
 from tasks.recommend import NearestLikes, Recommender
 from tasks.recommend.lists import POOL, TRADE_OFF
 
@@ -18,6 +19,9 @@ class TonightSettings:
     pool: int = setting(POOL, "Number of best-scored shows from which a list is chosen", ge=1)
     trade_off: float = setting(TRADE_OFF, "Weight of likes that are not yet covered by the list", ge=0)
     reasons: int = setting(3, "Maximum number of reasons per programme", ge=0, le=20)
+    kinds: tuple[Kind, ...] = setting(
+        (), "Kinds of the programmes: film, series, news, sport, children, music, other; empty: all of them"
+    )
     hide_repeats: bool = setting(False, "Hide programmes that were shown before and are not new")
     age: int | None = setting(
         None,

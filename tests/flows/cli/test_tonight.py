@@ -32,7 +32,7 @@ PROGRAMMES = [  # hour (UTC), channel, title, elements
     ("19:30", "one", TITLES[3], "<previously-shown/><premiere/><new/><icon src='https://icons.example/x.png'/>"),
     ("19:30", "shop", TITLES[4], ""),
     ("16:30", "one", TITLES[5], ""),  # 18:30 in Berlin
-    ("23:00", "two", TITLES[6], ""),  # 1:00 in Berlin
+    ("23:00", "two", TITLES[6], "<category>Movie</category>"),  # 1:00 in Berlin
     ("10:00", "one", LIKED, ANGELA),
 ]  # fmt: skip
 
@@ -83,6 +83,10 @@ def test_repeats_and_programmes_above_the_limit_are_hidden_with_a_note(listed):
     assert "note: repeats, hidden: 1 of 5 programmes\n" in notes
     assert "note: unknown age rating, hidden: 1 (Martian Zorg)\n" in notes
     assert listed("--age", "12", "--hide-unrated")[0].keys() == {TITLES[0]}
+
+
+def test_one_kind_is_listed_on_request(listed):
+    assert listed("--kind", "film")[0].keys() == {TITLES[6]}
 
 
 def test_shopping_is_listed_on_request(listed):
@@ -138,6 +142,8 @@ def like(viewer: str) -> dict:
     ("options", "message"),
     [
         (["--include", "news"], "choose placeholders, shopping, adult"),
+        (["--kind", "filme"], "choose film, series, news"),
+        (["--kind", "news"], "no programme of this evening is known to be of a kind: news"),
         (["--hide-unrated"], "--hide-unrated needs --age"),
         (["--age", "-1"], "--age"),
         (["--age", "3", "--hide-unrated"], "nothing is left to recommend: minimum age above 3"),
