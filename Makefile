@@ -1,6 +1,6 @@
 # GuideSpace. Needs Python 3.11 to 3.13 and make; every target creates .venv if it is missing or outdated.
 #   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, by default of the sample guide
-#   make test    make slow    make versions    make check    make bench    make soak    make on-gpu    make lock    make audit
+#   make test    make slow    make versions    make check    make bench    make soak    make on-gpu    make tables-wheel    make lock    make audit
 # `make run` installs the extra night, the other targets also the extra dev.
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ READY := .venv/.ready
 DEVELOPER := .venv/.developer
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test slow versions check bench soak on-gpu lock audit setup clean
+.PHONY: run test slow versions check bench soak on-gpu tables-wheel lock audit setup clean
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
@@ -45,6 +45,10 @@ soak: $(DEVELOPER)
 OUT ?= on-gpu
 on-gpu: $(DEVELOPER)
 	.venv/bin/python -m benchmarks.on_gpu --out "$(OUT)"
+
+# Builds a wheel of storage/tables, with the import name offloaded_tables, in dist.
+tables-wheel: $(DEVELOPER)
+	.venv/bin/python -m deployments.tables_wheel dist
 
 # Writes the installed versions, without suffixes such as +cpu: only some registries have these builds.
 lock: $(DEVELOPER)

@@ -1,0 +1,50 @@
+"""Builds a wheel of storage/tables, with the import name ``offloaded_tables`` (make tables-wheel)."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "storage" / "tables"
+NAME = "offloaded_tables"
+PROJECT = """
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "offloaded-tables"
+version = "0.1.0"
+description = "Embedding tables larger than GPU memory, for PyTorch"
+readme = "README.md"
+license = "Apache-2.0"
+requires-python = ">=3.11"
+dependencies = ["torch>=2.11,<2.14", "numpy>=2.2", "safetensors>=0.5"]
+
+[project.optional-dependencies]
+gpu = ["cupy-cuda13x>=14"]
+
+[tool.setuptools]
+packages = ["offloaded_tables"]
+"""
+
+
+def build(folder: Path) -> Path:
+    """Builds the wheel with the installed setuptools and returns its path in ``folder``."""
+    with tempfile.TemporaryDirectory() as temporary:
+        project, package = Path(temporary), Path(temporary) / NAME
+        package.mkdir()
+        for file in SOURCE.glob("*.py"):
+            text = re.sub(r"\bstorage\.tables\b", NAME, file.read_text(encoding="utf-8"))
+            (package / file.name).write_text(text, encoding="utf-8")
+        shutil.copy(SOURCE / "README.md", project)
+        (project / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*command, "--wheel-dir", str(folder), str(project)], check=True)
+    return max(folder.glob(f"{NAME}-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+
+
+if __name__ == "__main__":
+    print(build(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")))
