@@ -22,7 +22,7 @@ from tests.servers import running, wait_for
 PROGRAMS = {"kodi": "kodi", "xvfb-run": "xvfb", "xauth": "xauth"}  # Debian packages
 ADDON = Path("/usr/share/kodi/addons/pvr.iptvsimple")
 COLOURED = range(0x10, 0x100)  # genre types of DVB; 0 and 0x100 (a text) have no colour
-SECONDS, POLL_SECONDS = 200, 3.0
+SECONDS, POLL_SECONDS, POLLS = 200, 3.0, 7  # Kodi may pause for ten seconds while it stores programmes
 _WEB_SERVER = """<advancedsettings><services><webserver>true</webserver><webserverport>{}</webserverport>
 <webserverauthentication>false</webserverauthentication></services></advancedsettings>
 """
@@ -80,7 +80,7 @@ def read_with_kodi(
     def is_stored() -> bool:
         time.sleep(POLL_SECONDS)
         counts.append(len(_read_rows(home)))
-        return counts[-1] > 0 and len(counts) > 3 and len(set(counts[-4:])) == 1
+        return counts[-1] > 0 and counts[-1:] * POLLS == counts[-POLLS:]
 
     with running(command, log, environment, home):
         wait_for(lambda: _enables_addon(port), SECONDS, explain)

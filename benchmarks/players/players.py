@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lxml import etree
+import lxml.etree as etree
 
 from benchmarks.claims import ROOT, SAMPLE, Claim, guides, run
 from benchmarks.ingest.enrich import learn, planned
