@@ -7,6 +7,7 @@ database. ``storage/tables`` is a standalone library and writes its files itself
 
 import ctypes
 import errno
+import filecmp
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -32,12 +33,16 @@ C = TypeVar("C", bound=DatabaseConnection)
 
 
 @contextmanager
-def replaced_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Yields a temporary path; the file replaces ``target`` if the block succeeds."""
+def replaced_file(target: Path, *, durable: bool = True, keep_equal: bool = False) -> Iterator[Path]:
+    """Yields a temporary path; the file replaces ``target`` if the block succeeds.
+
+    With ``keep_equal``, a ``target`` with the same bytes remains, and with it its time of modification.
+    """
     new = _temporary(target)
     try:
         yield new
-        replace_file(new, target, durable=durable)
+        if not (keep_equal and target.is_file() and filecmp.cmp(new, target, shallow=False)):
+            replace_file(new, target, durable=durable)
     finally:
         new.unlink(missing_ok=True)
 

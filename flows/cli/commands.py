@@ -11,7 +11,7 @@ from typer import BadParameter, Context, Option, Typer
 from typer.core import TyperGroup
 from typer.exceptions import Exit
 
-from flows.cli import experiments, explore, guides, home, run, viewers, words
+from flows.cli import experiments, explore, guide, guides, home, run, viewers, words
 from flows.cli.installation import needs_night
 from flows.serving.command import serve
 from flows.up.command import up
@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
         explore.export,
     ),
     "Viewers": (viewers.like, viewers.tonight, viewers.forget),
-    "Guides": (guides.enrich, guides.correct),
+    "Guides": (guides.enrich, guide.guide, guides.correct),
     "Experiments": (experiments.tune, experiments.ablate),
     "Word vectors": (words.ngrams, words.vector, words.neighbours),
     "Home and settings": (home.settings, home.zone, home.gc, home.doctor),

@@ -1,4 +1,4 @@
-"""The HTTP application: three endpoints for titles, health, metrics, and a page that documents them."""
+"""The HTTP application: endpoints for titles, the merged guide, health, metrics, and their documentation."""
 
 import hmac
 import json
@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.same_site import SameSite
 from flows.serving.batcher import RequestBatcher, Unavailable
+from flows.serving.guide import PATHS, add_guide_routes
 from flows.serving.loaded_model import RequestKind
 from flows.serving.model_file import add_model_file
 from flows.serving.reloader import ModelReloader
@@ -96,7 +97,8 @@ class MetricsMiddleware:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         started, status = time.perf_counter(), 500
-        path = scope["path"] if scope["path"] in ENDPOINTS else "other"
+        name = "/" + scope["path"].rpartition("/")[2]  # without a token
+        path = scope["path"] if scope["path"] in ENDPOINTS else name if name in PATHS else "other"
 
         async def send_and_note(message: Message) -> None:
             nonlocal status
@@ -130,6 +132,12 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         if not hmac.compare_digest(credentials, token.encode()):
             problem = "the token is wrong" if sent else "the token is missing"
             raise HTTPException(401, f"{problem}; expected the header Authorization: Bearer TOKEN")
+
+    def check_path_token(sent: str) -> None:
+        if not token:
+            raise HTTPException(404)
+        if not hmac.compare_digest(sent.encode(), token.encode()):
+            raise HTTPException(401, "the token in the path is wrong; expected /TOKEN/guide.xml")
 
     app = FastAPI(
         title="GuideSpace",
@@ -187,6 +195,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     add_model_file(app, reloader, guarded)
+    add_guide_routes(app, reloader.home, guarded, check_path_token)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:

@@ -85,7 +85,7 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
     try:
-        with replaced_file(path) as new, open(new, "wb") as file:
+        with replaced_file(path, keep_equal=True) as new, open(new, "wb") as file:
             yield file
     except PermissionError as error:
         raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from storage.catalogue.feeds import read_status
+from tasks.enrich.copies import file_name
 from tasks.enrich.enrich import read_guide
 from tasks.enrich.output import genres_file
 from tasks.enrich.settings import EnrichOptions, make_players
 from tasks.enrich.source import open_source
-from tasks.enrich.task import file_name, fill
+from tasks.enrich.task import fill
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
 from tests.guide_server import serve_guide
@@ -80,7 +81,7 @@ def test_a_refresh_reads_times_in_the_zones_of_its_settings(
         hours.extend(token for token in titles.contexts(np.arange(1))[0] if token.startswith("hour:"))
         return survey, titles
 
-    monkeypatch.setattr("tasks.enrich.task.read_guide", read)
+    monkeypatch.setattr("tasks.enrich.copies.read_guide", read)
     reading = IngestSettings(zones=("*/fr.xml=Europe/Paris",))
     feeds = [str(tmp_path / "fr.xml")]
     without_run(fill, str(tmp_path / "home"), feeds, reading, EnrichOptions(), str(model))

@@ -1,0 +1,81 @@
+"""The command guide: one merged guide for players."""
+
+import datetime
+import sys
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from flows.cli.exits import DONE, INCOMPLETE
+from flows.cli.options import HOME, NONE, Home, Set
+
+if TYPE_CHECKING:
+    from tasks.ingest.settings import IngestSettings
+
+OUT = (
+    "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output "
+    "[default: the file that `guidespace serve` serves]"
+)
+PLAYLIST = "M3U playlist: write only its channels, under its ids"
+FEEDS = "feeds in order of preference, as in nightly [default: those that the home has read]"
+
+Out = Annotated[str, Argument(metavar="OUT", help=OUT)]
+Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS)]
+Playlist = Annotated[str, Option("--playlist", metavar="FILE.m3u", help=PLAYLIST)]
+
+
+def guide(
+    out: Out = "",
+    feeds: Feeds = NONE,
+    playlist: Playlist = "",
+    home: Home = HOME,
+    changes: Set = NONE,
+) -> int:
+    """Merge all feeds of the home into one guide, with missing categories filled."""
+    from flows.champion import champion_folder
+    from flows.refresh_settings import RefreshSettings
+    from storage.home.guides import current_guide
+    from storage.home.workspace import HomeError, Workspace
+    from tasks.enrich.copies import Copies
+    from tasks.merge.home import merge_copies
+    from tasks.overrides import override
+
+    settings = override(RefreshSettings(), ["ingest.private_addresses=true", *changes])
+    merging = replace(settings.guide, playlist=playlist) if playlist else settings.guide
+    model, workspace = champion_folder(home), Workspace(home, create=False)
+    references = list(feeds) or home_feeds(workspace.home, settings.ingest)
+    if not references:
+        raise HomeError(f"{workspace.home} has read no feed; name one with --feed")
+    newest = current_guide(workspace)
+    copies = Copies(workspace.home, settings.ingest, settings.enrich, model).update(
+        references, home_guide=newest and workspace.folder(newest)
+    )
+    for copy in copies:
+        if copy.error:
+            print(copy.error, file=sys.stderr)
+    now = datetime.datetime.now(datetime.UTC)
+    merged = merge_copies(workspace.home, copies, settings.ingest, merging, now, out)
+    stream, name = (sys.stderr, "standard output") if out == "-" else (sys.stdout, merged.file)
+    for line in merged.report.lines(name):
+        print(line, file=stream)
+    return INCOMPLETE if any(copy.error for copy in copies) else DONE
+
+
+def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:
+    """Returns the locations of the feeds that a home has read, in the order of their first reading.
+
+    Feeds that ``ingest.leave_out`` excludes and dated guides of ``backfill`` are not among them.
+    """
+    from storage.catalogue.feeds import read_status
+
+    status: Any = read_status(home)
+    sources = (feed["source"] for feed in status["feeds"])
+    chosen = (
+        source
+        for source in sources
+        if "{date}" not in source and not any(fnmatchcase(source, pattern) for pattern in reading.leave_out)
+    )
+    return list(dict.fromkeys(source.partition("!")[0] for source in chosen))

@@ -1,0 +1,117 @@
+"""The merged guide of the home over HTTP: ``/guide.xml``, ``/guide.xml.gz`` and ``/genres.xml``.
+
+A response is read from one open file, so a guide that replaces it meanwhile does not change it. The ETag is
+the checksum and the sizes of the file. ``/guide.xml`` is sent compressed to clients that accept gzip, and
+otherwise decompressed block by block.
+"""
+
+import gzip
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from email.utils import formatdate, parsedate_to_datetime
+from pathlib import Path
+from typing import IO, Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.responses import StreamingResponse
+
+from tasks.merge.home import FOLDER, GENRES, GUIDE
+
+BLOCK_BYTES = 1 << 18
+PATHS = ("/guide.xml", "/guide.xml.gz", "/genres.xml")
+_MISSING = "the home has no merged guide yet; run `guidespace guide` or the flow refresh"
+
+
+def add_guide_routes(
+    app: FastAPI, home: Path, guarded: dict[str, Any], check_token: Callable[[str], None]
+) -> None:
+    """Adds GET and HEAD of PATHS, and of PATHS after a token, for players that cannot send headers.
+
+    Args:
+        app: The application.
+        home: Folder of the home.
+        guarded: Arguments of routes that need the token in a header.
+        check_token: Raises HTTPException for a wrong token.
+    """
+
+    async def respond(request: Request) -> Response:
+        """The merged guide of all feeds (docs/serve.md); with ETag, Last-Modified and gzip."""
+        return _response(request, home, request.url.path.rpartition("/")[2])
+
+    async def respond_to_token(request: Request, token: str) -> Response:
+        check_token(token)
+        return await respond(request)
+
+    options: dict[str, Any] = {"methods": ["GET", "HEAD"], "response_class": Response}
+    for path in PATHS:
+        app.add_api_route(path, respond, operation_id=path[1:], **options, **guarded)
+        app.add_api_route(f"/{{token}}{path}", respond_to_token, include_in_schema=False, **options)
+
+
+def _response(request: Request, home: Path, name: str) -> Response:
+    try:
+        file = open(home / FOLDER / (GENRES if name == GENRES else GUIDE), "rb")  # noqa: SIM115
+    except FileNotFoundError:
+        raise HTTPException(503, _MISSING) from None
+    stat = os.fstat(file.fileno())
+    headers = {"Cache-Control": "private, no-cache", "Last-Modified": formatdate(stat.st_mtime, usegmt=True)}
+    if name == GENRES:
+        content = file.read()
+        tag, length, is_unpacked = f"{zlib.crc32(content):08x}-{len(content):x}", len(content), False
+        file.seek(0)
+    else:
+        tag, length = _gzip_trailer(file, stat.st_size)
+        is_unpacked = name != GUIDE and not accepts_gzip(request.headers.get("Accept-Encoding", ""))
+        if not is_unpacked:
+            length = stat.st_size
+    if name == "guide.xml":
+        headers["Vary"] = "Accept-Encoding"
+        if not is_unpacked:
+            headers["Content-Encoding"], tag = "gzip", f"{tag}-gzip"
+    headers["ETag"] = f'"{tag}"'
+    if is_unmodified(request, headers["ETag"], stat.st_mtime):
+        file.close()
+        return Response(status_code=304, headers=headers)
+    media_type = "application/gzip" if name == GUIDE else "application/xml"
+    headers["Content-Length"] = str(length)
+    if request.method == "HEAD":
+        file.close()
+        return Response(headers=headers, media_type=media_type)
+    return StreamingResponse(_blocks(file, is_unpacked), headers=headers, media_type=media_type)
+
+
+def _blocks(file: IO[bytes], is_unpacked: bool) -> Iterator[bytes]:
+    with file, gzip.GzipFile(fileobj=file) if is_unpacked else file as reader:
+        yield from iter(lambda: reader.read(BLOCK_BYTES), b"")
+
+
+def _gzip_trailer(file: IO[bytes], size: int) -> tuple[str, int]:
+    """Returns a tag of the content, and its uncompressed bytes, from the end of a file with one member."""
+    checksum, length = struct.unpack("<II", os.pread(file.fileno(), 8, size - 8))
+    return f"{checksum:08x}-{length:x}-{size:x}", length
+
+
+def accepts_gzip(header: str) -> bool:
+    """Returns whether a header ``Accept-Encoding`` allows gzip."""
+    qualities = {}
+    for part in header.lower().split(","):
+        coding, _, parameter = part.partition(";")
+        try:
+            qualities[coding.strip()] = float(parameter.partition("=")[2] or 1)
+        except ValueError:
+            qualities[coding.strip()] = 0.0
+    return qualities.get("gzip", qualities.get("*", 0.0)) > 0
+
+
+def is_unmodified(request: Request, etag: str, modified: float) -> bool:
+    """Returns whether the client has this version: If-None-Match, and without it If-Modified-Since."""
+    if tags := request.headers.get("If-None-Match"):
+        return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in tags.split(","))
+    try:
+        since = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
+        return int(modified) <= since.timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return False

@@ -1,0 +1,198 @@
+"""Enriched copies of feeds in the home's folder ``enriched``, which change only with feed, model or options.
+
+``NAME.json`` beside the copies of a location has their state and the validators of the last download. If the
+state is current, the request for the feed is conditional, and an unchanged feed is not enriched again. If a
+feed cannot be fetched, its last copy remains. Changes of the home's guides alone, a second source of episode
+numbers, do not renew a copy.
+"""
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from storage.catalogue.feeds import read_status
+from storage.digests import content_digest
+from storage.home.corrections import CORRECTIONS, read_corrections
+from storage.home.zones import home_zone
+from storage.json_file import write_json
+from storage.stages import fingerprint
+from tasks.enrich.enrich import plan, read_guide
+from tasks.enrich.errors import EnrichError
+from tasks.enrich.model import CategoryModel
+from tasks.enrich.output import write_guide
+from tasks.enrich.report import report_lines
+from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.source import Source
+from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.download import Fetched, Validators, fetch
+from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
+from tasks.ingest.sources.resolve import locate
+
+FOLDER = "enriched"  # folder in the home
+_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2|zst|zip))+$", re.IGNORECASE)
+Publish = Callable[[Sequence[NamedFeed]], Path]  # reads feeds into the catalogue; returns the Guide's folder
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Result for one feed: the enriched file with its report, an error, or an earlier file and an error."""
+
+    source: str
+    file: str = ""
+    report: tuple[str, ...] = ()
+    error: str = ""
+    digest: str = ""  # of the feed
+    unchanged: bool = False  # an earlier copy is up to date
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Writes the copies of feeds.
+
+    Attributes:
+        home: Folder of the home.
+        reading: Settings for reading feeds.
+        options: Selects what is added.
+        model: Folder of the model that predicts categories.
+    """
+
+    home: Path
+    reading: IngestSettings
+    options: EnrichOptions
+    model: Path
+
+    def update(
+        self,
+        feeds: Sequence[str | NamedFeed],
+        publish: Publish | None = None,
+        home_guide: Path | None = None,
+    ) -> list[Filled]:
+        """Fetches feeds and writes a copy of each that has changed; a feed that fails stops no other.
+
+        Args:
+            feeds: Locations of guides.
+            publish: Reads the fetched feeds into the catalogue before the copies are written.
+            home_guide: Folder of the home's Guide, unless ``publish`` returns a new one.
+        """
+        (self.home / FOLDER).mkdir(exist_ok=True)
+        locations, errors = locate(feeds, self.reading.private_addresses)
+        results = [result for source, error in errors for result in self._failed(source, error)]
+        read = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
+        with ExitStack() as stack:
+            name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
+            fetched: list[tuple[str, Fetched]] = []
+            for location in locations:
+                source = source_of(location)
+                address = location.location if isinstance(location, NamedFeed) else location
+                state = self._read_state(source)
+                if read is not None and not read.issuperset(copy.source for copy in state.copies):
+                    state = _State()
+                validators = state.validators if state.copies and state.key == self._key(source) else None
+                try:
+                    download = stack.enter_context(
+                        fetch(address, Path(name), self.reading, source, validators)
+                    )
+                    fetched.append((source, download))
+                except FeedError as error:
+                    results += self._failed(source, error)
+            local = [
+                NamedFeed(location=str(download.feeds[0].file), source=source)
+                for source, download in fetched
+                if download.feeds
+            ]
+            if local and publish:
+                home_guide = publish(local)
+            for source, download in fetched:
+                results += self._write(source, download, home_guide)
+        return results
+
+    def _failed(self, source: str, error: FeedError) -> list[Filled]:
+        """Returns the last copies with the error, or the error alone."""
+        copies = self._read_state(source).copies
+        if not copies:
+            return [Filled(source, error=str(error))]
+        return [replace(copy, report=(), error=f"{error}; its last copy remains") for copy in copies]
+
+    def _write(self, source: str, download: Fetched, home_guide: Path | None) -> list[Filled]:
+        state, key = self._read_state(source), self._key(source)
+        if download.unchanged:
+            return [replace(copy, unchanged=True) for copy in state.copies]
+        current = {copy.source: copy for copy in state.copies} if state.key == key else {}
+        results = []
+        for feed in download.feeds:
+            copy = current.get(feed.source)
+            if copy and copy.digest == feed.content_digest:
+                results.append(replace(copy, unchanged=True))
+            else:
+                results.append(self._fill(feed, home_guide))
+        copies = [replace(copy, unchanged=False) for copy in results if not copy.error]
+        is_complete = len(copies) == len(results)
+        validators = (is_complete and download.validators) or Validators()
+        content = {"key": key, **asdict(validators), "copies": [*map(asdict, copies)]}
+        write_json(self._state_file(source), content)
+        return results
+
+    def _fill(self, feed: Feed, home_guide: Path | None) -> Filled:
+        folder = self.home / FOLDER
+        out = folder / file_name(feed.source)
+        try:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as name:
+                zones = self.reading.zone(feed.source), home_zone(self.home).key
+                source = Source(feed, self.reading.size_cap_bytes, *zones)
+                content = read_guide(source, Path(name), self.options)
+                enrichment = plan(source, *content, self._category_model, self.options, home_guide)
+                write_guide(str(out), enrichment)
+        except (FeedError, EnrichError) as error:
+            return Filled(feed.source, error=str(error))
+        enrichment.report.damage = source.damage
+        report = tuple(report_lines(enrichment.report, self.options, str(out)))
+        return Filled(feed.source, str(out), report, digest=feed.content_digest)
+
+    @cached_property
+    def _category_model(self) -> CategoryModel:
+        return CategoryModel(self.model, read_corrections(self.home))
+
+    def _key(self, source: str) -> str:
+        """Returns a digest of what a copy depends on, except for the feed."""
+        vocabulary = content_digest(self.options.vocabulary)
+        parts = [str(self.model), content_digest(self.home / CORRECTIONS), repr(self.options), vocabulary]
+        parts += [self.reading.zone(source), home_zone(self.home).key, fingerprint(__file__)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _state_file(self, source: str) -> Path:
+        return self.home / FOLDER / file_name(source).replace(".xml.gz", ".json")
+
+    def _read_state(self, source: str) -> "_State":
+        """Reads the state of a location; it is empty if a file is missing or damaged."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            content = json.loads(self._state_file(source).read_text(encoding="utf-8"))
+            copies = [Filled(**{**copy, "report": tuple(copy["report"])}) for copy in content["copies"]]
+            if all(Path(copy.file).exists() for copy in copies):
+                validators = Validators(etag=content["etag"], last_modified=content["last_modified"])
+                return _State(content["key"], validators, tuple(copies))
+        return _State()
+
+
+@dataclass(frozen=True)
+class _State:
+    key: str = ""
+    validators: Validators = field(default_factory=Validators)
+    copies: tuple[Filled, ...] = ()
+
+
+def _feeds(status: dict[str, Any]) -> list[dict[str, Any]]:
+    return status["feeds"]
+
+
+def file_name(source: str) -> str:
+    """Returns the name of the output file: the last part of the source, and eight digits of its hash."""
+    stem = _SUFFIXES.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
+    digest = hashlib.sha256(source.encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem)[:60]}-{digest}.xml.gz"

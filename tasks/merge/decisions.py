@@ -1,0 +1,91 @@
+"""The table ``channels.csv``: near matches that a person confirms or rejects.
+
+Columns: ``id`` and ``name`` of a channel of the merged guide, ``feed``, ``channel`` and ``channel_name`` of a
+similar channel of a feed, ``shift_hours`` that would be added to its programmes, ``similarity`` of the names,
+and ``use``, which is empty until somebody writes ``yes`` or ``no``. Answers are kept; proposals without an
+answer are written anew with each guide.
+"""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from storage.json_file import write_text
+from tasks.merge.errors import MergeError
+
+TABLE = "channels.csv"
+YES, NO = "yes", "no"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A row of the table."""
+
+    id: str
+    name: str
+    feed: str
+    channel: str
+    channel_name: str
+    shift_hours: float = 0.0
+    similarity: float = 1.0
+    use: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What the answer is about."""
+        return self.id, self.feed, self.channel
+
+
+_COLUMNS = [column.name for column in fields(Proposal)]
+
+
+def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
+    """Reads the answered rows of a table; returns none if it is missing.
+
+    Raises:
+        MergeError: A column is missing, or a value is invalid.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")  # Excel writes a byte order mark
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise MergeError(f"{file}: cannot be read ({error}); expected CSV in UTF-8") from error
+    header = text.partition("\n")[0]
+    rows = csv.DictReader(io.StringIO(text), delimiter=";" if header.count(";") > header.count(",") else ",")
+    if missing := [name for name in ("id", "feed", "channel", "use") if name not in (rows.fieldnames or ())]:
+        raise MergeError(
+            f"{file}: the columns {', '.join(missing)} are missing; remove the file to start anew"
+        )
+    decisions = {}
+    for row in rows:
+        use = (row["use"] or "").strip().lower()
+        if use not in ("", YES, NO):
+            raise MergeError(f"{file}, line {rows.line_num}: use is {use!r}; expected yes, no or nothing")
+        if not use:
+            continue
+        try:
+            hours, similarity = (float((row.get(name) or "0").replace(",", ".")) for name in _COLUMNS[5:7])
+        except ValueError as error:
+            raise MergeError(f"{file}, line {rows.line_num}: {error}; expected hours such as -0.5") from error
+        texts = {name: row.get(name) or "" for name in _COLUMNS[:5]}
+        decision = Proposal(**texts, shift_hours=hours, similarity=similarity, use=use)
+        decisions[decision.key] = decision
+    return decisions
+
+
+def write_table(file: Path, rows: Iterable[Proposal]) -> None:
+    """Writes the table if it changes; removes it if there are no rows."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    ordered = sorted(rows, key=lambda row: (row.id, -row.similarity, row.feed, row.channel))
+    for row in ordered:
+        values = [f"{value:g}" if isinstance(value, float) else value for value in vars(row).values()]
+        writer.writerow(values)
+    if not ordered:
+        file.unlink(missing_ok=True)
+    elif not file.exists() or file.read_text(encoding="utf-8-sig") != text.getvalue():
+        write_text(file, text.getvalue())

@@ -1,0 +1,120 @@
+"""Writes programmes and channels of feeds as elements of the merged guide.
+
+The bytes of a programme are copied. Only these parts change: the id of a renamed channel, times that differ
+from those of the feed, and times in a form that some player misreads (without an offset, which Tvheadend
+takes to be local time, or with the name of a zone). Elements that are not well-formed are repaired as
+in ingest.
+"""
+
+import datetime
+import html
+import re
+from collections.abc import Sequence
+from xml.parsers import expat
+
+import lxml.etree as etree
+
+from tasks.ingest.encoding import INVALID, Encoding
+from tasks.ingest.xmltv.text import repair
+from tasks.ingest.xmltv.times import parse_time
+from tasks.merge.index import Channel
+
+_START_TAG = re.compile(rb"""<programme((?:[^>"']|"[^"]*"|'[^']*')*)>""")
+_ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
+_PORTABLE = re.compile(rb"\d{14} [+-]\d{4}")
+_INVALID = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
+_XML_INVALID = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_EPOCH = datetime.datetime(1970, 1, 1)
+_PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=True)
+
+
+def format_time(microseconds: int) -> bytes:
+    """Formats microseconds since 1970 UTC as an XMLTV time."""
+    moment = _EPOCH + datetime.timedelta(microseconds=microseconds)
+    return moment.strftime("%Y%m%d%H%M%S +0000").encode()
+
+
+def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes:
+    """Replaces attributes of a programme that differ from the arguments.
+
+    Args:
+        element: The programme as in the feed.
+        channel: Id of the channel.
+        start, stop: Times in microseconds since 1970 UTC; a stop of None is removed.
+    """
+    tag = _START_TAG.match(element)
+    if tag is None:
+        return element
+    values = {
+        b"start": format_time(start),
+        b"stop": None if stop is None else format_time(stop),
+        b"channel": html.escape(channel).encode(),
+    }
+    parts, cut = [], 0
+    for match in _ATTRIBUTE.finditer(tag[1]):
+        name, text = match[1], match[2][1:-1]
+        if name not in values:
+            continue
+        value = values.pop(name)
+        if value == text:
+            continue
+        if name == b"channel":
+            is_same = html.unescape(text.decode("utf-8", "replace")) == channel
+        else:
+            is_same = _is_time(text, start if name == b"start" else stop)
+        if is_same:
+            continue
+        new = b"" if value is None else b' %b="%b"' % (name, value)
+        parts += [tag[1][cut : match.start()], new]
+        cut = match.end()
+    added = b"".join(b' %b="%b"' % item for item in values.items() if item[1] is not None)
+    if not parts and not added:
+        return element
+    return b"".join([b"<programme", *parts, tag[1][cut:], added, b">", element[tag.end() :]])
+
+
+def _is_time(text: bytes, microseconds: int | None) -> bool:
+    """Returns whether every player reads a text as this time."""
+    return _PORTABLE.fullmatch(text) is not None and parse_time(text.decode()) == microseconds
+
+
+def well_formed(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:
+    """Returns elements that an XML parser accepts, in UTF-8; those that cannot be repaired are left out."""
+    if _is_well_formed(b"".join(elements)):
+        return list(elements)
+    return [text for element in elements if (text := _repaired(element, encoding))]
+
+
+def _repaired(element: bytes, encoding: Encoding) -> bytes:
+    if _is_well_formed(element):
+        return element
+    text, invalid = repair(element, encoding)
+    if invalid:
+        text = _INVALID.sub("\N{REPLACEMENT CHARACTER}", text.decode()).encode()
+    if _is_well_formed(text):
+        return text
+    tree = etree.fromstring(text, _PARSER)
+    return b"" if tree is None else etree.tostring(tree, encoding="utf-8", with_tail=False)
+
+
+def _is_well_formed(content: bytes) -> bool:
+    parser = expat.ParserCreate("utf-8")
+    try:
+        parser.Parse(b"<tv>" + content + b"</tv>", True)
+    except expat.ExpatError:
+        return False
+    return True
+
+
+def channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
+    """Returns the element of a channel under an id; names that it lacks precede its names."""
+    element = etree.fromstring(channel.xml) if channel.xml else etree.Element("channel")
+    element.set("id", id_)
+    missing = [name for name in names if name not in channel.names]
+    if not channel.names and not missing:
+        missing = [channel.id]  # xmltv.dtd requires a name
+    for place, name in enumerate(missing):
+        display_name = etree.Element("display-name")
+        display_name.text = _XML_INVALID.sub("", name)
+        element.insert(place, display_name)
+    return etree.tostring(element, encoding="utf-8")

@@ -1,0 +1,77 @@
+"""The merged guide of a home, ``merged/guide.xml.gz``, and the table of genres for Kodi beside it."""
+
+import datetime
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from storage.home.zones import home_zone
+from tasks.enrich.copies import Filled
+from tasks.enrich.output import check_output, write_output
+from tasks.enrich.source import Source
+from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.feeds import Feed
+from tasks.merge.decisions import TABLE
+from tasks.merge.errors import MergeError
+from tasks.merge.merge import Report, by_priority, merge
+from tasks.merge.settings import MergeSettings
+
+FOLDER = "merged"  # folder in the home
+GUIDE = "guide.xml.gz"
+GENRES = "genres.xml"
+
+
+@dataclass(frozen=True)
+class MergedGuide:
+    """The file and its report."""
+
+    file: str
+    report: Report
+
+
+def merged_file(home: Path) -> Path:
+    """Returns the path of the merged guide, which `guidespace serve` serves."""
+    return home / FOLDER / GUIDE
+
+
+def merge_copies(
+    home: Path,
+    copies: Sequence[Filled],
+    reading: IngestSettings,
+    settings: MergeSettings,
+    now: datetime.datetime,
+    out: str = "",
+) -> MergedGuide:
+    """Merges enriched copies; the previous file remains until the new one is complete, and if they are equal.
+
+    Args:
+        home: Folder of the home.
+        copies: Results of ``Copies.update``; those without a file are ignored.
+        reading: Settings for reading feeds: the priority of sources and their zones.
+        settings: Channels, days and overlaps.
+        now: Current time with a zone.
+        out: File to write, or "-"; empty for that of the home.
+
+    Raises:
+        MergeError: There is no copy, the playlist cannot be read, or the guide would have no programme.
+    """
+    (home / FOLDER).mkdir(exist_ok=True)
+    out = out or str(merged_file(home))
+    check_output(out)
+    copies = [copy for copy in copies if copy.file]
+    if not copies:
+        raise MergeError("no feed can be read; see the errors above")
+    zone = home_zone(home)
+    order = by_priority([copy.source for copy in copies], reading.priority)
+    with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as name:
+        sources = [_source(copies[number], reading, zone.key) for number in order]
+        plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE)
+        write_output(out, plan.pieces())
+    return MergedGuide(out, plan.report)
+
+
+def _source(copy: Filled, reading: IngestSettings, home_zone: str) -> Source:
+    file = Path(copy.file)
+    feed = Feed(source=copy.source, file=file, content_digest=copy.digest, bytes=file.stat().st_size)
+    return Source(feed, reading.size_cap_bytes, reading.zone(copy.source), home_zone)

@@ -1,0 +1,201 @@
+"""Reads a feed once: a copy of its bytes on disk, and an index of channels and programmes in memory.
+
+The merged guide contains programmes as bytes of the feeds, so that nothing is lost that GuideSpace does not
+store. Only the index is in memory, 48 bytes per programme.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import lxml.etree as etree
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.enrich.source import Source
+from tasks.ingest.encoding import Encoding
+from tasks.ingest.xmltv.frames import hide_cdata
+from tasks.ingest.xmltv.prolog import read_prolog
+from tasks.ingest.xmltv.records import Records, read_records
+from tasks.ingest.xmltv.text import repair
+from tasks.merge.names import normalize
+
+NO_STOP = np.iinfo(np.int64).min
+DAY = 86_400_000_000  # microseconds
+ROWS = np.dtype(
+    [
+        ("channel", np.int32),  # index into FeedIndex.ids
+        ("start", np.int64),  # microseconds since 1970 UTC
+        ("stop", np.int64),  # the next start if the feed has none or one that is not after the start
+        ("offset", np.int64),  # position of the element in the copy
+        ("bytes", np.int32),
+        ("title", np.int64),  # checksum of the normalized title
+        ("clumped", np.bool_),  # shares its time with others (clumpidx)
+    ]
+)
+_CHANNEL = re.compile(rb"<channel(?=\s)[^>]*?(?:/>|>.*?</channel\s*>)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A channel element; ``xml`` is empty if the feed has programmes of the channel and no element."""
+
+    id: str
+    names: tuple[str, ...] = ()
+    xml: bytes = b""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Normalized names."""
+        return frozenset(filter(None, map(normalize, self.names)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedIndex:
+    """Index of a feed; ``rows`` (dtype ROWS) are sorted by channel, start and position in the file."""
+
+    source: str
+    copy: Path
+    encoding: Encoding
+    ids: list[str]
+    channels: dict[str, Channel]
+    rows: np.ndarray
+    unreadable: int  # programmes without title, channel, readable start or end tag
+    damage: str  # why the feed ends early, or empty
+    bounds: np.ndarray = field(repr=False)  # first row of each channel, and the number of rows
+
+    def rows_of(self, channel: str) -> np.ndarray:
+        """Returns the rows of a channel."""
+        number = self.numbers.get(channel)
+        return self.rows[:0] if number is None else self.rows[self.bounds[number] : self.bounds[number + 1]]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Index into ``ids`` by id."""
+        return self._numbers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_numbers", {id_: number for number, id_ in enumerate(self.ids)})
+
+    _numbers: dict[str, int] = field(init=False, repr=False)
+
+
+def read_feed(source: Source, copy: Path) -> FeedIndex:
+    """Reads a feed and writes its uncompressed bytes to ``copy``.
+
+    Raises:
+        FeedError: The file is not XMLTV.
+    """
+    channels: dict[str, Channel] = {}
+    numbers: dict[str, int] = {}
+    parts: list[np.ndarray] = []
+    unreadable = 0
+    with open(copy, "wb") as file:
+        prolog, blocks = read_prolog(_copied(source.pieces(), file), source.feed.source)
+        encoding = Encoding(prolog.encoding, source.pieces)
+        for records in read_records(prolog, blocks, encoding, source.zone):
+            for channel in _read_channels(records, encoding):
+                channels.setdefault(channel.id, channel)
+            rows = _rows(records, numbers)
+            unreadable += len(records.chunk.programmes) - len(rows) + len(records.rejects)
+            parts.append(rows)
+    rows = np.concatenate([np.zeros(0, ROWS), *parts])
+    parts.clear()
+    rows = rows[np.lexsort((rows["offset"], rows["start"], rows["channel"]))]
+    _infer_stops_(rows)
+    for id_ in numbers:
+        channels.setdefault(id_, Channel(id_))
+    return FeedIndex(
+        source=source.feed.source,
+        copy=copy,
+        encoding=encoding,
+        ids=list(numbers),
+        channels=channels,
+        rows=rows,
+        unreadable=unreadable,
+        damage=source.damage,
+        bounds=np.searchsorted(rows["channel"], np.arange(len(numbers) + 1)),
+    )
+
+
+def _copied(pieces: Iterable[bytes], file: IO[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        file.write(piece)
+        yield piece
+
+
+def _read_channels(records: Records, encoding: Encoding) -> Iterator[Channel]:
+    content = records.frame.content
+    if b"<channel" not in content:
+        return
+    for match in _CHANNEL.finditer(hide_cdata(content)):
+        xml, _ = repair(content[match.start() : match.end()], encoding)
+        element = etree.fromstring(xml, etree.XMLParser(recover=True, resolve_entities=False))
+        if element is not None and (id_ := element.get("id", "")).strip():
+            names = (" ".join("".join(name.itertext()).split()) for name in element.iter("display-name"))
+            element.tail = None
+            yield Channel(
+                id_, tuple(dict.fromkeys(filter(None, names))), etree.tostring(element, encoding="utf-8")
+            )
+
+
+def _rows(records: Records, numbers: dict[str, int]) -> np.ndarray:
+    """Returns unsorted rows of the programmes that have a span; adds new channel ids to ``numbers``."""
+    programmes = records.chunk.programmes
+    spans, _ = records.find_spans()
+    rows = np.zeros(len(programmes), ROWS)
+    if not len(rows):
+        return rows
+    for name, value_of in (
+        ("channel", lambda id_: numbers.setdefault(id_, len(numbers))),
+        ("title", lambda title: zlib.crc32(normalize(title).encode())),
+    ):
+        encoded = programmes[name].dictionary_encode()
+        codes = np.array([value_of(text) for text in encoded.dictionary.to_pylist()], np.int64)
+        rows[name] = codes[encoded.indices.to_numpy()]
+    rows["start"] = programmes["start"].cast(pa.int64()).to_numpy()
+    rows["stop"] = programmes["stop"].cast(pa.int64()).fill_null(NO_STOP).to_numpy(zero_copy_only=False)
+    extra = programmes["extra"]
+    if extra.null_count < len(extra):
+        is_clumped = pc.match_substring(extra, '"@clumpidx"')  # pyright: ignore[reportAttributeAccessIssue]
+        rows["clumped"] = is_clumped.fill_null(False).to_numpy(zero_copy_only=False)
+    rows["offset"] = records.frame.offset + spans[:, 0]
+    rows["bytes"] = spans[:, 1] - spans[:, 0]
+    return rows[spans[:, 0] >= 0]
+
+
+def _infer_stops_(rows: np.ndarray) -> None:
+    """Replaces stops that are missing or not after the start by the next start within a day."""
+    is_open = rows["stop"] <= rows["start"]
+    if not is_open.any():
+        return
+    key_changes = (np.diff(rows["channel"]) != 0) | (np.diff(rows["start"]) != 0)
+    changes = 1 + np.flatnonzero(key_changes)
+    later = np.append(changes, -1)[np.searchsorted(changes, np.arange(len(rows)), side="right")]
+    gaps = rows["start"][later] - rows["start"]
+    is_next = (
+        is_open & (later >= 0) & (rows["channel"][later] == rows["channel"]) & (gaps > 0) & (gaps <= DAY)
+    )
+    rows["stop"][is_open] = NO_STOP
+    rows["stop"][is_next] = rows["start"][later[is_next]]
+
+
+class CopyReader:
+    """Reads programmes from the copy of a feed."""
+
+    def __init__(self, feed: FeedIndex) -> None:
+        self.feed = feed
+        self._descriptor = os.open(feed.copy, os.O_RDONLY)
+
+    def read(self, row: np.void) -> bytes:
+        """Returns the element of a row."""
+        return os.pread(self._descriptor, int(row["bytes"]), int(row["offset"]))
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._descriptor)

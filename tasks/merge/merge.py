@@ -1,0 +1,238 @@
+"""Merges feeds into one guide, sorted by channel and time.
+
+Each feed is read once (index.py), channels are matched (matching.py), and the programmes of one channel after
+the other are merged (schedule.py) and copied from the feeds. The memory needed is that of the index and of
+one channel.
+"""
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+
+from tasks.enrich.source import Source
+from tasks.merge.decisions import read_decisions, write_table
+from tasks.merge.elements import channel_element, rewrite, well_formed
+from tasks.merge.errors import MergeError
+from tasks.merge.index import NO_STOP, CopyReader, FeedIndex, read_feed
+from tasks.merge.matching import Matching, Target, match_all, match_playlist
+from tasks.merge.playlist import read_playlist
+from tasks.merge.schedule import Merged, Slot, merge_schedules
+from tasks.merge.settings import MergeSettings
+
+HEAD = b"""<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE tv SYSTEM "xmltv.dtd">
+<tv generator-info-name="GuideSpace">
+"""
+END = b"</tv>\n"
+BATCH_BYTES = 1 << 20  # of elements that are checked together
+MICROSECONDS = 1_000_000
+
+
+@dataclass
+class Report:
+    """Counts of the merged guide; ``warnings`` are lines for the user."""
+
+    feeds: int = 0
+    channels: int = 0
+    programmes: Counter[str] = field(default_factory=Counter)  # by source
+    filled: int = 0  # programmes from another feed than the preferred one
+    cut: int = 0
+    doubled: int = 0
+    outside: int = 0  # programmes before or after the chosen days
+    unreadable: int = 0
+    unmatched: list[str] = field(default_factory=list)  # channels of the playlist without programmes
+    proposals: int = 0  # rows of the table that wait for an answer
+    table: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    def lines(self, written: str) -> Iterator[str]:
+        """Yields the report as text."""
+        total = sum(self.programmes.values())
+        yield f"{total:,} programmes of {self.channels:,} channels from {self.feeds} feeds"
+        for source, count in self.programmes.items():
+            yield f"  {count:,} from {source}"
+        for count, text in (
+            (self.filled, "fill holes of the preferred feed"),
+            (self.cut, "shortened, because they overlap with another"),
+            (self.doubled, "left out: another programme of the feed begins at the same time"),
+            (self.outside, "left out: before or after the chosen days (guide.days_back, guide.days_forward)"),
+            (self.unreadable, "left out: they cannot be read"),
+        ):
+            if count:
+                yield f"  {count:,} {text}"
+        if self.unmatched:
+            names = ", ".join(self.unmatched[:10]) + " …" * (len(self.unmatched) > 10)
+            yield f"{len(self.unmatched):,} channels of the playlist have no programmes: {names}"
+        if self.proposals:
+            advice = "write yes or no into the column use"
+            yield f"{self.proposals:,} similar names to confirm in {self.table}: {advice}"
+        yield from self.warnings
+        yield f"The guide: {written}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Indexed feeds with the channels that are written, and the days."""
+
+    feeds: Sequence[FeedIndex]
+    targets: Sequence[Target]
+    settings: MergeSettings
+    window: tuple[int, int]  # microseconds since 1970 UTC
+    report: Report
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yields the guide, and updates the report."""
+        yield HEAD
+        for target in self.targets:
+            yield b"  " + channel_element(target.members[0].channel, target.id, target.names) + b"\n"
+        with ExitStack() as stack:
+            readers = [stack.enter_context(closing(CopyReader(feed))) for feed in self.feeds]
+            for target in self.targets:
+                yield from self._programmes(target, readers)
+        yield END
+
+    def _programmes(self, target: Target, readers: Sequence[CopyReader]) -> Iterator[bytes]:
+        rows = [self.feeds[member.feed].rows_of(member.channel.id) for member in target.members]
+        merged = self._merge(target, rows)
+        self.report.cut += merged.cut
+        self.report.doubled += merged.doubled
+        self.report.filled += merged.filled
+        batch_feed, batch, size = -1, [], 0
+        previous: tuple[int, bytes] | None = None
+        for slot in [*merged.slots, None]:
+            if batch and (slot is None or slot.feed != batch_feed or size > BATCH_BYTES):
+                feed = self.feeds[target.members[batch_feed].feed]
+                texts = well_formed(batch, feed.encoding)
+                self.report.programmes[feed.source] += len(texts)
+                self.report.unreadable += len(batch) - len(texts)
+                yield b"".join(b"  %b\n" % text for text in texts)
+                batch, size = [], 0
+            if slot is None:
+                break
+            batch_feed = slot.feed
+            element = readers[target.members[slot.feed].feed].read(rows[slot.feed][slot.row])
+            element = rewrite(element, target.id, slot.start, slot.stop)
+            if (slot.start, element) != previous:  # feeds contain exact duplicates
+                batch.append(element)
+                size += len(element)
+            previous = slot.start, element
+
+    def _merge(self, target: Target, rows: Sequence[np.ndarray]) -> Merged:
+        begin, end = self.window
+        schedules = []
+        for number, (member, of_feed) in enumerate(zip(target.members, rows, strict=True)):
+            shift = member.shift
+            last = np.where(of_feed["stop"] == NO_STOP, of_feed["start"], of_feed["stop"]) + shift
+            is_inside = (last > begin) & (of_feed["start"] + shift < end)
+            self.report.outside += int((~is_inside).sum())
+            chosen = np.flatnonzero(is_inside)
+            columns = (of_feed[name][chosen].tolist() for name in ("start", "stop", "clumped"))
+            schedules.append(
+                [
+                    Slot(start + shift, None if stop == NO_STOP else stop + shift, number, row, clumped)
+                    for row, start, stop, clumped in zip(chosen.tolist(), *columns)
+                ]
+            )
+        return merge_schedules(schedules, cut=self.settings.overlaps == "cut")
+
+
+def merge(
+    sources: Sequence[Source],
+    settings: MergeSettings,
+    work: Path,
+    now: datetime.datetime,
+    table: Path,
+) -> Plan:
+    """Reads feeds and decides what is written; ``Plan.pieces`` then yields the guide.
+
+    Args:
+        sources: Feeds in order of preference.
+        settings: Channels, days and overlaps.
+        work: Folder for uncompressed copies of the feeds, which must exist while the guide is written.
+        now: Current time; its zone is that of the days.
+        table: File of proposals and decisions; it is updated.
+
+    Raises:
+        FeedError: A feed is not XMLTV.
+        MergeError: The playlist or the table cannot be read, or the guide would have no programme.
+    """
+    decisions = read_decisions(table)
+    entries, warnings = read_playlist(Path(settings.playlist).expanduser()) if settings.playlist else ([], [])
+    if not settings.shift:
+        entries = [replace(entry, shift=0) for entry in entries]
+    feeds = [read_feed(source, work / f"{number}.xml") for number, source in enumerate(sources)]
+    matching = match_playlist(feeds, entries, decisions) if entries else match_all(feeds, decisions)
+    write_table(table, matching.proposals)
+    report = Report(feeds=len(feeds), table=str(table), warnings=warnings)
+    report.unreadable = sum(feed.unreadable for feed in feeds)
+    report.warnings += [f"{feed.source} is damaged ({feed.damage})" for feed in feeds if feed.damage]
+    report.proposals = sum(not row.use for row in matching.proposals)
+    window = days(now, settings.days_back, settings.days_forward)
+    plan = Plan(feeds, _with_programmes(feeds, matching, report), settings, window, report)
+    _check_not_empty(plan)
+    return plan
+
+
+def _with_programmes(feeds: Sequence[FeedIndex], matching: Matching, report: Report) -> list[Target]:
+    """Returns the targets that have a feed, sorted by id; the others are reported."""
+    report.unmatched = [target.id for target in matching.targets if not target.members]
+    targets = [target for target in matching.targets if target.members]
+    report.channels = len(targets)
+    return sorted(targets, key=lambda target: target.id)
+
+
+def _check_not_empty(plan: Plan) -> None:
+    begin, end = plan.window
+    rows = [
+        (plan.feeds[member.feed].rows_of(member.channel.id), member.shift)
+        for target in plan.targets
+        for member in target.members
+    ]
+    if any(
+        ((of_feed["start"] + shift < end) & (of_feed["start"] + shift >= begin)).any()
+        for of_feed, shift in rows
+    ):
+        return
+    if not plan.targets:
+        raise MergeError(
+            f"no channel of {plan.settings.playlist or 'the feeds'} is in a feed; confirm similar names in "
+            f"{plan.report.table}, or correct the tvg-id"
+        )
+    starts = [
+        time for of_feed, _ in rows if len(of_feed) for time in (of_feed["start"][0], of_feed["start"][-1])
+    ]
+    if not starts:
+        raise MergeError("the feeds have no programme of these channels; fetch newer ones")
+    first, last = (_date(edge) for edge in (min(starts), max(starts)))
+    raise MergeError(
+        f"no programme begins from {_date(begin)} to {_date(end)}: those of the feeds begin from "
+        f"{first} to {last}. Fetch newer feeds, or raise guide.days_back"
+    )
+
+
+def days(now: datetime.datetime, back: int, forward: int) -> tuple[int, int]:
+    """Returns begin and end of the days from ``back`` before to ``forward`` after today, microseconds UTC."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    edges = midnight - datetime.timedelta(days=back), midnight + datetime.timedelta(days=forward + 1)
+    begin, end = (round(edge.timestamp() * MICROSECONDS) for edge in edges)
+    return begin, end
+
+
+def _date(microseconds: int) -> str:
+    moment = datetime.datetime.fromtimestamp(int(microseconds) / MICROSECONDS, datetime.UTC)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def by_priority(sources: Sequence[str], patterns: Sequence[str]) -> list[int]:
+    """Returns the positions of sources by ``ingest.priority``; others follow in their order."""
+    ranks = [
+        next((rank for rank, pattern in enumerate(patterns) if fnmatchcase(source, pattern)), len(patterns))
+        for source in sources
+    ]
+    return sorted(range(len(sources)), key=lambda number: (ranks[number], number))

@@ -1,0 +1,97 @@
+"""Compares names of channels: equal after normalization, or similar.
+
+``BBC One HD`` and ``BBC One +1`` are different channels from ``BBC One``. Similar names are only proposals.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+MIN_SIMILARITY = 0.8
+PROPOSALS = 3  # per channel
+VARIANT = 0.95  # similarity of names that differ in resolution, country or time shift only
+_CANDIDATES = 8  # channels whose names are compared letter by letter
+_COMMON = 200  # a trigram in more channels does not select candidates
+_PLUS = re.compile(r"(?:\+|\bplus)\s*(\d{1,2})\b")
+_COUNTRY = re.compile(r"^\W*[a-z]{2,3}\s*[:|┃\]]\s*")
+_QUALITY = re.compile(r"\b(?:f|u|q)?hd\b|\bsd\b|\b4k\b|\b8k\b|\bhevc\b|\bh\.?26[45]\b|\b\d{3,4}p\b|\braw\b")
+_PLUS_KEY = re.compile(r"plus(\d{1,2})(?!\d)")
+
+
+@lru_cache(maxsize=131_072)
+def normalize(name: str) -> str:
+    """Returns letters and digits in lower case without accents; ``+1`` and ``plus 1`` become ``plus1``."""
+    return _letters(_PLUS.sub(r"plus\1", _fold(name)))
+
+
+def _fold(name: str) -> str:
+    text = "".join(
+        letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)
+    )
+    return text.casefold().replace("&", " and ").replace("ß", "ss")
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text if letter.isalnum())
+
+
+@lru_cache(maxsize=131_072)
+def _base(name: str) -> str:
+    """Returns the normalized name without resolution, country prefix and time shift."""
+    text = _COUNTRY.sub("", _PLUS.sub("", _fold(name)))
+    return _letters(_QUALITY.sub("", text))
+
+
+def hours_between(entry_names: Iterable[str], channel_names: Iterable[str]) -> int:
+    """Returns the difference of the time shifts in names, in hours: 1 for "One +1" and "One"."""
+    first, second = (
+        max((int(hours) for name in names for hours in _PLUS_KEY.findall(normalize(name))), default=0)
+        for names in (entry_names, channel_names)
+    )
+    return first - second
+
+
+class NearNames:
+    """Finds similar names of channels.
+
+    Args:
+        names: Maps a channel to its names.
+    """
+
+    def __init__(self, names: Mapping[int, Sequence[str]]) -> None:
+        self._keys = {
+            channel: [*{normalize(name) for name in texts} - {""}] for channel, texts in names.items()
+        }
+        self._by_base: dict[str, list[int]] = defaultdict(list)
+        self._by_trigram: dict[str, list[int]] = defaultdict(list)
+        for channel, texts in names.items():
+            for base in {_base(name) for name in texts} - {""}:
+                self._by_base[base].append(channel)
+            for trigram in {part for key in self._keys[channel] for part in _trigrams(key)}:
+                self._by_trigram[trigram].append(channel)
+
+    def near(self, names: Sequence[str]) -> list[tuple[float, int]]:
+        """Returns (similarity, channel) of the most similar channels, best first, at most PROPOSALS."""
+        similarities: dict[int, float] = {}
+        for base in {_base(name) for name in names} - {""}:
+            similarities |= dict.fromkeys(self._by_base.get(base, ()), VARIANT)
+        for key in {normalize(name) for name in names} - {""} if not similarities else ():
+            hits = Counter(
+                channel
+                for trigram in _trigrams(key)
+                if len(channels := self._by_trigram.get(trigram, ())) <= _COMMON
+                for channel in channels
+            )
+            for channel, _ in sorted(hits.items(), key=lambda item: (-item[1], item[0]))[:_CANDIDATES]:
+                similarity = max(SequenceMatcher(None, key, other).ratio() for other in self._keys[channel])
+                similarities[channel] = max(similarity, similarities.get(channel, 0.0))
+        best = sorted((-similarity, channel) for channel, similarity in similarities.items())
+        return [(-value, channel) for value, channel in best[:PROPOSALS] if -value >= MIN_SIMILARITY]
+
+
+def _trigrams(key: str) -> set[str]:
+    padded = f"^{key}$"
+    return {padded[place : place + 3] for place in range(len(padded) - 2)}

@@ -1,0 +1,120 @@
+"""Reads M3U playlists of IPTV channels.
+
+Attributes are read as pvr.iptvsimple of Kodi reads them: ``tvg-id`` is the id of a channel in the guide,
+``tvg-name`` or the text after the comma its name, ``tvg-shift`` the hours that are added to its programmes;
+a ``tvg-shift`` of the line ``#EXTM3U`` applies to channels without one. Names of attributes ignore case.
+"""
+
+import codecs
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tasks.ingest.xmltv.text import CONTROLS
+from tasks.merge.errors import MergeError
+
+MAX_BYTES = 64 << 20
+HOUR = 3_600_000_000  # microseconds
+_MAX_HOURS = 48.0
+_ATTRIBUTE = re.compile(r"""([\w-]+)=("[^"]*"|'[^']*'(?=[\s,]|$)|[^\s,"]*)""")
+_EXTINF = "#EXTINF:"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A channel of a playlist.
+
+    Attributes:
+        id: Id under which players look for the channel: ``tvg-id``, else ``tvg-name``, else the title.
+        names: ``tvg-name`` and title, distinct.
+        shift: Microseconds that are added to the times of its programmes.
+    """
+
+    id: str
+    names: tuple[str, ...]
+    shift: int = 0
+
+
+def read_playlist(path: Path) -> tuple[list[Entry], list[str]]:
+    """Reads the channels of a playlist, one per id.
+
+    Entries with the same id are merged. If their shifts differ, no shift is applied, because a player finds
+    both under this id.
+
+    Returns:
+        Entries in the order of the file, and warnings.
+
+    Raises:
+        MergeError: The file cannot be read, or it has no channel.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise MergeError(f"{path}: larger than {MAX_BYTES:,} bytes; expected an M3U playlist")
+        content = path.read_bytes()
+    except OSError as error:
+        raise MergeError(f"{path}: cannot be read ({error.strerror}); expected an M3U playlist") from error
+    entries: dict[str, Entry] = {}
+    warnings = []
+    for entry in parse_playlist(_decode(content)):
+        if (previous := entries.get(entry.id)) is None:
+            entries[entry.id] = entry
+            continue
+        if previous.shift != entry.shift:
+            shifts = " and ".join(f"{shift / HOUR:+g}" for shift in (previous.shift, entry.shift))
+            warnings.append(f"{path}: id {entry.id!r} has the shifts {shifts} hours; none is applied")
+        shift = previous.shift if previous.shift == entry.shift else 0
+        entries[entry.id] = replace(previous, names=_distinct(*previous.names, *entry.names), shift=shift)
+    if not entries:
+        raise MergeError(f'{path}: no channel; expected lines such as #EXTINF:-1 tvg-id="BBC1.uk",BBC One')
+    return list(entries.values()), warnings
+
+
+def parse_playlist(text: str) -> Iterator[Entry]:
+    """Yields an entry for each ``#EXTINF`` line that names a channel."""
+    default = 0
+    for line in text.splitlines():
+        line = line.strip()
+        if line[:7].upper() == "#EXTM3U":
+            default = _shift(_attributes(line[7:])[0].get("tvg-shift", ""), 0)
+        elif line[: len(_EXTINF)].upper() == _EXTINF:
+            attributes, title = _attributes(line[len(_EXTINF) :])
+            names = _distinct(attributes.get("tvg-name", ""), title)
+            id_ = attributes.get("tvg-id", "") or next(iter(names), "")
+            if id_:
+                yield Entry(id_, names, _shift(attributes.get("tvg-shift", ""), default))
+
+
+def _attributes(line: str) -> tuple[dict[str, str], str]:
+    """Returns the attributes of a line, and the text after the comma that follows the last one."""
+    attributes, end = {}, 0
+    for match in _ATTRIBUTE.finditer(line):
+        if "," in line[end : match.start()]:
+            break  # in the title: "Channel,Name a=b"
+        value = match[2]
+        is_quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
+        attributes[match[1].lower()] = (value[1:-1] if is_quoted else value).strip()
+        end = match.end()
+    return attributes, line[end:].partition(",")[2].strip()
+
+
+def _shift(text: str, default: int) -> int:
+    try:
+        hours = float(text.replace(",", "."))
+    except ValueError:
+        return default
+    return round(hours * HOUR) if math.isfinite(hours) and abs(hours) <= _MAX_HOURS else default
+
+
+def _distinct(*names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def _decode(content: bytes) -> str:
+    """Decodes UTF-8 with or without a byte order mark; any other text is read as Windows-1252."""
+    content = content.removeprefix(codecs.BOM_UTF8).translate(None, CONTROLS)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")

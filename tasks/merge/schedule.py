@@ -1,0 +1,105 @@
+"""Merges the schedules of a channel: a preferred one, whose holes are filled from the others.
+
+A programme of another feed is used if at least half of it is in a hole. With ``cut``, it is shortened to the
+largest part of the hole, and a programme ends when the next one of its feed begins. Times are integers in
+one unit.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+
+class Slot(NamedTuple):
+    """A programme at a time: ``stop`` is None if unknown; ``row`` is its row in the feed."""
+
+    start: int
+    stop: int | None
+    feed: int
+    row: int
+    clumped: bool = False
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Slots of a channel by start, and counts of slots."""
+
+    slots: list[Slot]
+    cut: int = 0  # shortened
+    doubled: int = 0  # dropped because another programme of the feed begins at the same time
+    filled: int = 0  # from another feed than the first
+
+
+def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged:
+    """Merges schedules in order of preference, each sorted by start."""
+    if not schedules:
+        return Merged([])
+    merged = _without_overlaps(schedules[0]) if cut else Merged(list(schedules[0]))
+    for schedule in schedules[1:]:
+        other = _without_overlaps(schedule) if cut else Merged(list(schedule))
+        occupied = _Occupied(merged.slots)
+        slots, shortened = [], other.cut
+        for slot in other.slots:
+            piece = occupied.largest_gap(slot)
+            if piece is None:
+                continue
+            if cut and piece != (slot.start, slot.stop):
+                slot, shortened = slot._replace(start=piece[0], stop=piece[1]), shortened + 1
+            slots.append(slot)
+        merged = replace(
+            merged,
+            slots=sorted([*merged.slots, *slots], key=lambda slot: slot.start),
+            cut=merged.cut + shortened,
+            doubled=merged.doubled + other.doubled,
+            filled=merged.filled + len(slots),
+        )
+    return merged
+
+
+def _without_overlaps(schedule: Sequence[Slot]) -> Merged:
+    """Ends each programme when the next one begins; of several with one start, the first is used."""
+    slots: list[Slot] = []
+    cut = doubled = 0
+    for slot in schedule:
+        previous = slots[-1] if slots else None
+        if previous is not None and not (slot.clumped and previous.clumped):
+            if slot.start == previous.start:
+                doubled += 1
+                continue
+            if previous.stop is not None and previous.stop > slot.start:
+                slots[-1] = previous._replace(stop=slot.start)
+                cut += 1
+        slots.append(slot)
+    return Merged(slots, cut, doubled)
+
+
+class _Occupied:
+    """Times of a schedule as disjoint intervals."""
+
+    def __init__(self, slots: Sequence[Slot]) -> None:
+        self.begins: list[int] = []
+        self.ends: list[int] = []
+        for slot in slots:
+            stop = slot.start + 1 if slot.stop is None else slot.stop
+            if self.ends and slot.start <= self.ends[-1]:
+                self.ends[-1] = max(self.ends[-1], stop)
+            else:
+                self.begins.append(slot.start)
+                self.ends.append(stop)
+
+    def largest_gap(self, slot: Slot) -> tuple[int, int | None] | None:
+        """Returns the largest free part of a slot; None if it is less than half of the slot."""
+        index = bisect_right(self.begins, slot.start)  # of the first interval that begins later
+        begin = max(slot.start, self.ends[index - 1] if index else slot.start)
+        following = self.begins[index] if index < len(self.begins) else None
+        if slot.stop is None:
+            return (slot.start, following) if begin == slot.start else None
+        best = (0, 0)
+        while begin < slot.stop:
+            end = min(slot.stop, self.begins[index] if index < len(self.begins) else slot.stop)
+            best = max(best, (begin, end), key=lambda piece: piece[1] - piece[0])
+            if index == len(self.begins):
+                break
+            begin, index = self.ends[index], index + 1
+        return best if 2 * (best[1] - best[0]) >= slot.stop - slot.start else None

@@ -1,0 +1,31 @@
+"""Task of the flow refresh: merges the enriched copies of feeds into one guide."""
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+
+from prefect import get_run_logger, task
+
+from tasks.enrich.copies import Filled
+from tasks.ingest.settings import IngestSettings
+from tasks.merge.errors import MergeError
+from tasks.merge.home import merge_copies
+from tasks.merge.settings import MergeSettings
+
+
+@task(name="merge", task_run_name="merge", persist_result=False)
+def merge(home: str, copies: Sequence[Filled], reading: IngestSettings, settings: MergeSettings) -> list[str]:
+    """Writes the merged guide of a home (see ``merge_copies``); returns the lines of its report.
+
+    If that fails, the previous guide remains, and the report is the error.
+    """
+    logger = get_run_logger()
+    try:
+        merged = merge_copies(Path(home), copies, reading, settings, datetime.datetime.now(datetime.UTC))
+    except MergeError as error:
+        logger.error("%s; the previous guide remains", error)
+        return [f"FAILED: {error}; the previous guide remains"]
+    lines = list(merged.report.lines(merged.file))
+    for line in lines:
+        logger.info("%s", line)
+    return lines
