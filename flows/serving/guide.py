@@ -18,6 +18,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
+from flows.serving.model_file import matches
 from tasks.merge.home import FOLDER, GENRES, GUIDE
 
 BLOCK_BYTES = 1 << 18
@@ -109,7 +110,7 @@ def accepts_gzip(header: str) -> bool:
 def is_unmodified(request: Request, etag: str, modified: float) -> bool:
     """Returns whether the client has this version: If-None-Match, and without it If-Modified-Since."""
     if tags := request.headers.get("If-None-Match"):
-        return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in tags.split(","))
+        return matches(tags, etag)
     try:
         since = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
         return int(modified) <= since.timestamp()

@@ -21,7 +21,7 @@ from tasks.enrich.source import Source
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.xmltv.frames import hide_cdata
 from tasks.ingest.xmltv.prolog import read_prolog
-from tasks.ingest.xmltv.records import Records, read_records
+from tasks.ingest.xmltv.records import FrameRecords, read_records
 from tasks.ingest.xmltv.text import repair
 from tasks.merge.names import normalize
 
@@ -129,7 +129,7 @@ def _copied(pieces: Iterable[bytes], file: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def _read_channels(records: Records, encoding: Encoding) -> Iterator[Channel]:
+def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channel]:
     content = records.frame.content
     if b"<channel" not in content:
         return
@@ -144,7 +144,7 @@ def _read_channels(records: Records, encoding: Encoding) -> Iterator[Channel]:
             )
 
 
-def _rows(records: Records, numbers: dict[str, int]) -> np.ndarray:
+def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
     """Returns unsorted rows of the programmes that have a span; adds new channel ids to ``numbers``."""
     programmes = records.chunk.programmes
     spans, _ = records.find_spans()
