@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.options import HOME, NONE, Home, Set
+from flows.cli.guides import For
+from flows.cli.options import HOME, NONE, Home, Model, Set
 
 if TYPE_CHECKING:
     from tasks.ingest.settings import IngestSettings
@@ -31,7 +32,9 @@ def guide(
     out: Out = "",
     feeds: Feeds = NONE,
     playlist: Playlist = "",
+    players: For = NONE,
     home: Home = HOME,
+    model: Model = None,
     changes: Set = NONE,
 ) -> int:
     """Merge all feeds of the home into one guide, with missing categories filled."""
@@ -40,24 +43,26 @@ def guide(
     from storage.home.guides import current_guide
     from storage.home.workspace import HomeError, Workspace
     from tasks.enrich.copies import Copies
+    from tasks.enrich.settings import make_players
     from tasks.merge.home import merge_copies
     from tasks.overrides import override
 
     settings = override(RefreshSettings(), ["ingest.private_addresses=true", *changes])
     merging = replace(settings.guide, playlist=playlist) if playlist else settings.guide
-    model, workspace = champion_folder(home), Workspace(home, create=False)
+    options = replace(settings.enrich, players=make_players(players)) if players else settings.enrich
+    folder, workspace = champion_folder(home, model), Workspace(home, create=False)
     references = list(feeds) or home_feeds(workspace.home, settings.ingest)
     if not references:
         raise HomeError(f"{workspace.home} has read no feed; name one with --feed")
     newest = current_guide(workspace)
-    copies = Copies(workspace.home, settings.ingest, settings.enrich, model).update(
+    copies = Copies(workspace.home, settings.ingest, options, folder).update(
         references, home_guide=newest and workspace.folder(newest)
     )
     for copy in copies:
         if copy.error:
             print(copy.error, file=sys.stderr)
     now = datetime.datetime.now(datetime.UTC)
-    merged = merge_copies(workspace.home, copies, settings.ingest, merging, now, out)
+    merged = merge_copies(workspace.home, copies, settings.ingest, merging, now, out, options)
     stream, name = (sys.stderr, "standard output") if out == "-" else (sys.stdout, merged.file)
     for line in merged.report.lines(name):
         print(line, file=stream)

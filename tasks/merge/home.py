@@ -8,7 +8,10 @@ from pathlib import Path
 
 from storage.home.zones import home_zone
 from tasks.enrich.copies import Filled
-from tasks.enrich.output import check_output, write_output
+from tasks.enrich.output import check_output, genres_file, write_output
+from tasks.enrich.players import base as players
+from tasks.enrich.players.kodi import genres_xml
+from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed
@@ -20,6 +23,7 @@ from tasks.merge.settings import MergeSettings
 FOLDER = "merged"  # folder in the home
 GUIDE = "guide.xml.gz"
 GENRES = "genres.xml"
+DEFAULT = EnrichOptions()
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ def merge_copies(
     settings: MergeSettings,
     now: datetime.datetime,
     out: str = "",
+    options: EnrichOptions = DEFAULT,
 ) -> MergedGuide:
     """Merges enriched copies; the previous file remains until the new one is complete, and if they are equal.
 
@@ -51,14 +56,18 @@ def merge_copies(
         reading: Settings for reading feeds: the priority of sources and their zones.
         settings: Channels, days and overlaps.
         now: Current time with a zone.
-        out: File to write, or "-"; empty for that of the home.
+        out: File to write, or "-"; empty for that of the home, which always has a table of genres.
+        options: Options of the copies; Kodi needs a table of genres beside ``out``.
 
     Raises:
         MergeError: There is no copy, the playlist cannot be read, or the guide would have no programme.
     """
     (home / FOLDER).mkdir(exist_ok=True)
+    genres = "" if out else str(merged_file(home).with_name(GENRES))
     out = out or str(merged_file(home))
-    check_output(out)
+    check_output(out, options)
+    if options.needs(players.GENRES):
+        genres = genres or str(genres_file(out))
     copies = [copy for copy in copies if copy.file]
     if not copies:
         raise MergeError("no feed can be read; see the errors above")
@@ -68,6 +77,8 @@ def merge_copies(
         sources = [_source(copies[number], reading, zone.key) for number in order]
         plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE)
         write_output(out, plan.pieces())
+        if genres:
+            write_output(genres, [genres_xml(plan.categories)])
     return MergedGuide(out, plan.report)
 
 

@@ -65,6 +65,7 @@ class FeedIndex:
     ids: list[str]
     channels: dict[str, Channel]
     rows: np.ndarray
+    categories: frozenset[str]
     unreadable: int  # programmes without title, channel, readable start or end tag
     damage: str  # why the feed ends early, or empty
     bounds: np.ndarray = field(repr=False)  # first row of each channel, and the number of rows
@@ -94,6 +95,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
     channels: dict[str, Channel] = {}
     numbers: dict[str, int] = {}
     parts: list[np.ndarray] = []
+    categories: set[str] = set()
     unreadable = 0
     with open(copy, "wb") as file:
         prolog, blocks = read_prolog(_copied(source.pieces(), file), source.feed.source)
@@ -101,6 +103,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
         for records in read_records(prolog, blocks, encoding, source.zone):
             for channel in _read_channels(records, encoding):
                 channels.setdefault(channel.id, channel)
+            categories.update(records.chunk.programmes["categories"].flatten().unique().to_pylist())
             rows = _rows(records, numbers)
             unreadable += len(records.chunk.programmes) - len(rows) + len(records.rejects)
             parts.append(rows)
@@ -117,6 +120,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
         ids=list(numbers),
         channels=channels,
         rows=rows,
+        categories=frozenset(categories),
         unreadable=unreadable,
         damage=source.damage,
         bounds=np.searchsorted(rows["channel"], np.arange(len(numbers) + 1)),

@@ -86,6 +86,11 @@ class Plan:
     window: tuple[int, int]  # microseconds since 1970 UTC
     report: Report
 
+    @property
+    def categories(self) -> set[str]:
+        """Categories of the feeds."""
+        return set().union(*(feed.categories for feed in self.feeds))
+
     def pieces(self) -> Iterator[bytes]:
         """Yields the guide, and updates the report."""
         yield HEAD

@@ -35,6 +35,7 @@ def light_commands(home: Path, folder: Path) -> list[list[str]]:
         ["like", SHOW],
         ["tonight", *days, "--out", folder / "tonight.html"],
         ["enrich", SAMPLE, folder / "filled.xml", "--episodes"],
+        ["guide", folder / "guide.xml.gz", "--for", "kodi", "--set", "guide.days_back=3650"],
         ["correct", OTHER, "crime"],
         ["zone"],
         ["ingest", "--feed", SAMPLE],
