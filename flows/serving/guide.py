@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from flows.serving.model_file import matches
-from tasks.merge.home import FOLDER, GENRES, GUIDE
+from storage.home.merged_guide import FOLDER, GENRES, GUIDE
 
 BLOCK_BYTES = 1 << 18
 PATHS = ("/guide.xml", "/guide.xml.gz", "/genres.xml")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from storage.home.merged_guide import FOLDER, GENRES, merged_file
 from storage.home.zones import home_zone
 from tasks.enrich.copies import Filled
 from tasks.enrich.output import check_output, genres_file, write_output
@@ -20,9 +21,6 @@ from tasks.merge.errors import MergeError
 from tasks.merge.merge import Report, by_priority, merge
 from tasks.merge.settings import MergeSettings
 
-FOLDER = "merged"  # folder in the home
-GUIDE = "guide.xml.gz"
-GENRES = "genres.xml"
 DEFAULT = EnrichOptions()
 
 
@@ -32,11 +30,6 @@ class MergedGuide:
 
     file: str
     report: Report
-
-
-def merged_file(home: Path) -> Path:
-    """Returns the path of the merged guide, which `guidespace serve` serves."""
-    return home / FOLDER / GUIDE
 
 
 def merge_copies(

@@ -17,9 +17,9 @@ from flows.serving.command import listen
 from flows.serving.guide import accepts_gzip
 from flows.serving.reloader import ModelReloader
 from storage.formats.model_file import ModelInfo, write_model_file
+from storage.home.merged_guide import GENRES, merged_file
 from storage.home.workspace import Workspace
 from tasks.enrich.output import write_output
-from tasks.merge.home import GENRES, merged_file
 
 GUIDE = b"<tv>" + b'<programme channel="one"/>' * 50_000 + b"</tv>"
 IDENTITY = {"Accept-Encoding": "identity"}
