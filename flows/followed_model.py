@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 import time
 from contextlib import suppress
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.addresses import is_valid_url, without_secrets
-from storage.atomic import remove_folder, replaced_folder
+from storage.atomic import replaced_folder
 from storage.digests import content_digest
 from storage.errors import ExpectedError
 from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack
@@ -28,7 +29,7 @@ from storage.tracking import Champion
 from tasks.ingest.sources.feeds import ENV, is_url
 
 TOKEN = "GUIDESPACE_MODEL_TOKEN"
-CHECK_SECONDS = 60.0
+CHECK_SECONDS, DAY_SECONDS = 60.0, 86_400.0
 _DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
 _FOLDER = re.compile("[0-9a-f]{16}")
 
@@ -139,11 +140,18 @@ class FollowedModel:
                 info = unpack(file, new)
         except ModelFileError as error:
             raise ModelFileError(f"{self.name}: {error}") from error
-        for other in self._folder.iterdir():
-            if _FOLDER.fullmatch(other.name) and other.name not in (folder.name, state.get("folder")):
-                remove_folder(other)
+        self._remove_others(folder.name, state.get("folder", ""))
         new_state = {"model": self.name, "folder": folder.name, "info": asdict(info)}
         return {**new_state, "content": content_digest(folder), "validators": validators}
+
+    def _remove_others(self, *names: str) -> None:
+        """Removes the other versions, and what killed processes have left."""
+        for other in self._folder.iterdir():
+            with suppress(FileNotFoundError):  # removed by another process
+                age = time.time() - other.stat().st_mtime
+                is_version = _FOLDER.fullmatch(other.name) and other.name not in names
+                if is_version or (other.suffix == ".tmp" and age > DAY_SECONDS):
+                    shutil.rmtree(other, ignore_errors=True)
 
 
 def _locate(reference: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import subprocess
 import sys
 import threading
@@ -97,13 +98,20 @@ def test_a_model_is_downloaded_once_and_again_when_it_changes(
     first = find_champion(home, server.url)
     assert (first.version, first.digest, vectors_of(first.folder)) == ("1", f"{1:064x}", 1.0)
     assert find_champion(home, server.url) == first
+    (left := first.folder.parent / "tmpkilled.tmp").mkdir()  # by a killed process
+    os.utime(left, (0, 0))
     for version in (2, 3):
         server.content = packed(tmp_path, version)
         champion = find_champion(home, server.url)
         assert (champion.version, vectors_of(champion.folder)) == (str(version), version)
     assert [status for status, _ in server.requests] == [200, 304, 200, 200]
     folders = {folder.name for folder in champion.folder.parent.iterdir() if folder.is_dir()}
-    assert len(folders) == 2 and champion.folder.name in folders and not first.folder.exists()
+    assert (
+        len(folders) == 2
+        and not left.exists()
+        and champion.folder.name in folders
+        and not first.folder.exists()
+    )
 
 
 def test_the_server_is_asked_once_a_minute(
