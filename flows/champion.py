@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.formats.model_file import ModelFileError, ModelInfo, write_model_file
+from storage.formats.model_file import ModelFileError, ModelIdentity, write_model_file
 from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
 
@@ -67,7 +67,9 @@ def export_model(home: str, out: Path) -> Iterator[str]:
     """
     champion = find_champion(home)
     try:
-        write_model_file(champion.folder, ModelInfo(version=champion.version, digest=champion.digest), out)
+        write_model_file(
+            champion.folder, ModelIdentity(version=champion.version, digest=champion.digest), out
+        )
     except OSError as error:
         raise ModelFileError(f"{out} cannot be written: {error.strerror}; name another file") from error
     yield f"{out}: version {champion.version}, {out.stat().st_size / 1e6:,.1f} MB; read it by --model {out}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from storage.formats.model_file import MEDIA_TYPE, ModelInfo, pack
+from storage.formats.model_file import MEDIA_TYPE, ModelIdentity, pack
 from storage.tracking import Champion
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class PackedModel:
 
     def __init__(self, champion: Champion) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        pack(champion.folder, ModelInfo(version=champion.version, digest=champion.digest), self._file)
+        pack(champion.folder, ModelIdentity(version=champion.version, digest=champion.digest), self._file)
         self.name, self.size = f"guidespace-model-{champion.version}.zip", self._file.tell()
         self._file.seek(0)
         self.digest = hashlib.file_digest(self._file, "sha256")  # pyright: ignore[reportArgumentType]

@@ -46,20 +46,20 @@ class ModelFileError(ExpectedError, ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelInfo:
+class ModelIdentity:
     """The registered version of a model and the digest of its Model folder."""
 
     version: str
     digest: str
 
 
-def write_model_file(folder: Path, info: ModelInfo, out: Path) -> None:
+def write_model_file(folder: Path, info: ModelIdentity, out: Path) -> None:
     """Writes the model file of a Model folder; replaces an existing file atomically."""
     with replaced_file(out) as new, open(new, "wb") as handle:
         pack(folder, info, handle)
 
 
-def pack(folder: Path, info: ModelInfo, handle: IO[bytes]) -> None:
+def pack(folder: Path, info: ModelIdentity, handle: IO[bytes]) -> None:
     """Writes the model file of a Model folder to an open file."""
     parts = {file.name: file for file in sorted(folder.iterdir()) if _PART.fullmatch(file.name)}
     parts.pop("artifact.json", None)  # describes the home
@@ -76,7 +76,7 @@ def pack(folder: Path, info: ModelInfo, handle: IO[bytes]) -> None:
                     target.write(block)
 
 
-def unpack(file: Path, folder: Path) -> ModelInfo:
+def unpack(file: Path, folder: Path) -> ModelIdentity:
     """Verifies a model file and writes its parts to an empty folder, which becomes a Model folder.
 
     Raises:
@@ -95,7 +95,7 @@ def unpack(file: Path, folder: Path) -> ModelInfo:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # not of a seek: the disk is full
             raise
         raise _damaged(f"{error}") from error
-    return ModelInfo(version=manifest["version"], digest=manifest["digest"])
+    return ModelIdentity(version=manifest["version"], digest=manifest["digest"])
 
 
 def _members(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:

@@ -17,7 +17,7 @@ from flows import followed_model
 from flows.champion import find_champion, open_models
 from flows.followed_model import FollowedModel
 from storage.errors import ExpectedError
-from storage.formats.model_file import ModelInfo, write_model_file
+from storage.formats.model_file import ModelIdentity, write_model_file
 from storage.home.workspace import Workspace
 from storage.stages import ROOT
 from tasks.ingest.sources.feeds import FeedUnreachable
@@ -83,7 +83,7 @@ def packed(folder: Path, version: int) -> bytes:
     np.save(model / "similarity.npy", np.full((2, 3), version, dtype=np.float32))
     for name in ("lexicon.json", "rows.safetensors", "titles.parquet", "tokens.parquet"):
         (model / name).write_bytes(b"{}")
-    write_model_file(model, ModelInfo(version=str(version), digest=f"{version:064x}"), folder / "m.zip")
+    write_model_file(model, ModelIdentity(version=str(version), digest=f"{version:064x}"), folder / "m.zip")
     return (folder / "m.zip").read_bytes()
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from storage.formats import model_file
-from storage.formats.model_file import MANIFEST, ModelFileError, ModelInfo, unpack, write_model_file
+from storage.formats.model_file import MANIFEST, ModelFileError, ModelIdentity, unpack, write_model_file
 
-INFO = ModelInfo(version="7", digest="ab" * 32)
+INFO = ModelIdentity(version="7", digest="ab" * 32)
 
 
 @pytest.fixture

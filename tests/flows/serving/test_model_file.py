@@ -19,7 +19,7 @@ from flows.serving.app import make_app
 from flows.serving.command import listen
 from flows.serving.loaded_model import RequestKind
 from flows.serving.reloader import ModelReloader
-from storage.formats.model_file import ModelInfo, write_model_file
+from storage.formats.model_file import ModelIdentity, write_model_file
 from storage.home.workspace import Workspace
 from tasks.search.query import Query
 from tasks.search.search import TitleSearch
@@ -31,7 +31,7 @@ NEW = "A Film That No Guide Has"
 
 @pytest.fixture
 def file(toy_model: Path, tmp_path: Path) -> Path:
-    write_model_file(toy_model, ModelInfo(version="3", digest="a" * 64), file := tmp_path / "model.zip")
+    write_model_file(toy_model, ModelIdentity(version="3", digest="a" * 64), file := tmp_path / "model.zip")
     return file
 
 
@@ -114,7 +114,7 @@ def test_a_server_follows_another_server(
         watcher.start()
         try:
             assert follower.current.champion.version == "3"
-            write_model_file(toy_model, ModelInfo(version="4", digest="b" * 64), file)
+            write_model_file(toy_model, ModelIdentity(version="4", digest="b" * 64), file)
             reloader.reload_if_stale()
             wait_for(lambda: follower.current.champion.version == "4", 60, lambda: "version 4 is not served")
             assert len(answers(follower, NEW)) == 1 and not follower.is_stale
