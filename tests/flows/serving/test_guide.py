@@ -16,7 +16,7 @@ from flows.serving.app import make_app
 from flows.serving.command import listen
 from flows.serving.guide import accepts_gzip
 from flows.serving.reloader import ModelReloader
-from storage.formats.model_file import ModelInfo, write_model_file
+from storage.formats.model_file import ModelIdentity, write_model_file
 from storage.home.merged_guide import GENRES, merged_file
 from storage.home.workspace import Workspace
 from tasks.enrich.output import write_output
@@ -48,7 +48,7 @@ def write(home: Path, content: bytes) -> None:
 @pytest.fixture(scope="module")
 def reloader(toy_model: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelReloader:
     folder = tmp_path_factory.mktemp("guide")
-    write_model_file(toy_model, ModelInfo(version="3", digest="a" * 64), file := folder / "model.zip")
+    write_model_file(toy_model, ModelIdentity(version="3", digest="a" * 64), file := folder / "model.zip")
     return ModelReloader(Workspace(folder / "home").home, str(file))
 
 
