@@ -15,15 +15,15 @@ def sum_rows(
 ) -> Float32[np.ndarray, "bags dim"]:
     """Sums rows[ids], multiplied by weights, per bag; bag i has the entries offsets[i] to offsets[i + 1].
 
-    Uses torch (segment_sums.py) where it is loaded, which is 15 times as fast: 1.7 instead of 26 ms for 4,096
-    titles of 75 tokens. NumPy's ``add.reduceat`` would take 410 ms.
+    Uses torch where it is loaded, which is 15 times as fast: 1.7 instead of 26 ms for 4,096 titles of 75
+    tokens. NumPy's ``add.reduceat`` would take 410 ms.
     """
     if (torch := sys.modules.get("torch")) is not None:
-        from storage.tables.segment_sums import sum_bags
-
         ids, offsets = (array.astype(np.int64, copy=False) for array in (ids, offsets))
+        *bags, factors = map(torch.from_numpy, (ids, rows, offsets, weights))
+        options = {"mode": "sum", "include_last_offset": True, "per_sample_weights": factors}
         with torch.inference_mode():
-            return sum_bags(*map(torch.from_numpy, (rows, ids, offsets, weights))).numpy()
+            return torch.nn.functional.embedding_bag(*bags, **options).numpy()
     sums = np.zeros((len(offsets) - 1, rows.shape[1]), dtype=np.float32)
     bounds = offsets.tolist()
     for total, begin, end in zip(sums, bounds, bounds[1:], strict=False):
