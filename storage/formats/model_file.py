@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 import stat
+import tokenize
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -91,7 +92,7 @@ def unpack(file: Path, folder: Path) -> ModelIdentity:
             manifest = _read_manifest(archive, members)
             for name, expected in manifest["parts"].items():
                 _extract(archive, members[name], expected, folder / name)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # not of a seek: the disk is full
             raise
         raise _damaged(f"{error}") from error
@@ -163,7 +164,8 @@ def _extract(
     if target.suffix == ".npy":
         try:
             np.lib.format.open_memmap(target, mode="r")
-        except ValueError as error:  # an array of Python objects, which are pickled, or a wrong size
+        # an array of Python objects, which are pickled, a wrong size, or a damaged header
+        except (ValueError, OverflowError, tokenize.TokenError) as error:
             raise _foreign(f"an array that cannot be mapped ({member.filename}: {error})") from error
 
 

@@ -52,6 +52,12 @@ def rewrite(source: Path, target: Path, manifest: dict[str, object], **members: 
     return target
 
 
+def array(end: str) -> bytes:
+    """The header of a NumPy file with an end that need not be valid."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {end}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
 def test_a_model_is_unchanged_by_the_file(folder: Path, tmp_path: Path) -> None:
     write_model_file(folder, INFO, tmp_path / "a.zip")
     write_model_file(folder, INFO, tmp_path / "b.zip")
@@ -78,6 +84,8 @@ def test_a_model_is_unchanged_by_the_file(folder: Path, tmp_path: Path) -> None:
         ({}, {"/etc/evil__json": b"{}"}, "a member named '/etc/evil.json'"),
         ({}, {"model__pkl": b"\x80\x04."}, "a member named 'model.pkl'"),
         ({}, {"evil__npy": b"\x80\x04."}, "an array that cannot be mapped"),
+        ({}, {"evil__npy": array("(1,")}, "an array that cannot be mapped"),
+        ({}, {"evil__npy": array(f"({10**30},)}}")}, "an array that cannot be mapped"),
     ],
 )
 def test_other_content_is_rejected(
@@ -130,6 +138,9 @@ def test_no_damage_is_read(folder: Path, tmp_path: Path) -> None:
         content[:place] + bytes([content[place] ^ 0x41]) + content[place + 1 :]
         for place in range(0, len(content), 7)
     ]
+    names = content.index(b"PK\x01\x02")  # a name that is not UTF-8, in the central directory
+    undecodable = content[: names + 8] + b"\x00\x08" + content[names + 10 : names + 46] + b"\xff"
+    flips.append(undecodable + content[names + 47 :])
     for number, damaged in enumerate([*cuts, *flips]):
         (tmp_path / "b.zip").write_bytes(damaged)
         (target := tmp_path / f"{number}").mkdir()
