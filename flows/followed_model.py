@@ -99,14 +99,13 @@ class FollowedModel:
         from tasks.ingest.settings import IngestSettings  # imports httpx and fsspec: not at module level
         from tasks.ingest.sources.download import MAX_ATTEMPTS, Validators, download
         from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
-        from tasks.ingest.sources.headers import Headers, default_agent
+        from tasks.ingest.sources.headers import request_headers
 
         limits = IngestSettings(size_cap_bytes=MAX_BYTES, private_addresses=True)
         attempts = 1 if state else MAX_ATTEMPTS  # a copy can be used meanwhile
-        token = os.environ.get(TOKEN, "")
-        headers = Headers(
-            {"user-agent": default_agent()}, {"authorization": f"Bearer {token}"} if token else {}
-        )
+        token = os.environ.get(TOKEN, "").strip()
+        entries = [f"Authorization: Bearer {ENV}{TOKEN}"] if token else []
+        headers = request_headers("", entries, self.name)
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._folder, suffix=".tmp") as temporary:
             file = Path(temporary, "model.zip")

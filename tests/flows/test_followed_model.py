@@ -188,8 +188,12 @@ def test_secrets_are_sent_and_not_shown(
     with pytest.raises(ExpectedError, match="401 Unauthorized; set GUIDESPACE_MODEL_TOKEN"):
         find_champion(home, server.url)
     server.status = 200
-    monkeypatch.setenv("GUIDESPACE_MODEL_TOKEN", "t0ken")
+    monkeypatch.setenv("GUIDESPACE_MODEL_TOKEN", "t0ken\n")  # as in a file of secrets
     find_champion(home, server.url)
+    monkeypatch.setenv("GUIDESPACE_MODEL_TOKEN", "t0\nken")
+    models = FollowedModel(home, server.url)
+    models.champion()
+    assert "invalid in a header" in models.problem and "ken" not in models.problem.replace("TOKEN", "")
     monkeypatch.delenv("GUIDESPACE_MODEL_TOKEN")
     monkeypatch.setenv("MODEL_URL", server.url.replace("//", "//user:pa55word@"))
     models = FollowedModel(home, "env:MODEL_URL")
