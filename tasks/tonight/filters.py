@@ -28,7 +28,7 @@ class Hidden:
             yield f"repeats, hidden: {self.repeats:,} of {self.programmes:,} programmes"
         if settings.age is None:
             return
-        if self.unrated == self.programmes - self.repeats:
+        if 0 < self.unrated == self.programmes - self.repeats and not settings.hide_unrated:
             yield "no programme of this evening has an age rating, so that the limit of age has no effect"
             return
         yield f"minimum age above {settings.age}, hidden: {self.too_old:,}"

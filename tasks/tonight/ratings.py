@@ -57,8 +57,8 @@ def rating_age(system: str, value: str) -> int | None:
         return age
     if value in unrated:
         return None
-    if len(numbers) == 1 and int(numbers[0]) <= OLDEST:
-        return int(numbers[0])
+    if len(numbers) == 1 and (number := float(numbers[0])) <= OLDEST:  # int rejects thousands of digits
+        return int(number)
     return max((ages[name] for name in values for ages in tables.values() if name in ages), default=None)
 
 

@@ -53,6 +53,18 @@ def test_unrated_programmes_can_be_hidden():
     assert listed(age=12, hide_unrated=True)[0] == {"Child"}
 
 
+def test_messages_about_an_evening_without_ratings_say_what_is_hidden():
+    def messages(row, **settings):
+        settings = TonightSettings(age=12, **settings)
+        _, hidden = hide_programmes(fold_programmes(coming(row)), settings)
+        return "; ".join(hidden.messages(settings))
+
+    repeat, silent = ROWS[0], ROWS[3]
+    assert "no effect" in messages(silent)
+    assert messages(silent, hide_unrated=True).endswith("no age rating, hidden: 1")
+    assert "age rating" not in messages(repeat, hide_repeats=True)
+
+
 @pytest.mark.parametrize(("age", "kinds"), [(None, ("adult",)), (12, ()), (18, ("adult",))])
 def test_a_limit_of_age_excludes_adult_programmes(age, kinds):
     assert included(TonightSettings(age=age, include=("adult",))) == kinds

@@ -43,6 +43,7 @@ AGES = [
     ("Kijkwijzer", "Geweld", None),
     ("", "7.5/10", None),
     ("", "2025", None),
+    ("", "9" * 5000, None),
     ("MPAA", "NR", None),
 ]
 
