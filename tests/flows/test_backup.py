@@ -36,7 +36,9 @@ def test_an_archive_has_every_committed_row_and_no_home_within(tmp_path: Path) -
         refused = backup(home, archive)
     assert refused.returncode == 1 and "(a night)" in refused.stderr.replace('"what": "a night"', "(a night)")
     Workspace(home / "smoke")
-    (home / "prefect").mkdir()
+    for folder in ("prefect", "models"):  # copies of models are downloaded again
+        (home / folder).mkdir()
+    (home / "models" / "state.json").touch()
     databases = (home / "mlflow.db", home / "prefect" / "prefect.db")
     with contextlib.ExitStack() as stack:
         for file in databases:  # as their servers hold them open: rows in the log, more under way
