@@ -36,7 +36,6 @@ def light_commands(home: Path, folder: Path) -> list[list[str]]:
         ["tonight", *days, "--out", folder / "tonight.html"],
         ["enrich", SAMPLE, folder / "filled.xml", "--episodes"],
         ["guide", folder / "guide.xml.gz", "--for", "kodi", "--set", "guide.days_back=3650"],
-        ["guide", folder / "guide.xml.gz"],
         ["correct", OTHER, "crime"],
         ["zone"],
         ["ingest", "--feed", SAMPLE],
