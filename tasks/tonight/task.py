@@ -47,18 +47,26 @@ def recommend(
     with workspace.publishing(Tonight, key) as draft:
         lists: list[list[Recommendation]] = []
         pages: list[str] = []
+        failures: list[TonightError] = []
         shows = 0
         for zone, viewers in sorted(by_zone.items()):
             first, last = (
                 moment.replace(tzinfo=read_zone(zone)) if zone else moment for moment in (begin, end)
             )
-            opened = open_evening(workspace.home, first, last, opinions, seen, settings)
+            try:
+                opened = open_evening(workspace.home, first, last, opinions, seen, settings)
+            except TonightError as error:  # the evening of other zones may be in the guide
+                failures.append(error)
+                get_run_logger().warning("no lists in the zone %s: %s", zone or "of the home", error)
+                continue
             shows = max(shows, len(opened.evening.shows))
             zone_lists = list(opened.evening.recommend(viewers))
             lists += zone_lists
             some = [recommendations for recommendations in zone_lists if recommendations]
             for recommendations in some[: settings.pages - len(pages)]:  # hashes are in a random order
                 pages.append(render_tonight(opened.explain(recommendations), "", first, last, zone))
+        if len(failures) == len(by_zone):
+            raise failures[0]
         pq.write_table(to_table(lists), draft.folder / FILE, compression="zstd")
         for number, page in enumerate(pages, 1):
             (draft.folder / f"viewer-{number:02}.html").write_text(page, encoding="utf-8")

@@ -18,6 +18,7 @@ from storage.formats.tonight import FILE, TONIGHT
 from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
 from storage.home.zones import set_zone
+from tasks.tonight.evening import TonightError
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.task import recommend
 from tests import worlds
@@ -131,6 +132,21 @@ def test_the_flow_makes_each_list_for_the_zone_of_its_viewer(home, without_run):
         titles.setdefault(row["viewer"], set()).add(row["title"])
     assert titles[hash_viewer(home, "Bob")] == {TITLES[0], TITLES[2], TITLES[3], TITLES[6]}
     assert titles[hash_viewer(home, "Eve")] == {TITLES[0], TITLES[2], TITLES[3], TITLES[5]}
+
+
+def test_an_evening_without_programmes_in_one_zone_does_not_prevent_other_lists(home, without_run, tmp_path):
+    copy = shutil.copytree(home, tmp_path / "home")
+    begin = datetime.datetime(2026, 3, 29, 18, tzinfo=ZoneInfo("UTC"))
+    interval = begin, begin + datetime.timedelta(hours=6)
+    add_likes(copy, pa.Table.from_pylist([like("Eve"), like("Bob")], schema=LIKES))
+    set_viewer_zone(copy, "Eve", "Pacific/Kiritimati")  # 4:00 to 10:00 UTC
+    made = without_run(recommend, str(copy), *interval, TonightSettings())
+    viewers = set(pq.read_table(copy / made.path / FILE)["viewer"].to_pylist())
+    assert hash_viewer(copy, "Bob") in viewers and hash_viewer(copy, "Eve") not in viewers
+    for name in ("me", "Ann", "Bob"):
+        set_viewer_zone(copy, name, "Pacific/Kiritimati")
+    with pytest.raises(TonightError, match="the guide has no programme"):
+        without_run(recommend, str(copy), *interval, TonightSettings())
 
 
 def like(viewer: str) -> dict:
