@@ -131,7 +131,8 @@ def guides(*names: str) -> list[Path]:
         )
     paths = []
     for name in names:
-        matches = sorted((Path(folder) / "guides").glob(f"*{name}*"))
+        parts = (Path(folder) / part for part in ("guides", "described"))
+        matches = [file for part in parts for file in sorted(part.glob(f"*{name}*.xml.gz"))]
         if not matches:
             sys.exit(f"no guide {name} in {folder}/guides")
         paths.append(matches[0])

@@ -20,6 +20,11 @@ from tasks.text.titles import parse_title
 if TYPE_CHECKING:
     from tasks.enrich.explain import Decision
 
+EVIDENCE = {  # by source of a kind
+    "guide": "as the guide says",
+    "structure": "because its airings have episode numbers",
+    "predicted": "predicted with probability {:.2f}",
+}
 MAX_PAIRS = 6  # printed pairs of words, each of the largest and of the smallest contributions
 MIN_CONTRIBUTION = 0.005  # pairs with a smaller absolute contribution are not printed
 
@@ -55,11 +60,12 @@ def neighbour_documents(
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats neighbours: cosine, title, categories, the first channels, number of other editions."""
+    """Formats neighbours: cosine, title, categories, kinds, the first channels, number of other editions."""
     width = min(60, max((len(near["title"]) for near in neighbours), default=0))
     for near in neighbours:
         corrected = f" ({corrected_on(near['corrected_at'])})" if "corrected_at" in near else ""
-        about = f"{', '.join(near['categories'])}{corrected}  [{', '.join(near['channels'][:3])}]"
+        kinds = f" ({', '.join(near['kinds'])})" if near["kinds"] else ""
+        about = f"{', '.join(near['categories'])}{kinds}{corrected}  [{', '.join(near['channels'][:3])}]"
         count = near["editions"]
         more = f"  and {count} more edition{'s' * (count > 1)}" if count else ""
         yield f"{near['cosine']:.3f}  {near['title']:<{width}}  {about}{more}"
@@ -100,6 +106,8 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
         yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"
     if decision.guide:
         yield f"“{decision.title}”: the guide says: {', '.join(decision.guide)}"
+    for kind in decision.kinds:
+        yield f"“{decision.title}”: {kind.kind}, {EVIDENCE[kind.source].format(kind.probability)}"
     if not decision.voted:
         yield f"“{decision.title}”: no neighbour votes"
         return

@@ -1,5 +1,6 @@
 """Formats scores, status, categories and rows of a query as text for terminals."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ ROWS = {
     "majority": "majority class",
 }
 AGREEMENT = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
+KIND_SETS, KIND_MEASURES = ("all", "new_channels"), ("precision", "recall", "average_precision")
 COUNTS = ("seen", "stored", "duplicates", "rejected")
 TOTALS = ("channels", "programmes", "titles", "categories")
 CATEGORIES_SHOWN = 15  # dropped categories per reason
@@ -47,6 +49,15 @@ def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
             else:
                 yield f"{heading}: not scored ({score['reason']})"
             yield ""
+    if kinds := document.get("kinds"):
+        rows = [
+            [kind, *(f"{_number(sets[name][key])}" for name in KIND_SETS for key in KIND_MEASURES)]
+            for kind, sets in kinds.items()
+        ]
+        pairs = itertools.product(KIND_SETS, KIND_MEASURES)
+        headings = [f"{measure}, {name}".replace("_", " ") for name, measure in pairs]
+        yield from _columns([["kinds of programmes", *headings], *rows])
+        yield ""
     clusters = document["clusters"]
     agreement = ", ".join(f"{name} {_number(clusters[name])}" for name in AGREEMENT)
     yield f"clusters: {clusters['count']}, noise {_number(clusters['noise_share'])}, {agreement}"

@@ -9,7 +9,7 @@ from storage.catalogue.connection import Connection, escape_glob
 from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
-BATCH = 65_536  # programmes read at once
+BATCH, TITLES = 65_536, 2000  # programmes and titles read at once
 _READ = ["title", "sub_title", "episode_numbers", "episode_systems"]
 _COPIED = ["source", "channel", "start", "stop", "title", "sub_title", "categories", "date", "zone"]
 
@@ -29,53 +29,69 @@ def with_episode_columns(programmes: Path, path: Path) -> Path:
     return path
 
 
-def title_structure(connection: Connection, programmes: Path, variants: Path) -> pa.Table:
-    """Returns a row per title, sorted by title_id; placeholders and titles without airings included.
+class TitleAirings:
+    """Airings of the titles of a guide, in a table on disk that is sorted by title and read in ranges.
+
+    Counting distinct values of all titles at once would exceed the memory limit of the connection.
 
     Args:
         connection: Temporary database.
         programmes: File with episode columns.
         variants: Parquet file with raw_title and title_id.
-
-    Returns:
-        title_id; source and channel (the most frequent); airings; numbered, sub_titled, dated (counts of
-        airings with an episode number, a sub-title, a date); minutes (median); evening (airings that start
-        from 18 to 23 o'clock, local); channels, days, hours, sub_titles, episodes, dates (distinct values).
     """
-    query = f"""
-        WITH {UTC_OFFSETS}, airings AS (
-            SELECT title_id, source, channel, sub_title, season, episode, date,
+
+    def __init__(self, connection: Connection, programmes: Path, variants: Path) -> None:
+        self.connection = connection
+        query = f"""
+            CREATE TABLE title_airings AS
+            WITH {UTC_OFFSETS}
+            SELECT title_id, source, channel, sub_title, season, episode, date, categories,
                    date_diff('minute', start, stop) AS minutes, start + utc_offset AS local_start
             FROM read_parquet($programmes) AS programmes
             {JOIN_OFFSETS}
             JOIN read_parquet($variants) ON raw_title = title
-        )
-        SELECT title_id, mode(source ORDER BY source) AS source, mode(channel ORDER BY channel) AS channel,
-               count(*) AS airings, count(episode) AS numbered,
-               count(nullif(sub_title, '')) AS sub_titled, count(nullif(date, '')) AS dated,
-               coalesce(median(minutes), 0)::FLOAT AS minutes,
-               count(*) FILTER (hour(local_start) BETWEEN 18 AND 23) AS evening,
-               count(DISTINCT channel) AS channels, count(DISTINCT local_start::DATE) AS days,
-               count(DISTINCT hour(local_start)) AS hours, count(DISTINCT sub_title) AS sub_titles,
-               count(DISTINCT (season, episode)) FILTER (episode IS NOT NULL) AS episodes,
-               count(DISTINCT date) AS dates
-        FROM airings
-        GROUP BY title_id
-        ORDER BY title_id
-    """
-    params = {"programmes": escape_glob(programmes), "variants": escape_glob(variants)}
-    return connection.sql(query, params=params).to_arrow_table()
+            ORDER BY title_id
+        """
+        connection.execute(query, {"programmes": escape_glob(programmes), "variants": escape_glob(variants)})
+        query = "SELECT coalesce(max(title_id) + 1, 0) FROM title_airings"
+        self.titles: int = connection.execute(query).fetchall()[0][0]
 
+    def structure(self) -> pa.Table:
+        """Returns a row per title, sorted by title_id.
 
-def title_categories(connection: Connection, programmes: Path, variants: Path) -> pa.Table:
-    """Returns title_id, categories (a list), numbered (has an episode number) and airings, sorted."""
-    query = """
-        SELECT title_id, categories, episode IS NOT NULL AS numbered, count(*) AS airings
-        FROM read_parquet($programmes)
-        JOIN read_parquet($variants) ON raw_title = title
-        WHERE len(categories) > 0
-        GROUP BY ALL
-        ORDER BY ALL
-    """
-    params = {"programmes": escape_glob(programmes), "variants": escape_glob(variants)}
-    return connection.sql(query, params=params).to_arrow_table()
+        Columns: title_id; source and channel (the most frequent); airings; numbered, sub_titled, dated
+        (counts of airings with an episode number, a sub-title, a date); minutes (median); evening (airings
+        that start from 18 to 23 o'clock, local); channels, days, hours, sub_titles, episodes, dates (distinct
+        values).
+        """
+        return self._in_ranges("""
+            SELECT title_id, mode(source ORDER BY source) AS source,
+                   mode(channel ORDER BY channel) AS channel,
+                   count(*) AS airings, count(episode) AS numbered,
+                   count(nullif(sub_title, '')) AS sub_titled, count(nullif(date, '')) AS dated,
+                   coalesce(median(minutes), 0)::FLOAT AS minutes,
+                   count(*) FILTER (hour(local_start) BETWEEN 18 AND 23) AS evening,
+                   count(DISTINCT channel) AS channels, count(DISTINCT local_start::DATE) AS days,
+                   count(DISTINCT hour(local_start)) AS hours, count(DISTINCT sub_title) AS sub_titles,
+                   count(DISTINCT (season, episode)) FILTER (episode IS NOT NULL) AS episodes,
+                   count(DISTINCT date) AS dates
+            FROM title_airings
+            WHERE title_id >= $begin AND title_id < $end
+            GROUP BY title_id
+            ORDER BY title_id
+        """)
+
+    def categories(self) -> pa.Table:
+        """Returns title_id, categories (a list), numbered (has an episode number) and airings, sorted."""
+        return self._in_ranges("""
+            SELECT title_id, categories, episode IS NOT NULL AS numbered, count(*) AS airings
+            FROM title_airings
+            WHERE len(categories) > 0 AND title_id >= $begin AND title_id < $end
+            GROUP BY ALL
+            ORDER BY ALL
+        """)
+
+    def _in_ranges(self, query: str) -> pa.Table:
+        begins = range(0, max(1, self.titles), TITLES)
+        ranges = ({"begin": begin, "end": begin + TITLES} for begin in begins)
+        return pa.concat_tables([self.connection.sql(query, params=part).to_arrow_table() for part in ranges])

@@ -20,6 +20,10 @@ VIEWS = {
         "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
         "FROM read_parquet('{corpus}/titles.parquet', file_row_number = true)"
     ),
+    "kinds": (
+        "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
+        "FROM read_parquet('{corpus}/programme_kinds.parquet', file_row_number = true)"
+    ),
     "clusters": "FROM '{clustering}/clusters.parquet'",
     "neighbours": "FROM '{nearest}/neighbours.parquet'",
     "vectors": "FROM '{nearest}/vectors.parquet'",

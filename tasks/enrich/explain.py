@@ -13,6 +13,7 @@ import numpy as np
 
 from tasks.enrich.model import Ballot, CategoryModel
 from tasks.enrich.vocabulary import GuideVocabulary
+from tasks.kinds.kinds import KindPrediction
 from tasks.search.search import SearchError, no_match_message
 from tasks.text.titles import parse_title
 
@@ -39,6 +40,7 @@ class Decision:
     unsure: str  # why the confidence is None, or empty
     votes: dict[str, int]  # number of voters of each category: ``voted`` first, then by count
     voters: list[Voter]  # nearest first
+    kinds: list[KindPrediction]  # of the title in the model: film, series, …
 
 
 def decide(model: CategoryModel, title: str) -> Decision:
@@ -96,6 +98,7 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
             unsure=ballot.unsure,
             votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top, -pair[1]))),
             voters=voters,
+            kinds=model.kinds_of(row) if row >= 0 else [],
         )
         decisions.append(decision)
     return decisions

@@ -19,16 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from storage.arrays import Ragged, open_array, unit_rows
 from storage.formats.model import Votes, read_spellings, read_votes
+from storage.formats.programme_kinds import COLUMNS
 from storage.home.corrections import Correction
 from storage.shapes import Float32
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.titles import GuideTitles
 from tasks.enrich.vocabulary import Vocabulary
+from tasks.kinds.kinds import KindPrediction
 from tasks.search.editions import show_name
 from tasks.text.titles import parse_title
 
@@ -137,6 +140,20 @@ class CategoryModel:
     def titles(self) -> list[str]:
         """Display title of each title of the model."""
         return pq.read_table(self.folder / "titles.parquet", columns=["title"])["title"].to_pylist()
+
+    @cached_property
+    def _kinds(self) -> pa.Table | None:
+        names = pq.read_schema(self.folder / "titles.parquet").names
+        columns = COLUMNS.names
+        return (
+            pq.read_table(self.folder / "titles.parquet", columns=columns) if {*columns} <= {*names} else None
+        )
+
+    def kinds_of(self, row: int) -> list[KindPrediction]:
+        """Returns the kinds of a title of the model; empty for a model of an older version."""
+        if self._kinds is None:
+            return []
+        return [KindPrediction(*values) for values in zip(*self._kinds.slice(row, 1).to_pylist()[0].values())]
 
     @cached_property
     def voters_index(self) -> "Exact":

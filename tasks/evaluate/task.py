@@ -17,6 +17,7 @@ from storage.stages import Stage
 from tasks.evaluate.baselines import draw_held_out, empty_reasons, fit_and_score_baselines, read_titles
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
+from tasks.kinds.scores import kind_scores
 from tasks.pool import helper_submit, iterate
 from tasks.scoring.agreement import measure_agreement, reference_labels
 from tasks.scoring.confidence import (
@@ -88,6 +89,7 @@ def evaluate(
         agreement[name] = workspace.details(clustering).get(name)
     document = {"protocols": scored.protocols, "k": settings.k, "clusters": agreement}
     document["unseen_words"] = unseen_words
+    document["kinds"] = kind_scores(workspace.folder(corpus))
     votes = held_out_votes(titles, forms["title_context"], settings.seed)
     document["confidence"], confidence_rows = measure_votes(titles, votes, languages)
     with STAGE.publish(home, corpus, vectors, clustering, baselines, settings) as draft:

@@ -7,47 +7,88 @@ For each kind k, over the titles whose label y (1 or −1) is known, with x the 
 All kinds are fitted at once by L-BFGS. Each title also gets two margins from models that were not fitted to
 it: one from folds by franchise, so that no edition of its show is among the training titles, and one from
 folds by channel, for titles on channels that are not in the training data. A threshold is the lowest margin
-above which the precision on these titles reaches the requested value with 95 % confidence (lower bound of
-Clopper and Pearson. The use of confidence or fiducial limits illustrated in the case of the binomial.
-Biometrika 26, 1934).
+above which the precision on these titles reaches the requested value with 95 % confidence, 75 % for films
+(lower bound of Clopper and Pearson. The use of confidence or fiducial limits illustrated in the case of the
+binomial. Biometrika 26, 1934).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from storage.shapes import Float, Float32, Int
-from tasks.kinds.features import Inputs, Scaling
+from storage.shapes import Float32, Int
+from tasks.kinds.features import BITS, CHANNEL_SCALES, WORD_SCALE, Inputs, Scaling
 from tasks.kinds.kinds import KINDS, Kind
+from tasks.scoring.isotonic import increasing_fit
 
 PRECISION: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.95), "film": 0.97}
 FOLDS, ITERATIONS = 4, 40
 MAX_TRAINING = 100_000  # titles; more are sampled
 MIN_EXAMPLES = 20  # titles of a kind; with fewer, it is not predicted
 SOURCE_EXAMPLES = 50  # a feed with at least this many titles of a kind has its own threshold
-RISK = 0.05  # probability that the precision is lower than requested
+LEAST_PROBABILITY = 0.8  # a precision may be reached although the last titles are wrong
+# Probability that the precision is lower than requested. With .05 for films, guides with about 100 films had
+# no predictions; with .25, the precision was .982 on nine guides (at least .957), the recall .86 and not .62.
+RISK: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.05), "film": 0.25}
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Margins of training titles by models that were not fitted to them.
+    """Margins of training titles by models that were not fitted to them, and what follows from them.
+
+    All is computed when the model is fitted, because the light installation has no SciPy. The first index of
+    ``margins``, ``probabilities`` and ``bounds`` is 0 for folds by franchise and 1 for folds by channel.
 
     Attributes:
         titles: Title ids.
         labels: 1: of the kind, 0: of other kinds, -1: unknown.
-        margins: By folds of franchises.
-        channel_margins: By folds of channels.
+        folds: Fold of each title.
+        margins: Margins.
+        probabilities: Probability of the kind at this margin (isotonic regression).
+        bounds: Lower bound of the precision of this margin and above; 0 for unknown labels.
+        source_bounds: The same for folds by franchise within the feed of the title, with risk .5.
         sources: Index of the feed in ``KindClassifier.sources``.
     """
 
     titles: Int[np.ndarray, " examples"]
     labels: Int[np.ndarray, "examples kinds"]
-    margins: Float32[np.ndarray, "examples kinds"]
-    channel_margins: Float32[np.ndarray, "examples kinds"]
+    folds: Int[np.ndarray, "2 examples"]
+    margins: Float32[np.ndarray, "2 examples kinds"]
+    probabilities: Float32[np.ndarray, "2 examples kinds"]
+    bounds: Float32[np.ndarray, "2 examples kinds"]
+    source_bounds: Float32[np.ndarray, "examples kinds"]
     sources: Int[np.ndarray, " examples"]
+
+    @staticmethod
+    def of(
+        titles: np.ndarray, labels: np.ndarray, folds: np.ndarray, margins: np.ndarray, sources: np.ndarray
+    ) -> "Validation":
+        """Computes probabilities and bounds."""
+        probabilities, bounds, source_bounds = (np.zeros(margins.shape, np.float32) for _ in range(3))
+        for column, kind in zip(range(labels.shape[1]), KINDS):
+            rows = np.flatnonzero(labels[:, column] >= 0)
+            for kind_of_folds in (0, 1):
+                at = kind_of_folds, rows, column
+                probabilities[at] = _isotonic(margins[at], labels[rows, column])
+                bounds[at] = _precision_bounds(margins[at], labels[rows, column], RISK[kind])
+            for source in np.unique(sources):
+                at = rows[sources[rows] == source]
+                source_bounds[0, at, column] = _precision_bounds(
+                    margins[0, at, column], labels[at, column], 0.5
+                )
+        return Validation(titles, labels, folds, margins, probabilities, bounds, source_bounds[0], sources)
+
+    def take(self, rows: np.ndarray) -> "Validation":
+        """Selects titles and computes probabilities and bounds again."""
+        return Validation.of(
+            self.titles[rows],
+            self.labels[rows],
+            self.folds[:, rows],
+            self.margins[:, rows],
+            self.sources[rows],
+        )
 
 
 @dataclass(frozen=True)
@@ -56,21 +97,17 @@ class KindClassifier:
 
     Attributes:
         scaling: Scaling of the features.
-        weights: Weights of all features; the last row has the intercepts.
+        weights: Weights of all features (``Inputs.margins``).
         validation: Margins from which thresholds and probabilities are computed.
         channels: Channels of the training titles.
         sources: Feeds of the training titles.
     """
 
     scaling: Scaling
-    weights: Float32[np.ndarray, "features kinds"]
+    weights: Float32[np.ndarray, "weights kinds"]
     validation: Validation
     channels: frozenset[str]
     sources: tuple[str, ...]
-
-    def margins(self, inputs: Inputs) -> Float32[np.ndarray, "titles kinds"]:
-        """Returns the margins of titles."""
-        return _margins(inputs, self.weights)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns all arrays by name."""
@@ -91,34 +128,46 @@ class KindClassifier:
         names = frozenset(settings["channels"]), tuple(settings["sources"])
         return KindClassifier(scaling, arrays["weights"], validation, *names)
 
-    @cached_property
-    def curves(self) -> "list[tuple[_Curve, _Curve]]":
-        """Maps of margins to probabilities of each kind: on channels of training titles, and on others."""
-        both = self.validation.margins, self.validation.channel_margins
-        columns = enumerate(self.validation.labels.T)
-        return [tuple(_Curve.fit(margins[:, kind], labels) for margins in both) for kind, labels in columns]
+    def select(
+        self, margins: np.ndarray, is_new: np.ndarray, sources: Sequence[str], precision: Mapping[Kind, float]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns which kinds reach their precision, bool (titles, kinds), and their probabilities.
 
-    def thresholds(self, kind: Kind, precision: float) -> tuple[float, float, dict[str, float]]:
-        """Returns the lowest margins at which a kind is predicted; infinite if no margin suffices.
+        A feed with many titles of a kind also has a threshold of its own, at which the expected precision is
+        reached; few feeds have enough titles for more confidence.
 
-        Returns:
-            The threshold on channels of the training titles, on other channels, and of feeds with many titles
-            of the kind. The latter is at least the first, and the precision is its expected value, since few
-            feeds have enough titles for 95 % confidence.
+        Args:
+            margins: Margins of titles, (titles, kinds).
+            is_new: bool (titles,), whether the channel of the title is none of the training titles.
+            sources: Feed of each title.
+            precision: Minimum precision of each kind.
         """
-        validation, column = self.validation, KINDS.index(kind)
-        labels = validation.labels[:, column]
-        ordinary, on_new_channels = (
-            lowest_margin(margins[:, column], labels, precision)
-            for margins in (validation.margins, validation.channel_margins)
-        )
-        margins = validation.margins[:, column]
-        by_source = {
-            source: max(ordinary, lowest_margin(margins[rows], labels[rows], precision, risk=0.5))
-            for index, source in enumerate(self.sources)
-            if (labels[rows := validation.sources == index] == 1).sum() >= SOURCE_EXAMPLES
-        }
-        return ordinary, on_new_channels, by_source
+        validation, probabilities = self.validation, np.zeros(margins.shape)
+        limits = np.zeros(margins.shape)
+        number_of = {source: number for number, source in enumerate(self.sources)}
+        source_ids = np.array([number_of.get(source, -1) for source in sources])
+        for column, kind in enumerate(KINDS):
+            is_example = validation.labels[:, column] >= 0
+            for number, rows in enumerate((np.flatnonzero(~is_new), np.flatnonzero(is_new))):
+                at = number, is_example, column
+                limits[rows, column] = _lowest(validation.margins[at], validation.bounds[at], precision[kind])
+                knots, first = np.unique(validation.margins[at], return_index=True)
+                values = validation.probabilities[at][first]
+                if len(knots):
+                    probabilities[rows, column] = np.interp(margins[rows, column], knots, values)
+            for source in range(len(self.sources)):
+                examples = is_example & (validation.sources == source)
+                if (validation.labels[examples, column] == 1).sum() >= SOURCE_EXAMPLES:
+                    bounds = validation.source_bounds[examples, column]
+                    limit = _lowest(validation.margins[0, examples, column], bounds, precision[kind])
+                    rows = source_ids == source
+                    limits[rows, column] = np.maximum(limits[rows, column], limit)
+        return (margins >= limits) & (probabilities >= LEAST_PROBABILITY), probabilities
+
+
+def _lowest(margins: np.ndarray, bounds: np.ndarray, precision: float) -> float:
+    """Returns the lowest margin whose bound reaches the precision, or infinity."""
+    return float(margins[bounds >= precision].min(initial=np.inf))
 
 
 def fit_classifier(
@@ -146,30 +195,30 @@ def fit_classifier(
     inputs, labels = inputs.take(rows), labels[rows]
     channel_ids = np.unique(np.array(channels, dtype=str)[rows], return_inverse=True)[1]
     names, source_ids = np.unique(np.array(sources, dtype=str)[rows], return_inverse=True)
-    margins = [_cross_fitted(inputs, labels, groups % FOLDS) for groups in (families[rows], channel_ids)]
-    validation = Validation(rows, labels, *margins, source_ids.astype(np.int16))
-    weights = _fit(inputs, labels)
-    return KindClassifier(scaling, weights, validation, frozenset(channels), tuple(names.tolist()))
+    folds = np.stack([families[rows], channel_ids]) % FOLDS
+    margins = np.stack([_cross_fitted(inputs, labels, fold) for fold in folds])
+    validation = Validation.of(rows, labels, folds.astype(np.int8), margins, source_ids.astype(np.int16))
+    return KindClassifier(
+        scaling, _fit(inputs, labels), validation, frozenset(channels), tuple(names.tolist())
+    )
 
 
-def lowest_margin(margins: np.ndarray, labels: np.ndarray, precision: float, risk: float = RISK) -> float:
-    """Returns the lowest margin above which the precision is reached, or infinity.
-
-    Args:
-        margins: Margins of titles.
-        labels: 1, 0 or -1 (unknown).
-        precision: Minimum precision.
-        risk: Probability that the precision is lower.
-    """
+def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> np.ndarray:
+    """Returns lower bounds of the precision of titles with at least each margin (Clopper and Pearson)."""
     from scipy.special import betaincinv
 
-    order = np.flatnonzero(labels >= 0)
-    order = order[np.argsort(-margins[order], kind="stable")]
-    count = np.arange(1, len(order) + 1)
-    correct = np.cumsum(labels[order])
-    bound = np.where(correct > 0, betaincinv(np.maximum(correct, 1), count - correct + 1, risk), 0.0)
-    last = np.flatnonzero(bound >= precision).max(initial=-1)
-    return float(margins[order[last]]) if last >= 0 else np.inf
+    order = np.argsort(-margins, kind="stable")
+    count, correct = np.arange(1, len(order) + 1), np.cumsum(labels[order])
+    bounds = np.zeros(len(order))
+    some = np.maximum(correct, 1)
+    bounds[order] = np.where(correct > 0, betaincinv(some, count - some + 1, risk), 0.0)
+    return bounds
+
+
+def _isotonic(margins: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Returns the probability of label 1 at each margin."""
+    knots, knot_ids, count = np.unique(margins, return_inverse=True, return_counts=True)
+    return increasing_fit(np.bincount(knot_ids, labels, len(knots)) / count, count)[knot_ids]
 
 
 def _cross_fitted(inputs: Inputs, labels: np.ndarray, folds: np.ndarray) -> np.ndarray:
@@ -177,57 +226,46 @@ def _cross_fitted(inputs: Inputs, labels: np.ndarray, folds: np.ndarray) -> np.n
     for fold in range(FOLDS):
         rows, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         if len(rows) and len(others):
-            margins[rows] = _margins(inputs.take(rows), _fit(inputs.take(others), labels[others]))
+            margins[rows] = inputs.take(rows).margins(_fit(inputs.take(others), labels[others]))
     return margins
 
 
-def _margins(inputs: Inputs, weights: np.ndarray) -> np.ndarray:
-    dense, words = inputs.dense.shape[1], inputs.dense.shape[1] + inputs.words.shape[1]
-    of_channels = inputs.channel_of @ (inputs.channels @ weights[words:-1])
-    return inputs.dense @ weights[:dense] + inputs.words @ weights[dense:words] + of_channels + weights[-1]
-
-
-def _fit(inputs: Inputs, labels: np.ndarray) -> Float32[np.ndarray, "features kinds"]:
+def _fit(inputs: Inputs, labels: np.ndarray) -> Float32[np.ndarray, "weights kinds"]:
     """Minimizes the objective of all kinds."""
+    from scipy import sparse
     from scipy.optimize import minimize
 
     is_example, signs = (labels >= 0).astype(np.float32), np.where(labels == 1, 1, -1).astype(np.float32)
-    transposed = [inputs.words.T.tocsr(), inputs.channels.T.tocsr(), inputs.channel_of.T.tocsr()]
-    features = inputs.dense.shape[1] + inputs.words.shape[1] + inputs.channels.shape[1] + 1
+    widths = inputs.dense.shape[1], 1 << BITS, 2 << BITS
+    ends = np.cumsum(widths)
+    words = sparse.csr_matrix(
+        (
+            np.full(len(inputs.words.values), WORD_SCALE, np.float32),
+            inputs.words.values,
+            inputs.words.offsets,
+        ),
+        (len(labels), widths[1]),
+    )
+    ones = np.ones(len(inputs.channels.values), dtype=np.float32)
+    names = (ones, inputs.channels.values, inputs.channels.offsets)
+    channels = sparse.csr_matrix(names, (len(inputs.channels), widths[2])).multiply(CHANNEL_SCALES.T).tocsr()
+    rows = np.arange(len(labels)), inputs.channel_of
+    channel_of = sparse.csr_matrix(
+        (np.ones(len(labels), np.float32), rows), (len(labels), len(inputs.channels))
+    )
+    words_, channels_, channel_of_ = (matrix.T.tocsr() for matrix in (words, channels, channel_of))
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weights = flat.astype(np.float32).reshape(features, -1)
-        agreement = signs * _margins(inputs, weights)
+        weights = flat.astype(np.float32).reshape(ends[-1] + 1, -1)
+        margins = inputs.dense @ weights[: ends[0]] + words @ weights[ends[0] : ends[1]] + weights[-1]
+        agreement = signs * (margins + channel_of @ (channels @ weights[ends[1] : ends[2]]))
         penalty = 0.5 * np.square(weights[:-1]).sum(dtype=np.float64)
         loss = (np.logaddexp(0, -agreement) * is_example).sum(dtype=np.float64) + penalty
         slopes = -signs * is_example / (1 + np.exp(np.minimum(agreement, 60)))
-        of_channels = transposed[1] @ (transposed[2] @ slopes)
-        parts = [inputs.dense.T @ slopes, transposed[0] @ slopes, of_channels]
+        parts = [inputs.dense.T @ slopes, words_ @ slopes, channels_ @ (channel_of_ @ slopes)]
         gradient = np.concatenate([np.concatenate(parts) + weights[:-1], slopes.sum(axis=0)[None]])
         return float(loss), gradient.ravel().astype(np.float64)
 
-    start = np.zeros(features * labels.shape[1])
+    start = np.zeros((ends[-1] + 1) * labels.shape[1])
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
-    return result.x.astype(np.float32).reshape(features, -1)
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """Increasing map of margins to probabilities (isotonic regression)."""
-
-    margins: Float[np.ndarray, " knots"]
-    probabilities: Float[np.ndarray, " knots"]
-
-    @staticmethod
-    def fit(margins: np.ndarray, labels: np.ndarray) -> "_Curve":
-        from scipy.optimize import isotonic_regression
-
-        rows = labels >= 0
-        if not rows.any():
-            return _Curve(np.zeros(1), np.zeros(1))
-        knots, knot_ids, count = np.unique(margins[rows], return_inverse=True, return_counts=True)
-        shares = np.bincount(knot_ids, labels[rows]) / count
-        return _Curve(knots, isotonic_regression(shares, weights=count).x)
-
-    def __call__(self, margins: np.ndarray) -> np.ndarray:
-        return np.interp(margins, self.margins, self.probabilities)
+    return result.x.astype(np.float32).reshape(ends[-1] + 1, -1)

@@ -10,8 +10,6 @@ from tasks.kinds.evidence import Evidence
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
 from tasks.kinds.names import stated_kinds
 
-LEAST_PROBABILITY = 0.8  # a precision may be reached although the last titles are wrong
-
 
 @dataclass(frozen=True)
 class TitleKinds:
@@ -92,16 +90,8 @@ def _predict(
     precision: Mapping[Kind, float],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns which kinds are predicted, bool (titles, kinds), and their probabilities."""
-    labels = evidence.labels()
-    probabilities, predicted = np.zeros(labels.shape), np.zeros(labels.shape, dtype=bool)
-    for column, kind in enumerate(KINDS):
-        ordinary, on_new_channels, by_source = classifier.thresholds(kind, precision[kind])
-        of_source = np.array([by_source.get(source, ordinary) for source in sources])
-        values = [curve(margins[:, column]) for curve in classifier.curves[column]]
-        probabilities[:, column] = np.where(is_new, values[1], values[0])
-        limits = np.where(is_new, on_new_channels, of_source)
-        predicted[:, column] = (margins[:, column] >= limits) & (labels[:, column] < 0)
-    predicted &= probabilities >= LEAST_PROBABILITY
+    predicted, probabilities = classifier.select(margins, is_new, sources, precision)
+    predicted &= evidence.labels() < 0
     film, series = KINDS.index("film"), KINDS.index("series")
     predicted[evidence.is_numbered, film] = False
     both = predicted[:, film] & predicted[:, series]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import temporary_database
-from storage.catalogue.structure import title_categories, title_structure, with_episode_columns
+from storage.catalogue.structure import TitleAirings, with_episode_columns
 from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, combine
 from tasks.kinds.names import is_animation, stated_kinds
@@ -75,8 +75,7 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
     """Counts what categories state about each title.
 
     Args:
-        structure, categories: Results of ``title_structure`` and ``title_categories``
-            (storage/catalogue/structure.py).
+        structure, categories: Results of ``TitleAirings`` (storage/catalogue/structure.py).
     """
     titles = len(structure)
     counts, totals, animated = np.zeros((titles, len(KINDS))), np.zeros(titles), np.zeros(titles, dtype=bool)
@@ -147,5 +146,6 @@ def read_facts(programmes: Path, variants: Path, work: Path) -> Facts:
     """
     file = with_episode_columns(programmes, work / "numbered.parquet")
     with temporary_database(work, MEMORY_BYTES) as connection:
-        structure = title_structure(connection, file, variants)
-        return Facts(structure, gather_evidence(structure, title_categories(connection, file, variants)))
+        airings = TitleAirings(connection, file, variants)
+        structure = airings.structure()
+        return Facts(structure, gather_evidence(structure, airings.categories()))

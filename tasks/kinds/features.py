@@ -9,33 +9,50 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
 
-from storage.shapes import Float32
+from storage.arrays import Ragged
+from storage.shapes import Float32, Int
 
 DIRECTIONS = 64  # principal directions of the sentence vectors that are used
 BITS = 11  # words, channels and n-grams of channel names are hashed to 2^BITS features each
 _MINUTES = [4, 8, 12, 18, 25, 35, 50, 65, 78, 88, 100, 115, 135, 170, 240, 1200]  # limits of durations
 _WORDS, _LETTERS = re.compile(r"\w+"), re.compile(r"[^\W\d_]{2,}")
-_SENTENCE_SCALE, _NUMBER_SCALE, _WORD_SCALE, _NAME_SCALE = 4.0, 0.3, 0.5, 0.4  # chosen on real guides
+_SENTENCE_SCALE, _NUMBER_SCALE, WORD_SCALE = 4.0, 0.3, 0.5  # chosen on real guides, as the next line
+CHANNEL_SCALES = np.repeat(np.array([1, 0.4], dtype=np.float32), 1 << BITS)[:, None]  # names, n-grams
 _PRIOR_TITLES = 3  # weight of the mean of all channels in the mean of a channel
 
 
 class Inputs(NamedTuple):
-    """Features of titles: those of the title itself, and those of its channel."""
+    """Features of titles: those of the title itself, and those of its channel.
+
+    The rows of weights belong to the dense features, then to the ids of words, then to those of channels.
+    """
 
     dense: Float32[np.ndarray, "titles features"]
-    words: Any  # CSR, float32 (titles, 2^BITS)
-    channels: Any  # CSR, float32 (channels, 2^(BITS + 1))
-    channel_of: Any  # CSR, float32 (titles, channels), one 1 per row
+    words: Ragged  # ids below 2^BITS of each title
+    channels: Ragged  # ids below 2^(BITS + 1) of each channel: its name, then n-grams of its name
+    channel_of: Int[np.ndarray, " titles"]  # row of ``channels``
 
     def take(self, rows: np.ndarray) -> "Inputs":
         """Selects titles."""
-        return Inputs(self.dense[rows], self.words[rows], self.channels, self.channel_of[rows])
+        return Inputs(self.dense[rows], self.words.take(rows), self.channels, self.channel_of[rows])
+
+    def margins(self, weights: Float32[np.ndarray, "weights kinds"]) -> Float32[np.ndarray, "titles kinds"]:
+        """Returns x · w + b for all kinds; the last row of the weights has the intercepts."""
+        dense = self.dense.shape[1]
+        of_words, of_channels = weights[dense : dense + (1 << BITS)], weights[dense + (1 << BITS) : -1]
+        margins = self.dense @ weights[:dense] + WORD_SCALE * _sums(self.words, of_words) + weights[-1]
+        return margins + _sums(self.channels, of_channels * CHANNEL_SCALES)[self.channel_of]
+
+
+def _sums(ids: Ragged, weights: np.ndarray) -> np.ndarray:
+    """Sums the rows of weights with the ids of each row."""
+    columns = [np.bincount(ids.row_ids, column[ids.values], len(ids)) for column in weights.T]
+    return np.stack(columns, axis=1).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -58,23 +75,22 @@ class Scaling:
         """Computes the features of titles.
 
         Args:
-            structure: Result of ``title_structure`` (storage/catalogue/structure.py) for all titles of the
-                guide, because the means of a channel are features too.
+            structure: Result of ``TitleAirings.structure`` (storage/catalogue/structure.py) for all titles of
+                the guide, because the means of a channel are features too.
             titles: Display titles.
             sentences: Sentence vectors, (titles, dim); zero where unknown.
         """
         numbers = np.clip((_numbers(structure) - self.mean) / self.deviation, -5, 5)
         encoded = structure["channel"].combine_chunks().dictionary_encode()
-        channels, names = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        channel_of, names = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
         vectors = np.asarray(sentences, dtype=np.float32) @ self.directions
-        parts = [numbers, _of_other_titles(channels, numbers)]
+        parts = [numbers, _of_other_titles(channel_of, numbers)]
         dense = np.hstack([_SENTENCE_SCALE * vectors, *(_NUMBER_SCALE * part for part in parts)])
-        ids = _hashed([name] for name in names)
-        ngrams = _NAME_SCALE * _hashed(map(_ngrams, names))
-        words = _WORD_SCALE * _hashed(map(_title_words, titles))
-        ones = np.ones(len(channels), dtype=np.float32)
-        channel_of = sparse.csr_matrix((ones, (np.arange(len(channels)), channels)), (len(ones), len(names)))
-        return Inputs(dense.astype(np.float32), words, sparse.hstack([ids, ngrams], "csr"), channel_of)
+        words = _hashed(map(_title_words, titles))
+        channels = Ragged.from_rows(
+            [[_hash(name), *(_hash(text) + (1 << BITS) for text in _ngrams(name))] for name in names]
+        )
+        return Inputs(dense.astype(np.float32), words, channels, channel_of)
 
 
 def _numbers(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
@@ -113,11 +129,10 @@ def _ngrams(name: str) -> set[str]:
     }
 
 
-def _hashed(texts: Iterable[Iterable[str]]) -> Any:
-    """Returns a CSR matrix with a 1 for the hash of each text of a row."""
-    offsets, hashes = [0], []
-    for row in texts:
-        hashes += {zlib.crc32(text.encode()) % (1 << BITS) for text in row}
-        offsets.append(len(hashes))
-    arrays = np.ones(len(hashes), dtype=np.float32), np.array(hashes, np.int32), np.array(offsets, np.int32)
-    return sparse.csr_matrix(arrays, (len(offsets) - 1, 1 << BITS))
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode()) % (1 << BITS)
+
+
+def _hashed(rows: Iterable[Iterable[str]]) -> Ragged:
+    """Returns the distinct hashes of the texts of each row."""
+    return Ragged.from_rows([sorted({_hash(text) for text in row}) for row in rows])

@@ -79,10 +79,11 @@ class KindModel:
         new &= (facts.evidence.labels() < 0).any(axis=1)
         if self.classifier and new.any():
             vectors = np.zeros((len(titles), len(self.classifier.scaling.directions)), dtype=np.float32)
-            if (encoder := reopen(self.sentences)) is not None:
+            encoder = reopen(self.sentences) if self.sentences.get("identity") else None
+            if encoder is not None:
                 vectors[new] = encoder.encode([titles[title] for title in np.flatnonzero(new)])
             inputs = self.classifier.scaling.inputs(facts.structure, titles, vectors)
-            margins[new] = self.classifier.margins(inputs.take(np.flatnonzero(new)))
+            margins[new] = inputs.take(np.flatnonzero(new)).margins(self.classifier.weights)
         kinds = decide(facts.evidence, margins, self.classifier, is_new, facts.sources, precision)
         numbered = facts.evidence.is_numbered
         for title, show in enumerate(show_keys):

@@ -15,6 +15,7 @@ from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import Airings
 from storage.formats.clustering import Density
 from storage.formats.corpus import open_corpus
+from storage.formats.programme_kinds import read_title_kinds
 from storage.home.workspace import Workspace
 from tasks.publish.inputs import PageInputs
 from tasks.publish.map.descriptions import read_excerpts
@@ -36,6 +37,8 @@ def write_page(
     path = workspace.folder
     corpus, guide, scores = path(inputs.corpus), path(inputs.guide), path(inputs.scores)
     titles = pq.read_table(corpus / "titles.parquet", columns=[*COLUMNS, "split", "first_airing"])
+    kinds = read_title_kinds(corpus)["programme_kinds"]
+    titles = titles.append_column("programme_kinds", kinds)
     opened, matrix = open_corpus(corpus), np.asarray(open_array(path(inputs.vectors), "full"))
     document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(scores / "queries.parquet")

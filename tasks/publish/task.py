@@ -89,13 +89,13 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
     titles, from which the confidence of predictions is calibrated.
     """
     folder = Workspace(home).folder
-    columns = [*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"]
-    titles = pq.read_table(folder(corpus) / "titles.parquet", columns=columns)
+    kinds = read_title_kinds(folder(corpus))
+    columns = {*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"} - {*kinds.column_names}
+    titles = pq.read_table(folder(corpus) / "titles.parquet", columns=sorted(columns))
     shown = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
     with MODEL.publish(home, corpus, encoder, vectors) as draft:
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
             shutil.copyfile(folder(encoder) / name, draft.folder / name)
-        kinds = read_title_kinds(folder(corpus))
         for column in kinds.column_names:
             titles = titles.append_column(column, kinds[column])
         pq.write_table(titles.filter(shown), draft.folder / "titles.parquet", compression="zstd")

@@ -5,7 +5,7 @@ title that is not in the guide has no context, so it is compared with vectors of
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from tasks.search.query import Query, ResolvedQuery
 from tasks.text.titles import parse_title
 
 COLUMNS = ["title", "show_key", "labels", "channels"]
-OPTIONAL_COLUMNS = ["raw_title", "airings", "context"]  # may be absent in older Model folders
+# may be absent in older Model folders
+OPTIONAL_COLUMNS = ["raw_title", "airings", "context", "programme_kinds"]
 SIMILARITY_ARRAYS = "similarity", "similarity_alone"  # .npy files: vectors of titles with and without context
 MAX_NEIGHBOURS = 1000  # per query
 CANDIDATES, SPARE = 4, 20  # 4 k + 20 titles are retrieved for a list of k; more if many are editions
@@ -44,6 +45,7 @@ class Neighbour:
     categories: list[str]
     channels: list[str]
     editions: int = 0  # other editions of the show among the nearest titles
+    kinds: list[str] = field(default_factory=list)  # film, series, news, sport, children, music, other
 
 
 def no_match_message(title: str) -> str:
@@ -249,7 +251,8 @@ class TitleSearch:
         neighbours = []
         for fold in fold_editions([names[row] for row, _ in near])[:k]:
             row, value = near[fold.first]
-            details = labels[row], channels[row], len(fold.others)
+            kinds = self._optional_value("programme_kinds", row) or []
+            details = labels[row], channels[row], len(fold.others), kinds
             neighbours.append(Neighbour(names[row], round(value, 4), *details))
         return neighbours
 

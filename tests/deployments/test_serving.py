@@ -105,7 +105,7 @@ def test_neighbours_are_of_the_same_corner(model, context) -> None:
     known, unseen = answer["neighbours"]
     assert {neighbour["title"] for neighbour in known} == set(KITCHEN) - {"Baking Tonight"}
     assert {neighbour["title"] for neighbour in unseen} <= set(STADIUM)
-    assert known[0].keys() == {"title", "cosine", "categories", "channels", "editions"}
+    assert known[0].keys() == {"title", "cosine", "categories", "channels", "editions", "kinds"}
     assert known[0]["categories"] == ["cooking"] and known[0]["channels"] == ["One", "Two HD"]
     assert all(first["cosine"] >= second["cosine"] for first, second in itertools.pairwise(known))
 
@@ -235,7 +235,7 @@ def test_served_from_elsewhere(server: str) -> None:
     assert known["title"] == "Baking Tonight" and len(known["neighbours"]) == 3
     assert {neighbour["title"] for neighbour in known["neighbours"]} < set(KITCHEN)
     assert {neighbour["title"] for neighbour in unseen["neighbours"]} < set(STADIUM)
-    assert known["neighbours"][0].keys() == {"title", "cosine", "categories", "channels", "editions"}
+    assert known["neighbours"][0].keys() == {"title", "cosine", "categories", "channels", "editions", "kinds"}
     assert known["neighbours"][0]["channels"] == ["One", "Two HD"]
     columns = ["title", "description", "hour"]
     rows = [["x", "A chef cooks", 20], ["Baking Tonight", None, None], ["ᎣᏏᏲ", None, None]]

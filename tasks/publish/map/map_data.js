@@ -64,6 +64,7 @@ function readGuide(json) {
   const heldOut = unpack(raw.heldOut);
   const languagesOf = unpackRows(raw.languages);
   const daysOf = unpackRows(raw.days);
+  const kindsOf = unpackRows(raw.kinds);
   const fresh = raw.fresh ? unpack(raw.fresh) : null;
   const minutesOf = unpackRows(raw.times.minutes);
   const timeChannelsOf = unpackRows(raw.times.channels);
@@ -92,6 +93,8 @@ function readGuide(json) {
     languageOf: languagesOf,
     dayNames: raw.dayNames,
     dayOf: daysOf,
+    kindNames: raw.kindNames,
+    kindOf: kindsOf,
     isFresh: (i) => fresh !== null && fresh[i] === 1,
     freshCount: fresh === null ? 0 : fresh.reduce((sum, flag) => sum + flag, 0),
     freshTitles: Uint32Array.from((fresh ?? []).keys()).filter((i) => fresh[i]),

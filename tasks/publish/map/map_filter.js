@@ -1,4 +1,4 @@
-// Filters by channel, language, day and new titles, which are combined with each other and with a highlight.
+// Filters by channel, language, day, kind and new titles, which are combined with each other and with a highlight.
 
 /** Connects #filters and calls changed() after a choice. */
 function createFilter(guide, changed) {
@@ -6,6 +6,7 @@ function createFilter(guide, changed) {
     channel: { select: document.getElementById("filter-channel"), names: guide.channelNames, of: guide.channelsOf },
     language: { select: document.getElementById("filter-language"), names: guide.languageNames, of: guide.languageOf },
     day: { select: document.getElementById("filter-day"), names: guide.dayNames, of: guide.dayOf },
+    kind: { select: document.getElementById("filter-kind"), names: guide.kindNames, of: guide.kindOf },
   };
   const fresh = document.getElementById("filter-new");
   const freshCount = guide.freshCount;
@@ -40,7 +41,7 @@ function createFilter(guide, changed) {
       }
       return mask;
     },
-    /** The choices as {channel, language, day, new} without empty ones. */
+    /** The choices as {channel, language, day, kind, new} without empty ones. */
     get() {
       const choices = Object.fromEntries(Object.entries(fields).filter(([, { select }]) => select.value).map(([kind, { select }]) => [kind, select.value]));
       return fresh.checked ? { ...choices, new: "1" } : choices;

@@ -44,6 +44,7 @@ class MapContent:
     languages: Sequence[str | None]  # codes
     days: Sequence[Sequence[str]]  # days with airings, as text that sorts
     times: AiringTimes  # latest MAX_TIMES airings
+    kinds: Sequence[Sequence[str]] = ()  # film, series …; () for a map without kinds
     descriptions: Sequence[str] = ()  # excerpts; () for a map without descriptions
     held_out: np.ndarray  # bool: titles outside the training set
     fresh: np.ndarray | None = None  # bool: titles missing on the previous map; None without a previous map
@@ -107,7 +108,7 @@ def make_content(
     """Makes the content of the map.
 
     Args:
-        titles: Table of the corpus with COLUMNS and split.
+        titles: Table of the corpus with COLUMNS, split and programme_kinds.
         places: Positions and neighbours of the titles on the map.
         clustering: Clustering folder.
         facts: Facts in the header.
@@ -138,6 +139,7 @@ def make_content(
         held_out=split[shown] != "train",
         languages=columns["language"].to_pylist(),
         days=NameLists.from_column(columns["days"]),
+        kinds=NameLists.from_column(titles["programme_kinds"].take(pa.array(shown))),
         times=AiringTimes.from_table(times.select(["minutes", "names"]).take(pa.array(shown))),
         descriptions=[descriptions[int(title)] for title in shown] if descriptions else (),
         reasons=places.reasons,
@@ -161,6 +163,7 @@ def encode_content(content: MapContent) -> str:
         **_index("channel", "channels", content.channels),
         **_index("language", "languages", [(name,) if name else () for name in content.languages]),
         **_index("day", "days", content.days),
+        **_index("kind", "kinds", content.kinds or [()] * titles),
     }
     category_index = {name: index for index, name in enumerate(indexed["categoryNames"])}
     data = {

@@ -80,7 +80,7 @@ def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
 def test_scores_have_the_documented_form(night):
     document = answer("scores", "--home", night[0], "--json")
     assert (
-        set(document) == {"protocols", "k", "clusters", "unseen_words", "confidence", "champion"}
+        set(document) == {"protocols", "k", "clusters", "unseen_words", "kinds", "confidence", "champion"}
         and document["champion"] is True
     )
     assert set(document["protocols"]) == {"unseen_title", "unseen_show", "next_period"}
@@ -151,7 +151,7 @@ def test_similar_answers_for_known_and_unknown_titles(night, title):
     neighbours = answer("similar", title, "--home", night[0], "-k", 7, "--json")
     assert len(neighbours) == 7
     assert all(
-        set(neighbour) == {"title", "cosine", "categories", "channels", "editions"}
+        set(neighbour) == {"title", "cosine", "categories", "channels", "editions", "kinds"}
         for neighbour in neighbours
     )
     cosines = [neighbour["cosine"] for neighbour in neighbours]

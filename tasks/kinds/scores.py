@@ -1,0 +1,96 @@
+"""Precision, recall and average precision of predicted kinds, on titles that neither model nor threshold saw.
+
+Margins are those of models that were not fitted to the title (classifier.py). Thresholds are computed from
+the other folds. Titles whose categories state kinds are scored as if they had no categories.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from storage.formats.programme_kinds import read_kind_arrays
+from tasks.kinds.classifier import FOLDS, PRECISION, KindClassifier
+from tasks.kinds.kinds import KINDS, Kind
+
+Figures = dict[str, float | int | None]
+
+
+def predict_held_out(
+    classifier: KindClassifier, new_channels: bool, precision: Mapping[Kind, float] = PRECISION
+) -> np.ndarray:
+    """Returns which kinds are predicted for the validation titles, bool (examples, kinds).
+
+    Args:
+        classifier: Classifier with its validation titles.
+        new_channels: Whether to split by channel instead of by franchise.
+        precision: Minimum precision of each kind.
+    """
+    validation, number = classifier.validation, int(new_channels)
+    folds = validation.folds[number]
+    predicted = np.zeros(validation.labels.shape, dtype=bool)
+    for fold in range(FOLDS):
+        rows = np.flatnonzero(folds == fold)
+        others = replace(classifier, validation=validation.take(np.flatnonzero(folds != fold)))
+        sources = [classifier.sources[source] for source in validation.sources[rows]]
+        is_new = np.full(len(rows), new_channels)
+        predicted[rows] = others.select(validation.margins[number, rows], is_new, sources, precision)[0]
+    return predicted
+
+
+def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -> Figures:
+    """Returns n, titles of the kind, average precision, precision (None without predictions) and recall."""
+    rows = labels >= 0
+    margins, is_kind, chosen = margins[rows], labels[rows] == 1, predicted[rows]
+    order = np.argsort(-margins, kind="stable")
+    precisions = np.cumsum(is_kind[order]) / np.arange(1, len(order) + 1)
+    count = int(is_kind.sum())
+    return {
+        "n": int(rows.sum()),
+        "titles": count,
+        "average_precision": float(precisions[is_kind[order]].mean()) if count else None,
+        "precision": float(is_kind[chosen].mean()) if chosen.any() else None,
+        "recall": float(chosen[is_kind].mean()) if count else None,
+    }
+
+
+def kind_scores(corpus: Path) -> dict[str, dict[str, Figures]]:
+    """Returns section ``kinds`` of scores.json for a Corpus; empty if it has no classifier."""
+    arrays, settings = read_kind_arrays(corpus) or ({}, {})
+    classifier = KindClassifier.from_arrays(arrays, settings)
+    splits = pq.read_table(corpus / "titles.parquet", columns=["split"])["split"].to_pylist()
+    return score_kinds(classifier, splits) if classifier else {}
+
+
+def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, dict[str, Figures]]:
+    """Returns section ``kinds`` of scores.json: by kind, the figures on each set.
+
+    The sets are ``all`` labelled titles, ``new_channels`` (the same with folds by channel), and the held-out
+    sets of the corpus.
+
+    Args:
+        classifier: Classifier with its validation titles.
+        splits: Split of each title of the corpus.
+    """
+    validation = classifier.validation
+    split = np.array(splits, dtype=str)[validation.titles]
+    by_franchise, by_channel = (predict_held_out(classifier, new) for new in (False, True))
+    scores: dict[str, dict[str, Figures]] = {}
+    for column, kind in enumerate(KINDS):
+        if not (validation.labels[:, column] == 1).any():
+            continue
+        labels = validation.labels[:, column]
+        sets = {
+            "all": slice(None),
+            **{name: split == name for name in ("unseen_title", "unseen_show", "next_period")},
+        }
+        scores[kind] = {
+            name: score_kind(validation.margins[0, rows, column], labels[rows], by_franchise[rows, column])
+            for name, rows in sets.items()
+        }
+        scores[kind]["new_channels"] = score_kind(
+            validation.margins[1, :, column], labels, by_channel[:, column]
+        )
+    return scores
