@@ -207,6 +207,7 @@ try:
     embedding.step()
 except RuntimeError as error:
     print(error)
+distributed.barrier()  # the other process may still be connecting
 distributed.destroy_process_group()
 """
 
@@ -217,9 +218,10 @@ def test_several_processes_are_refused(tmp_path: Path):
             [sys.executable, "-c", PROCESS, str(rank), str(tmp_path / "rendezvous")],
             cwd=Path(__file__).parents[3],
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             encoding="utf-8",
         )
         for rank in range(2)
     ]
-    for process in processes:
-        assert "so its rows would diverge; train it in one process" in process.communicate(timeout=60)[0]
+    for output in [process.communicate(timeout=60)[0] for process in processes]:
+        assert "so its rows would diverge; train it in one process" in output
