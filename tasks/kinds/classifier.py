@@ -120,11 +120,10 @@ class KindClassifier:
         """Returns the classifier of arrays and of the settings channels and sources; None without arrays."""
         if "weights" not in arrays:
             return None
-        parts = (
-            kind(**{field.name: arrays[f"{name}.{field.name}"] for field in fields(kind)})
-            for name, kind in (("scaling", Scaling), ("validation", Validation))
+        scaling = Scaling(**{field.name: arrays[f"scaling.{field.name}"] for field in fields(Scaling)})
+        validation = Validation(
+            **{field.name: arrays[f"validation.{field.name}"] for field in fields(Validation)}
         )
-        scaling, validation = parts
         names = frozenset(settings["channels"]), tuple(settings["sources"])
         return KindClassifier(scaling, arrays["weights"], validation, *names)
 

@@ -29,7 +29,7 @@ class TitleKinds:
             numbered: Whether it has a readable episode number (storage/episodes).
         """
         stated = combine(stated_kinds(categories), numbered)
-        by_kind = {kind: KindPrediction(kind, 1.0, "guide") for kind in stated}
+        by_kind: dict[Kind, KindPrediction] = {kind: KindPrediction(kind, 1.0, "guide") for kind in stated}
         for prediction in self.titles[title]:
             if prediction.kind not in by_kind and fits(prediction.kind, stated, numbered):
                 by_kind[prediction.kind] = prediction
@@ -69,12 +69,15 @@ def decide(
         predicted, probabilities = _predict(evidence, margins, classifier, is_new, sources, precision)
     kinds: list[tuple[KindPrediction, ...]] = []
     for title, is_numbered in enumerate(numbered.tolist()):
-        certain = [kind for kind, is_stated in zip(KINDS, stated[title], strict=True) if is_stated]
-        by_kind = {kind: KindPrediction(kind, 1.0, "guide") for kind in certain}
+        by_kind: dict[Kind, KindPrediction] = {
+            kind: KindPrediction(kind, 1.0, "guide")
+            for kind, is_stated in zip(KINDS, stated[title], strict=True)
+            if is_stated
+        }
         if is_numbered and not {"film", "series", "news", "sport"} & {*by_kind}:
             by_kind["series"] = KindPrediction("series", 1.0, "structure")
-        certain = [*by_kind]
-        for column in np.flatnonzero(predicted[title]):
+        certain: list[Kind] = [*by_kind]
+        for column in np.flatnonzero(predicted[title]).tolist():
             if fits(kind := KINDS[column], certain, is_numbered):
                 by_kind[kind] = KindPrediction(kind, float(probabilities[title, column]), "predicted")
         kinds.append(tuple(by_kind[kind] for kind in combine(by_kind, is_numbered)))

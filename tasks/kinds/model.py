@@ -81,15 +81,16 @@ class KindModel:
             vectors = np.zeros((len(titles), len(self.classifier.scaling.directions)), dtype=np.float32)
             encoder = reopen(self.sentences) if self.sentences.get("identity") else None
             if encoder is not None:
-                vectors[new] = encoder.encode([titles[title] for title in np.flatnonzero(new)])
+                vectors[new] = encoder.encode([titles[title] for title in np.flatnonzero(new).tolist()])
             inputs = self.classifier.scaling.inputs(facts.structure, titles, vectors)
             margins[new] = inputs.take(np.flatnonzero(new)).margins(self.classifier.weights)
         kinds = decide(facts.evidence, margins, self.classifier, is_new, facts.sources, precision)
         numbered = facts.evidence.is_numbered
         for title, show in enumerate(show_keys):
-            certain = [prediction.kind for prediction in kinds[title]]
-            more = (each for each in self.home.get(show, ()) if each.kind not in certain)
-            added = [each for each in more if fits(each.kind, certain, bool(numbered[title]))]
-            by_kind = {each.kind: each for each in (*kinds[title], *added)}
+            by_kind: dict[Kind, KindPrediction] = {each.kind: each for each in kinds[title]}
+            certain: list[Kind] = [*by_kind]
+            for each in self.home.get(show, ()):
+                if each.kind not in certain and fits(each.kind, certain, bool(numbered[title])):
+                    by_kind[each.kind] = each
             kinds[title] = tuple(by_kind[kind] for kind in combine(by_kind, bool(numbered[title])))
         return TitleKinds(kinds)

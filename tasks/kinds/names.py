@@ -36,7 +36,7 @@ def read_names() -> dict[str, tuple[Kind, ...]]:
     kinds_by_name: dict[str, tuple[Kind, ...]] = {}
     with open(TABLE, encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
-            kinds = tuple(kind for kind in KINDS if kind in row["kinds"].split())
+            kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind in row["kinds"].split())
             for name in map(_key, row["names"].split(";")):
                 if len(kinds) != len(row["kinds"].split()) or kinds_by_name.setdefault(name, kinds) != kinds:
                     raise ValueError(f"{TABLE.name}: {name!r} is {row['kinds']}, and is it twice? {KINDS}")
@@ -68,7 +68,7 @@ def stated_by(category: str) -> tuple[Kind, ...]:
 
 def stated_kinds(categories: Iterable[str]) -> set[Kind]:
     """Returns the kinds that the categories of a programme state; none if they state more than MAX_KINDS."""
-    kinds = {kind for category in categories for kind in stated_by(category)}
+    kinds: set[Kind] = {kind for category in categories for kind in stated_by(category)}
     return kinds if len(kinds) <= MAX_KINDS else set()
 
 
