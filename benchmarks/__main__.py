@@ -29,7 +29,7 @@ MODULES = {
         "nights": ("million", "nightly", "orchestration", "serve"),
         "objectives": ("objectives",),
         "offload": ("offload",),
-        "players": ("players",),
+        "players": ("kinds", "players"),
         "quality": ("quality",),
         "recommend": ("recommend",),
         "search": ("clusters", "layout", "neighbours"),

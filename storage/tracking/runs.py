@@ -145,7 +145,7 @@ class Tracking(Connection):
 
     def log_scores(self, run_id: str, scores: Mapping[str, Any]) -> None:
         """Logs the scores document as metrics (see flatten_scores)."""
-        self.log_progress(run_id, 0, flatten_scores(scores))
+        self.log_progress(run_id, 0, flatten_scores(shorten_kinds(scores)))
 
     def log_feeds(self, run_id: str, feeds: Iterable[Mapping[str, Any]]) -> None:
         """Logs feeds as dataset inputs without secrets; their integer fields become the profile."""
@@ -228,6 +228,15 @@ def metric_name(*parts: object) -> str:
     # MLflow interprets names as paths, so "." and ".." are replaced
     pieces = [piece if piece.strip(".") else piece.replace(".", "_") for piece in pieces if piece]
     return "/".join(pieces)[:NAME_LENGTH].rstrip("/") or "_"
+
+
+def shorten_kinds(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the scores with three figures per kind of programme, on all titles; MLflow would show all."""
+    names = "precision", "recall", "average_precision"
+    kinds = {
+        kind: {name: sets["all"][name] for name in names} for kind, sets in scores.get("kinds", {}).items()
+    }
+    return {**scores, "kinds": kinds}
 
 
 def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:

@@ -15,7 +15,7 @@ from storage.stages import ROOT
 from storage.tracking import Tracking, TrackingError
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.registry import HOME
-from storage.tracking.runs import FLOW_RUN_ID, flatten_params, flatten_scores, metric_name
+from storage.tracking.runs import FLOW_RUN_ID, flatten_params, flatten_scores, metric_name, shorten_kinds
 
 SCORES = {
     "protocols": {
@@ -218,3 +218,11 @@ def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None
         "2026-03-03 03:30",
     ]
     assert [night.version for night in read_nights(tracking, limit=2)] == ["1", "2"]
+
+
+def test_kinds_have_three_figures_each():
+    figures = {"n": 9, "titles": 3, "average_precision": 0.9, "precision": 1.0, "recall": 0.5}
+    scores = {"k": 10, "kinds": {"film": {"all": figures, "unseen_title": figures, "new_channels": figures}}}
+    expected = {"precision": 1.0, "recall": 0.5, "average_precision": 0.9}
+    assert shorten_kinds(scores) == {"k": 10, "kinds": {"film": expected}}
+    assert shorten_kinds({"k": 10}) == {"k": 10, "kinds": {}}

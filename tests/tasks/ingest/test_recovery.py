@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from guides import SOUND, guide, read, real_data, rows
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -204,6 +204,7 @@ TOKENS = [
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=30))
+@example(["<desc ", "'", "\n"])
 def test_balanced_content_is_well_formed_and_stable(tokens: list[str]) -> None:
     content = "<programme>" + "".join(tokens)
     balanced = balance(content)

@@ -12,7 +12,7 @@ from storage.formats.corpus import open_corpus
 from tasks.train.objectives.positives import Tags, nearest_of_class
 
 
-@pytest.mark.parametrize("blocks", [2, 4])
+@pytest.mark.parametrize("blocks", [4, 8])
 def test_positives_need_no_matrix_of_all_titles_and_labels(toy_corpus: Path, blocks: int):
     titles, labels, rng = blocks * BLOCK, 400, np.random.default_rng(1)
     label_ids = np.repeat(rng.integers(labels - 1, size=titles, dtype=np.int32), 2)
@@ -27,7 +27,7 @@ def test_positives_need_no_matrix_of_all_titles_and_labels(toy_corpus: Path, blo
     Tags().draw(corpus, {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2 * labels * BLOCK + 30 * titles  # 450 bytes per title with a matrix of all
+    assert peak < 2 * labels * BLOCK + 40 * titles  # 450 bytes per title with a matrix of all
 
 
 def test_nearest_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch):

@@ -141,5 +141,6 @@ def _start_tag(name: str, token: re.Match[str]) -> str:
         values.setdefault(match[1], value.replace("<", "&lt;").replace('"', "&quot;"))
         end = match.end()
     text = "".join(f' {attribute}="{value}"' for attribute, value in values.items())
-    tag = f"<{name}{text}{chr(10) * max(0, written.count(chr(10)) - text.count(chr(10)))}"
-    return f"{tag}{'/' * _is_empty(token)}>{'' if token['close'] else written[end:].lstrip()}"
+    rest = "" if token["close"] else written[end:].lstrip()
+    breaks = "\n" * max(0, written.count("\n") - text.count("\n") - rest.count("\n"))
+    return f"<{name}{text}{breaks}{'/' * _is_empty(token)}>{rest}"
