@@ -15,6 +15,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.wanted: dict[str, str] = {}
         self.elsewhere = ""
+        self.etag = ""  # if set, a conditional request for it gets 304
         self.content = b""
         self.requests: list[dict[str, str]] = []  # their headers, names in lower case
 
@@ -33,8 +34,14 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", self.server.elsewhere)
             self.end_headers()
             return
+        if self.server.etag and self.headers["If-None-Match"] == self.server.etag:
+            self.send_response(304)
+            self.end_headers()
+            return
         is_known = all(self.headers[name] == value for name, value in self.server.wanted.items())
         self.send_response(200 if is_known else 403)
+        if self.server.etag:
+            self.send_header("ETag", self.server.etag)
         self.end_headers()
         self.wfile.write(self.server.content if is_known else b"")
 

@@ -74,6 +74,8 @@ def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | Nam
     if _MISTYPED.match(text) and not os.path.exists(text):
         raise _invalid_url(re.split("[?#]", text.rpartition("@")[2])[0])
     path = Path(text).expanduser()
+    if isinstance(feed, NamedFeed) and path.is_file():
+        return [feed]
     if path.is_dir():
         guides = (file for file in sorted(path.iterdir()) if file.name.lower().endswith(FOLDER_SUFFIXES))
         files = [str(file) for file in guides if file.is_file()]

@@ -1,0 +1,102 @@
+"""Copies of feeds are renewed only if something has changed, and remain if a feed cannot be fetched."""
+
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from storage.catalogue.feeds import read_status
+from storage.home.corrections import write_corrections
+from storage.home.workspace import Workspace
+from tasks.enrich.copies import Copies, Filled
+from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.task import fill
+from tasks.ingest.settings import IngestSettings
+from tests.guide_server import Server, serve_guide
+from tests.tasks.enrich.guides import BAKING, NEW, programme
+
+READING = IngestSettings(private_addresses=True)
+FIRST, SECOND = (f"<tv>{programme(title)}</tv>".encode() for title in (BAKING, NEW))
+
+
+@pytest.fixture
+def copies(model: Path, tmp_path: Path) -> Copies:
+    return Copies(Workspace(tmp_path / "home").home, READING, EnrichOptions(), model)
+
+
+@pytest.fixture
+def server():
+    with serve_guide(FIRST) as server:
+        server.etag = '"1"'
+        yield server
+
+
+def content(copy: Filled) -> bytes:
+    return gzip.decompress(Path(copy.file).read_bytes())
+
+
+def conditions(server: Server) -> list[str | None]:
+    return [request.get("if-none-match") for request in server.requests]
+
+
+def test_an_unchanged_feed_is_neither_fetched_nor_filled_again(copies: Copies, server: Server) -> None:
+    (first,) = copies.update([server.url])
+    (second,) = copies.update([server.url])
+    assert not first.unchanged and second == replace(first, unchanged=True)
+    assert conditions(server) == [None, '"1"']
+    server.content, server.etag = SECOND, '"2"'
+    (third,) = copies.update([server.url])
+    assert not third.unchanged and NEW.encode() in content(third)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda copies: replace(copies, options=EnrichOptions(mark=True)),
+        lambda copies: replace(copies, reading=replace(READING, zones=("*=Europe/Paris",))),
+        lambda copies: write_corrections(copies.home, []) or copies,
+    ],
+)
+def test_other_options_zones_or_corrections_renew_a_copy(
+    copies: Copies, server: Server, change: Callable[[Copies], Copies]
+) -> None:
+    copies.update([server.url])
+    (renewed,) = change(copies).update([server.url])
+    assert not renewed.unchanged and conditions(server) == [None, None]
+
+
+def test_a_feed_that_fails_leaves_its_last_copy(copies: Copies, server: Server) -> None:
+    (first,) = copies.update([server.url])
+    server.wanted, server.etag = {"X-Token": "x"}, '"2"'
+    absent = str(copies.home / "missing.xml")
+    results = {result.source: result for result in copies.update([server.url, absent])}
+    failed, missing = results[server.url], results[absent]
+    assert "403" in failed.error and failed.error.endswith("its last copy remains")
+    assert failed.file == first.file and content(failed) == content(first)
+    assert "no such file" in missing.error and not missing.file
+
+
+def test_a_removed_or_damaged_state_fetches_again(copies: Copies, server: Server) -> None:
+    (first,) = copies.update([server.url])
+    (state,) = copies.home.glob("enriched/*.json")
+    for damage in ("{", "[]", '{"copies": [{}]}'):
+        state.write_text(damage)
+        copies.update([server.url])
+    Path(first.file).unlink()
+    (renewed,) = copies.update([server.url])
+    assert conditions(server) == [None] * 5 and content(renewed)
+
+
+def test_refresh_reads_a_feed_that_only_a_copy_has(
+    copies: Copies, server: Server, without_run: Callable
+) -> None:
+    copies.update([server.url])  # as `guidespace guide` does, which does not write to the catalogue
+    assert read_status(copies.home)["programmes"] == 0
+    arguments = str(copies.home), [server.url], READING, copies.options, str(copies.model)
+    without_run(fill, *arguments)
+    status = read_status(copies.home)
+    assert status["programmes"] == 1 and [feed["source"] for feed in status["feeds"]] == [server.url]
+    (again,) = without_run(fill, *arguments)
+    assert again.unchanged and conditions(server) == [None, None, '"1"']
