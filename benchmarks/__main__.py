@@ -29,7 +29,7 @@ MODULES = {
         "nights": ("million", "nightly", "orchestration", "serve"),
         "objectives": ("objectives",),
         "offload": ("offload",),
-        "players": ("kinds", "players"),
+        "players": ("guide", "kinds", "players"),
         "quality": ("quality",),
         "recommend": ("recommend",),
         "search": ("clusters", "layout", "neighbours"),
