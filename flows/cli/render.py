@@ -17,7 +17,7 @@ ROWS = {
     "majority": "majority class",
 }
 AGREEMENT = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
-KIND_SETS, KIND_MEASURES = ("all", "new_channels"), ("precision", "recall", "average_precision")
+KIND_SETS, KIND_MEASURES = ("all",), ("precision", "recall", "average_precision")
 COUNTS = ("seen", "stored", "duplicates", "rejected")
 TOTALS = ("channels", "programmes", "titles", "categories")
 CATEGORIES_SHOWN = 15  # dropped categories per reason

@@ -49,7 +49,6 @@ def decide(
     evidence: Evidence,
     margins: np.ndarray,
     classifier: KindClassifier | None,
-    is_new: np.ndarray,
     sources: Sequence[str],
     precision: Mapping[Kind, float] = PRECISION,
 ) -> list[tuple[KindPrediction, ...]]:
@@ -57,16 +56,15 @@ def decide(
 
     Args:
         evidence: What guides state.
-        margins: Margins of the classifier, (titles, kinds).
+        margins: Margins of the classifier, (titles, kinds); -inf for titles without predictions.
         classifier: Provides thresholds and probabilities; None: no predictions.
-        is_new: bool (titles,), whether the channel of the title is none of the training titles.
         sources: Main feed of each title.
         precision: Minimum precision of the predictions of each kind.
     """
     stated, numbered = evidence.stated, evidence.is_numbered
     predicted, probabilities = np.zeros(stated.shape, dtype=bool), np.zeros(stated.shape)
     if classifier:
-        predicted, probabilities = _predict(evidence, margins, classifier, is_new, sources, precision)
+        predicted, probabilities = _predict(evidence, margins, classifier, sources, precision)
     kinds: list[tuple[KindPrediction, ...]] = []
     for title, is_numbered in enumerate(numbered.tolist()):
         by_kind: dict[Kind, KindPrediction] = {
@@ -88,12 +86,11 @@ def _predict(
     evidence: Evidence,
     margins: np.ndarray,
     classifier: KindClassifier,
-    is_new: np.ndarray,
     sources: Sequence[str],
     precision: Mapping[Kind, float],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns which kinds are predicted, bool (titles, kinds), and their probabilities."""
-    predicted, probabilities = classifier.select(margins, is_new, sources, precision)
+    predicted, probabilities = classifier.select(margins, sources, precision)
     predicted &= evidence.labels() < 0
     film, series = KINDS.index("film"), KINDS.index("series")
     predicted[evidence.is_numbered, film] = False

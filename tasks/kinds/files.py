@@ -45,9 +45,9 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
     classifier = fit_classifier(scaling, inputs, labels, groups, facts.channels, facts.sources)
     margins = np.full(labels.shape, -np.inf, dtype=np.float32)
     if classifier:
-        margins = inputs.margins(classifier.weights)
-    is_new = np.zeros(len(titles), dtype=bool)
-    kinds = decide(facts.evidence, margins, classifier, is_new, facts.sources)
+        has_labels = np.array([channel in classifier.channels for channel in facts.channels])
+        margins[has_labels] = inputs.margins(classifier.weights)[has_labels]
+    kinds = decide(facts.evidence, margins, classifier, facts.sources)
     names, source_ids = np.unique(np.array(facts.sources, dtype=str), return_inverse=True)
     arrays = {
         "title.shares": facts.evidence.shares.astype(np.float32),

@@ -50,8 +50,7 @@ class KindModel:
             *(arrays[f"title.{name}"] for name in ("shares", "numbered", "animated", "denied"))
         )
         sources = [settings["title_sources"][source] for source in arrays["title.source"]]
-        is_new = np.zeros(len(sources), dtype=bool)
-        kinds = decide(evidence, arrays["title.margins"], classifier, is_new, sources, precision)
+        kinds = decide(evidence, arrays["title.margins"], classifier, sources, precision)
         shows = pq.read_table(folder / "titles.parquet", columns=["show_key"])["show_key"].to_pylist()
         return KindModel(classifier, dict(zip(shows, kinds, strict=True)), settings["sentences"])
 
@@ -72,11 +71,11 @@ class KindModel:
             precision: Minimum precision of predictions.
         """
         facts = read_facts(programmes, variants, work)
-        home_channels = self.classifier.channels if self.classifier else ()
-        is_new = np.array([channel not in home_channels for channel in facts.channels], dtype=bool)
         margins = np.full((len(titles), len(KINDS)), -np.inf, dtype=np.float32)
         new = np.array([show not in self.home for show in show_keys], dtype=bool)
         new &= (facts.evidence.labels() < 0).any(axis=1)
+        if self.classifier:
+            new &= np.array([channel in self.classifier.channels for channel in facts.channels], dtype=bool)
         if self.classifier and new.any():
             vectors = np.zeros((len(titles), len(self.classifier.scaling.directions)), dtype=np.float32)
             encoder = reopen(self.sentences) if self.sentences.get("identity") else None
@@ -84,7 +83,7 @@ class KindModel:
                 vectors[new] = encoder.encode([titles[title] for title in np.flatnonzero(new).tolist()])
             inputs = self.classifier.scaling.inputs(facts.structure, titles, vectors)
             margins[new] = inputs.take(np.flatnonzero(new)).margins(self.classifier.weights)
-        kinds = decide(facts.evidence, margins, self.classifier, is_new, facts.sources, precision)
+        kinds = decide(facts.evidence, margins, self.classifier, facts.sources, precision)
         numbered = facts.evidence.is_numbered
         for title, show in enumerate(show_keys):
             by_kind: dict[Kind, KindPrediction] = {each.kind: each for each in kinds[title]}

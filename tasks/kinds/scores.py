@@ -18,25 +18,20 @@ from tasks.kinds.kinds import KINDS, Kind
 Figures = dict[str, float | int | None]
 
 
-def predict_held_out(
-    classifier: KindClassifier, new_channels: bool, precision: Mapping[Kind, float] = PRECISION
-) -> np.ndarray:
+def predict_held_out(classifier: KindClassifier, precision: Mapping[Kind, float] = PRECISION) -> np.ndarray:
     """Returns which kinds are predicted for the validation titles, bool (examples, kinds).
 
     Args:
         classifier: Classifier with its validation titles.
-        new_channels: Whether to split by channel instead of by franchise.
         precision: Minimum precision of each kind.
     """
-    validation, number = classifier.validation, int(new_channels)
-    folds = validation.folds[number]
+    validation = classifier.validation
     predicted = np.zeros(validation.labels.shape, dtype=bool)
     for fold in range(FOLDS):
-        rows = np.flatnonzero(folds == fold)
-        others = replace(classifier, validation=validation.take(np.flatnonzero(folds != fold)))
+        rows = np.flatnonzero(validation.folds == fold)
+        others = replace(classifier, validation=validation.take(np.flatnonzero(validation.folds != fold)))
         sources = [classifier.sources[source] for source in validation.sources[rows]]
-        is_new = np.full(len(rows), new_channels)
-        predicted[rows] = others.select(validation.margins[number, rows], is_new, sources, precision)[0]
+        predicted[rows] = others.select(validation.margins[rows], sources, precision)[0]
     return predicted
 
 
@@ -67,8 +62,7 @@ def kind_scores(corpus: Path) -> dict[str, dict[str, Figures]]:
 def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, dict[str, Figures]]:
     """Returns section ``kinds`` of scores.json: by kind, the figures on each set.
 
-    The sets are ``all`` labelled titles, ``new_channels`` (the same with folds by channel), and the held-out
-    sets of the corpus.
+    The sets are ``all`` labelled titles and the held-out sets of the corpus.
 
     Args:
         classifier: Classifier with its validation titles.
@@ -76,7 +70,7 @@ def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, 
     """
     validation = classifier.validation
     split = np.array(splits, dtype=str)[validation.titles]
-    by_franchise, by_channel = (predict_held_out(classifier, new) for new in (False, True))
+    predicted = predict_held_out(classifier)
     scores: dict[str, dict[str, Figures]] = {}
     for column, kind in enumerate(KINDS):
         if not (validation.labels[:, column] == 1).any():
@@ -87,10 +81,7 @@ def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, 
             **{name: split == name for name in ("unseen_title", "unseen_show", "next_period")},
         }
         scores[kind] = {
-            name: score_kind(validation.margins[0, rows, column], labels[rows], by_franchise[rows, column])
+            name: score_kind(validation.margins[rows, column], labels[rows], predicted[rows, column])
             for name, rows in sets.items()
         }
-        scores[kind]["new_channels"] = score_kind(
-            validation.margins[1, :, column], labels, by_channel[:, column]
-        )
     return scores

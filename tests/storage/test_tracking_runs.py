@@ -222,7 +222,7 @@ def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None
 
 def test_kinds_have_three_figures_each():
     figures = {"n": 9, "titles": 3, "average_precision": 0.9, "precision": 1.0, "recall": 0.5}
-    scores = {"k": 10, "kinds": {"film": {"all": figures, "unseen_title": figures, "new_channels": figures}}}
+    scores = {"k": 10, "kinds": {"film": {"all": figures, "unseen_title": figures}}}
     expected = {"precision": 1.0, "recall": 0.5, "average_precision": 0.9}
     assert shorten_kinds(scores) == {"k": 10, "kinds": {"film": expected}}
     assert shorten_kinds({"k": 10}) == {"k": 10, "kinds": {}}

@@ -147,10 +147,23 @@ def test_bounds_are_those_of_clopper_and_pearson() -> None:
     """99 films without an error: the lower bound is risk ** (1 / 99)."""
     margins = np.arange(100, 0, -1, dtype=np.float32)[:, None]
     labels = (margins > 1).astype(np.int8)
-    zeros = np.zeros((2, 100), np.int8)
-    validation = Validation.of(np.arange(100), labels, zeros, np.stack([margins, margins]), zeros[0])
-    assert validation.bounds[0, 98, 0] == pytest.approx(RISK["film"] ** (1 / 99), abs=1e-6)
-    assert validation.bounds[0, 99, 0] < 0.98 and validation.probabilities[0, 99, 0] == 0
+    zeros = np.zeros(100, np.int8)
+    validation = Validation.of(np.arange(100), labels, zeros, margins, zeros)
+    assert validation.bounds[98, 0] == pytest.approx(RISK["film"] ** (1 / 99), abs=1e-6)
+    assert validation.bounds[99, 0] < 0.98 and validation.probabilities[99, 0] == 0
+
+
+def test_nothing_is_predicted_on_channels_without_labels(tmp_path: Path) -> None:
+    airings = films(80, "Movie") + series(80, "Series")
+    unlabelled = [Airing(f"Night {number}", 110, channel="silent") for number in range(20)]
+    write_guide(tmp_path, airings + unlabelled)
+    write_kinds(tmp_path, tmp_path, tmp_path, {})
+    arrays, settings = read_kind_arrays(tmp_path) or ({}, {})
+    assert settings["channels"] == ["one"]
+    margins = arrays["title.margins"]
+    assert np.isinf(margins).all(axis=1).sum() == len(unlabelled)
+    kinds = kinds_by_title(tmp_path)
+    assert not any(kinds[airing.title][0] for airing in unlabelled)
 
 
 def test_scores_count_titles_that_neither_model_nor_threshold_saw(home: Path) -> None:
