@@ -11,7 +11,7 @@ from torch import Tensor
 
 from storage.tables import RowOptimizer, Table
 from tasks.encoder import Bag
-from tasks.encoder.bags import Bags
+from tasks.encoder.bags import Bags, encode_bags
 
 TOKENS_A_TITLE, MARGIN, DIM = 4, 0.2, 128
 ENCODER = Bag()
@@ -83,7 +83,7 @@ def step(table: Table, rule: RowOptimizer, bags: Bags, number: int) -> Tensor:
     """
     rows, state = table.gather(bags.ids)
     rows.requires_grad_()
-    loss = triplet_loss(ENCODER.encode(rows, bags))
+    loss = triplet_loss(encode_bags(ENCODER, rows, bags))
     (grad,) = torch.autograd.grad(loss, rows)
     with torch.no_grad():
         rows = rows.detach()

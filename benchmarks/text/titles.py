@@ -96,6 +96,7 @@ SCHEMA = pa.schema(
         ("sub_title", pa.string()),
         ("categories", pa.list_(pa.string())),
         ("episode_numbers", pa.list_(pa.string())),
+        ("episode_systems", pa.list_(pa.string())),
         ("date", pa.string()),
         ("zone", pa.string()),
     ]

@@ -12,6 +12,7 @@ import duckdb
 
 from storage.catalogue.connection import escape_glob, escape_quotes
 from storage.errors import ExpectedError
+from storage.formats.programme_kinds import TITLES
 
 VIEWS = {
     "programmes": "FROM '{guide}/programmes.parquet'",
@@ -22,7 +23,7 @@ VIEWS = {
     ),
     "kinds": (
         "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
-        "FROM read_parquet('{corpus}/programme_kinds.parquet', file_row_number = true)"
+        "FROM read_parquet('{corpus}/" + TITLES + "', file_row_number = true)"
     ),
     "clusters": "FROM '{clustering}/clusters.parquet'",
     "neighbours": "FROM '{nearest}/neighbours.parquet'",
@@ -67,6 +68,8 @@ def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) 
     for name, content in VIEWS.items():
         if name == "tonight" and name not in paths:
             continue
+        if name == "kinds" and not (folders["corpus"] / TITLES).exists():
+            continue  # a corpus of an older version
         statements[name] = f"CREATE OR REPLACE VIEW {name} AS {content.format(**paths)};"
         connection.execute(statements[name])
     return statements
@@ -103,5 +106,10 @@ def run_query(
             if "tonight" not in folders and re.search(r"(?i)\btonight(_of)?\b", query):
                 raise QueryError(
                     "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
+                ) from error
+            if not (folders["corpus"] / TITLES).exists() and re.search(r"(?i)\bkinds\b", query):
+                raise QueryError(
+                    "the last run was made by an older version, which did not write the view kinds; "
+                    "run `guidespace nightly --feed …` again"
                 ) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-MIGRATE = "import sys; sys.prefix = sys.argv[1]; from flows.server import migrate; migrate()"
+MIGRATE = "import sys; sys.prefix = sys.argv[1]; from flows.server import migrate_prefect; migrate_prefect()"
 
 
 def _migrate(prefix: Path, home: Path, *preamble: str) -> list[tuple[object, ...]]:
