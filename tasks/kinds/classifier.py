@@ -22,7 +22,7 @@ import numpy as np
 from storage.shapes import Float32, Int
 from tasks.kinds.features import BITS, CHANNEL_SCALES, WORD_SCALE, Inputs, Scaling
 from tasks.kinds.kinds import KINDS, Kind
-from tasks.scoring.isotonic import increasing_fit
+from tasks.scoring.isotonic import fit_shares
 
 PRECISION: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.95), "film": 0.97}
 FOLDS, ITERATIONS = 4, 40
@@ -70,7 +70,8 @@ class Validation:
         for column, kind in zip(range(labels.shape[1]), KINDS):
             rows = np.flatnonzero(labels[:, column] >= 0)
             at = rows, column
-            probabilities[at] = _isotonic(margins[at], labels[at])
+            _, shares, knot_ids = fit_shares(margins[at], labels[at])
+            probabilities[at] = shares[knot_ids]
             bounds[at] = _precision_bounds(margins[at], labels[at], RISK[kind])
             for source in np.unique(sources):
                 at = rows[sources[rows] == source], column
@@ -205,12 +206,6 @@ def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> n
     some = np.maximum(correct, 1)
     bounds[order] = np.where(correct > 0, betaincinv(some, count - some + 1, risk), 0.0)
     return bounds
-
-
-def _isotonic(margins: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Returns the probability of label 1 at each margin."""
-    knots, knot_ids, count = np.unique(margins, return_inverse=True, return_counts=True)
-    return increasing_fit(np.bincount(knot_ids, labels, len(knots)) / count, count)[knot_ids]
 
 
 def _cross_fitted(inputs: Inputs, labels: np.ndarray, folds: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from storage.arrays import Ragged
 from storage.shapes import Bool, Float, Float32, Int
 from tasks.baselines.predictions import vote
 from tasks.neighbours.similarity import top_neighbours
-from tasks.scoring.isotonic import increasing_fit
+from tasks.scoring.isotonic import fit_shares
 from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
 
 NEIGHBOURS = 10  # voting neighbours
@@ -109,9 +109,7 @@ class Calibration:
     @staticmethod
     def fit(scores: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]) -> "Calibration":
         """Fits an isotonic regression."""
-        knots, knot_ids, count = np.unique(scores, return_inverse=True, return_counts=True)
-        shares = np.bincount(knot_ids, correct) / count
-        return Calibration(scores, knots, increasing_fit(shares, count))
+        return Calibration(scores, *fit_shares(scores, correct)[:2])
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:
         """Returns the probability that the top label is correct; 0 for score 0, which means no label."""

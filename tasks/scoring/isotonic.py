@@ -2,7 +2,24 @@
 
 import numpy as np
 
-from storage.shapes import Float
+from storage.shapes import Float, Int
+
+
+def fit_shares(
+    scores: Float[np.ndarray, " titles"], outcomes: np.ndarray
+) -> tuple[Float[np.ndarray, " knots"], Float[np.ndarray, " knots"], Int[np.ndarray, " titles"]]:
+    """Fits the share of positive outcomes as an increasing function of a score.
+
+    Args:
+        scores: Score of each title.
+        outcomes: 1 or True for a positive outcome, else 0.
+
+    Returns:
+        Distinct scores in ascending order, the fitted share at each, and the index of each title's score.
+    """
+    knots, knot_ids, count = np.unique(scores, return_inverse=True, return_counts=True)
+    shares = np.bincount(knot_ids, outcomes, len(knots)) / count
+    return knots, increasing_fit(shares, count), knot_ids
 
 
 def increasing_fit(values: Float[np.ndarray, " knots"], weights: np.ndarray) -> Float[np.ndarray, " knots"]:
