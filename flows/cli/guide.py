@@ -3,7 +3,6 @@
 import datetime
 import sys
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,12 +74,11 @@ def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:
     Feeds that ``ingest.leave_out`` excludes and dated guides of ``backfill`` are not among them.
     """
     from storage.catalogue.feeds import read_status
+    from storage.source_patterns import matches_any
 
     status: Any = read_status(home)
     sources = (feed["source"] for feed in status["feeds"])
     chosen = (
-        source
-        for source in sources
-        if "{date}" not in source and not any(fnmatchcase(source, pattern) for pattern in reading.leave_out)
+        source for source in sources if "{date}" not in source and not matches_any(source, reading.leave_out)
     )
     return list(dict.fromkeys(source.partition("!")[0] for source in chosen))

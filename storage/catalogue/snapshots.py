@@ -15,7 +15,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow as pa
 from storage.catalogue.connection import Catalogue, escape_quotes
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
+from storage.source_patterns import matches_any, rank_of
 
 RULES = 6  # version of these rules, incremented when the snapshot of an unchanged catalogue changes
 DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
@@ -118,7 +118,7 @@ class SnapshotOptions:
 
     def rank(self, source: str) -> int:
         """Returns the index of the first pattern of ``priority`` that matches the source, or their number."""
-        return next((i for i, p in enumerate(self.priority) if fnmatchcase(source, p)), len(self.priority))
+        return rank_of(source, self.priority)
 
 
 ALL = SnapshotOptions()
@@ -133,7 +133,7 @@ def included_feeds(catalogue: Catalogue, options: SnapshotOptions = ALL) -> list
         ORDER BY grabbed_at, feed_id
     """
     rows = catalogue.connection.execute(query, [options.instant]).fetchall()
-    return [row for row in rows if not any(fnmatchcase(row[1], pattern) for pattern in options.leave_out)]
+    return [row for row in rows if not matches_any(row[1], options.leave_out)]
 
 
 def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = ALL) -> str:

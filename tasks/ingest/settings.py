@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from storage.source_patterns import matches_any
 from tasks.form import configurable, setting
 from tasks.ingest.sources.headers import ENTRY, check_headers
 from tasks.ingest.xmltv.times import is_zone
@@ -91,7 +92,7 @@ class IngestSettings:
 
     def is_required(self, source: str) -> bool:
         """Returns whether the run fails if this source cannot be read."""
-        return any(fnmatchcase(source, pattern) for pattern in self.required)
+        return matches_any(source, self.required)
 
     def zone(self, source: str) -> str:
         """Returns the zone of times that state none in a feed of this source; empty means UTC."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from storage.home.merged_guide import FOLDER, GENRES, merged_file
 from storage.home.zones import home_zone
+from storage.source_patterns import rank_of
 from tasks.enrich.copies import Filled
 from tasks.enrich.output import check_output, genres_file, write_output
 from tasks.enrich.players import base as players
@@ -18,7 +19,7 @@ from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed
 from tasks.merge.decisions import TABLE
 from tasks.merge.errors import MergeError
-from tasks.merge.merge import Report, by_priority, merge
+from tasks.merge.merge import Report, merge
 from tasks.merge.settings import MergeSettings
 
 DEFAULT = EnrichOptions()
@@ -65,9 +66,9 @@ def merge_copies(
     if not copies:
         raise MergeError("no feed can be read; see the errors above")
     zone = home_zone(home)
-    order = by_priority([copy.source for copy in copies], reading.priority)
+    copies.sort(key=lambda copy: rank_of(copy.source, reading.priority))
     with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as name:
-        sources = [_source(copies[number], reading, zone.key) for number in order]
+        sources = [_source(copy, reading, zone.key) for copy in copies]
         plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE)
         write_output(out, plan.pieces())
         if genres:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -232,12 +231,3 @@ def days(now: datetime.datetime, back: int, forward: int) -> tuple[int, int]:
 def _date(microseconds: int) -> str:
     moment = datetime.datetime.fromtimestamp(int(microseconds) / MICROSECONDS, datetime.UTC)
     return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def by_priority(sources: Sequence[str], patterns: Sequence[str]) -> list[int]:
-    """Returns the positions of sources by ``ingest.priority``; others follow in their order."""
-    ranks = [
-        next((rank for rank, pattern in enumerate(patterns) if fnmatchcase(source, pattern)), len(patterns))
-        for source in sources
-    ]
-    return sorted(range(len(sources)), key=lambda number: (ranks[number], number))
