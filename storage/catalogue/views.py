@@ -61,15 +61,26 @@ def view_statements(folders: Mapping[str, Path]) -> str:
         return "\n".join(_create(connection, folders).values())
 
 
+def _absent(folders: Mapping[str, Path]) -> dict[str, str]:
+    """Returns the views that cannot be created, with the reason for the user."""
+    absent = {}
+    if "tonight" not in folders:
+        absent["tonight"] = "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
+    if not (folders["corpus"] / TITLES).exists():
+        absent["kinds"] = (
+            "the last run was made by an older version, which did not write the view kinds; "
+            "run `guidespace nightly --feed …` again"
+        )
+    return absent
+
+
 def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Creates the views; returns their statements by name."""
+    """Creates the views except absent ones; returns their statements by name."""
     paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
     statements: dict[str, str] = {}
     for name, content in VIEWS.items():
-        if name == "tonight" and name not in paths:
+        if name in _absent(folders):
             continue
-        if name == "kinds" and not (folders["corpus"] / TITLES).exists():
-            continue  # a corpus of an older version
         statements[name] = f"CREATE OR REPLACE VIEW {name} AS {content.format(**paths)};"
         connection.execute(statements[name])
     return statements
@@ -103,13 +114,7 @@ def run_query(
                 raise QueryError("the query is empty")
             return [column[0] for column in result.description or []], result.fetchall()
         except duckdb.Error as error:
-            if "tonight" not in folders and re.search(r"(?i)\btonight(_of)?\b", query):
-                raise QueryError(
-                    "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
-                ) from error
-            if not (folders["corpus"] / TITLES).exists() and re.search(r"(?i)\bkinds\b", query):
-                raise QueryError(
-                    "the last run was made by an older version, which did not write the view kinds; "
-                    "run `guidespace nightly --feed …` again"
-                ) from error
+            for name, problem in _absent(folders).items():
+                if re.search(rf"(?i)\b{name}(_of)?\b", query):
+                    raise QueryError(problem) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error
