@@ -10,6 +10,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -76,15 +77,10 @@ class FeedIndex:
         number = self.numbers.get(channel)
         return self.rows[:0] if number is None else self.rows[self.bounds[number] : self.bounds[number + 1]]
 
-    @property
+    @cached_property
     def numbers(self) -> dict[str, int]:
         """Index into ``ids`` by id."""
-        return self._numbers
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_numbers", {id_: number for number, id_ in enumerate(self.ids)})
-
-    _numbers: dict[str, int] = field(init=False, repr=False)
+        return {id_: number for number, id_ in enumerate(self.ids)}
 
 
 def read_feed(source: Source, copy: Path) -> FeedIndex:
