@@ -10,7 +10,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +18,8 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
-from flows.serving.model_file import matches
-from storage.home.merged_guide import FOLDER, GENRES, GUIDE
+from flows.serving.conditions import accepts_gzip, is_unmodified
+from storage.home.merged_guide import GENRES, GUIDE, merged_file
 
 BLOCK_BYTES = 1 << 18
 PATHS = ("/guide.xml", "/guide.xml.gz", "/genres.xml")
@@ -54,7 +54,7 @@ def add_guide_routes(
 
 def _response(request: Request, home: Path, name: str) -> Response:
     try:
-        file = open(home / FOLDER / (GENRES if name == GENRES else GUIDE), "rb")  # noqa: SIM115
+        file = open(merged_file(home).with_name(GENRES if name == GENRES else GUIDE), "rb")  # noqa: SIM115
     except FileNotFoundError:
         raise HTTPException(503, _MISSING) from None
     stat = os.fstat(file.fileno())
@@ -93,26 +93,3 @@ def _gzip_trailer(file: IO[bytes], size: int) -> tuple[str, int]:
     """Returns a tag of the content, and its uncompressed bytes, from the end of a file with one member."""
     checksum, length = struct.unpack("<II", os.pread(file.fileno(), 8, size - 8))
     return f"{checksum:08x}-{length:x}-{size:x}", length
-
-
-def accepts_gzip(header: str) -> bool:
-    """Returns whether a header ``Accept-Encoding`` allows gzip."""
-    qualities = {}
-    for part in header.lower().split(","):
-        coding, _, parameter = part.partition(";")
-        try:
-            qualities[coding.strip()] = float(parameter.partition("=")[2] or 1)
-        except ValueError:
-            qualities[coding.strip()] = 0.0
-    return qualities.get("gzip", qualities.get("*", 0.0)) > 0
-
-
-def is_unmodified(request: Request, etag: str, modified: float) -> bool:
-    """Returns whether the client has this version: If-None-Match, and without it If-Modified-Since."""
-    if tags := request.headers.get("If-None-Match"):
-        return matches(tags, etag)
-    try:
-        since = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
-        return int(modified) <= since.timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return False

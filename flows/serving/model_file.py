@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
+from flows.serving.conditions import matches
 from storage.formats.model_file import MEDIA_TYPE, ModelIdentity, pack
 from storage.tracking import Champion
 
@@ -77,9 +78,3 @@ def add_model_file(app: FastAPI, reloader: "ModelReloader", guarded: dict[str, A
         """The SHA-256 of /model, as a line that `sha256sum --check` reads."""
         packed = pack_champion(reloader.current.champion)
         return f"{packed.digest.hexdigest()}  {packed.name}\n"
-
-
-def matches(if_none_match: str, etag: str) -> bool:
-    """Whether the header If-None-Match contains an ETag or ``*``, by weak comparison (RFC 9110, 8.8.3.2)."""
-    tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
-    return not tags.isdisjoint({"*", etag})

@@ -14,7 +14,7 @@ import uvicorn
 
 from flows.serving.app import make_app
 from flows.serving.command import listen
-from flows.serving.guide import accepts_gzip
+from flows.serving.conditions import accepts_gzip
 from flows.serving.reloader import ModelReloader
 from storage.formats.model_file import ModelIdentity, write_model_file
 from storage.home.merged_guide import GENRES, merged_file

@@ -1,0 +1,34 @@
+"""Headers by which clients ask for a compressed or a newer version of a file."""
+
+from email.utils import parsedate_to_datetime
+
+from fastapi import Request
+
+
+def accepts_gzip(header: str) -> bool:
+    """Returns whether a header ``Accept-Encoding`` allows gzip."""
+    qualities = {}
+    for part in header.lower().split(","):
+        coding, _, parameter = part.partition(";")
+        try:
+            qualities[coding.strip()] = float(parameter.partition("=")[2] or 1)
+        except ValueError:
+            qualities[coding.strip()] = 0.0
+    return qualities.get("gzip", qualities.get("*", 0.0)) > 0
+
+
+def is_unmodified(request: Request, etag: str, modified: float) -> bool:
+    """Returns whether the client has this version: If-None-Match, and without it If-Modified-Since."""
+    if tags := request.headers.get("If-None-Match"):
+        return matches(tags, etag)
+    try:
+        since = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
+        return int(modified) <= since.timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+def matches(if_none_match: str, etag: str) -> bool:
+    """Whether the header If-None-Match contains an ETag or ``*``, by weak comparison (RFC 9110, 8.8.3.2)."""
+    tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+    return not tags.isdisjoint({"*", etag})
