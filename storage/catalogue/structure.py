@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.catalogue.connection import Connection, escape_glob
+from storage.catalogue.connection import Connection
 from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
-from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
+from storage.catalogue.titles import create_airings
 
 BATCH, TITLES = 65_536, 2000  # programmes and titles read at once
 _READ = ["title", "sub_title", "episode_numbers", "episode_systems"]
@@ -42,17 +42,8 @@ class TitleAirings:
 
     def __init__(self, connection: Connection, programmes: Path, variants: Path) -> None:
         self.connection = connection
-        query = f"""
-            CREATE TABLE title_airings AS
-            WITH {UTC_OFFSETS}
-            SELECT title_id, source, channel, sub_title, season, episode, date, categories,
-                   date_diff('minute', start, stop) AS minutes, start + utc_offset AS local_start
-            FROM read_parquet($programmes) AS programmes
-            {JOIN_OFFSETS}
-            JOIN read_parquet($variants) ON raw_title = title
-            ORDER BY title_id
-        """
-        connection.execute(query, {"programmes": escape_glob(programmes), "variants": escape_glob(variants)})
+        columns = "sub_title, season, episode, date, date_diff('minute', start, stop) AS minutes"
+        create_airings(connection, "title_airings", columns, programmes, variants)
         query = "SELECT coalesce(max(title_id) + 1, 0) FROM title_airings"
         self.titles: int = connection.execute(query).fetchall()[0][0]
 

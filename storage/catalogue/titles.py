@@ -49,6 +49,30 @@ def write_descriptions(
     connection.sql(query, params=values).write_parquet(str(path), compression="zstd")
 
 
+def create_airings(
+    connection: Connection, table: str, columns: str, programmes: Path, variants: Path
+) -> None:
+    """Creates a table of airings, sorted by title, which a query of some titles reads in part.
+
+    Args:
+        connection: Temporary database.
+        table: Name of the table.
+        columns: SQL expressions to select besides title_id, source, channel, local_start and categories.
+        programmes: Parquet file of programmes.
+        variants: Parquet file with raw_title and title_id.
+    """
+    query = f"""
+        CREATE TABLE {table} AS
+        WITH {UTC_OFFSETS}
+        SELECT title_id, source, channel, start + utc_offset AS local_start, categories, {columns}
+        FROM read_parquet($programmes) AS programmes
+        {JOIN_OFFSETS}
+        JOIN read_parquet($variants) ON raw_title = title
+        ORDER BY title_id
+    """
+    connection.execute(query, {"programmes": escape_glob(programmes), "variants": escape_glob(variants)})
+
+
 class Airings:
     """Airings of the titles of a Guide.
 
@@ -62,17 +86,7 @@ class Airings:
 
     def __init__(self, connection: Connection, guide: Path, variants: Path) -> None:
         self.connection = connection
-        query = f"""
-            CREATE TABLE airings AS
-            WITH {UTC_OFFSETS}
-            SELECT title_id, source, channel, start, start + utc_offset AS local_start, categories
-            FROM read_parquet($programmes) AS programmes
-            {JOIN_OFFSETS}
-            JOIN read_parquet($variants) ON raw_title = title
-            ORDER BY title_id
-        """
-        files = {"programmes": escape_glob(guide / "programmes.parquet"), "variants": escape_glob(variants)}
-        connection.execute(query, files)
+        create_airings(connection, "airings", "start", guide / "programmes.parquet", variants)
         query = """
             CREATE TABLE names AS
             SELECT source, channel, min(name) AS name
