@@ -6,6 +6,7 @@ the number of threads before they are loaded.
 
 import multiprocessing
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -94,6 +95,11 @@ def peak() -> float:
     getrusage would include the peak of the parent before the fork.
     """
     return memory("VmHWM")
+
+
+def peak_of_workers() -> float:
+    """Returns the peak resident memory of the largest process that this process has waited for, in MiB."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
 def memory(field: str) -> float:

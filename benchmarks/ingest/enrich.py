@@ -15,7 +15,6 @@ import html
 import itertools
 import random
 import re
-import resource
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.claims import Claim, guides, run
-from benchmarks.processes import call_apart, peak
+from benchmarks.processes import call_apart, peak, peak_of_workers
 from benchmarks.quality.folds import Fold, make_folds
 from benchmarks.stages import train_and_augment
 from storage.artifacts import Model
@@ -231,14 +230,13 @@ def fill(file: str, model: str) -> tuple[float, ...]:
             for _ in enrichment.pieces():
                 pass
             writing = time.perf_counter() - begun, time.process_time() - cpu
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return (
         float(enrichment.report.programmes),
         reading,
         *writing,
         time.perf_counter() - started,
         peak(),
-        child,
+        peak_of_workers(),
     )
 
 

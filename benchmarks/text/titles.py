@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.claims import Claim, run
-from benchmarks.processes import call_apart, peak
+from benchmarks.processes import call_apart, peak, peak_of_workers
 from benchmarks.stages import WITHOUT_SENTENCES, preprocess, tokenize
 from storage.artifacts import Corpus, Guide
 from storage.home.workspace import Workspace
@@ -148,8 +148,7 @@ def run_stage(stage: Callable[..., Any], *arguments: Any) -> tuple[Any, float, f
     """
     before = _seconds()
     result = stage(*arguments)
-    largest_worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return result, _seconds() - before, max(peak(), largest_worker) * 2**20 / 1e9
+    return result, _seconds() - before, max(peak(), peak_of_workers()) * 2**20 / 1e9
 
 
 def _seconds() -> float:
