@@ -29,7 +29,7 @@ _MISSING = "the home has no merged guide yet; run `guidespace guide` or the flow
 def add_guide_routes(
     app: FastAPI, home: Path, guarded: dict[str, Any], check_token: Callable[[str], None]
 ) -> None:
-    """Adds GET and HEAD of PATHS, and of PATHS after a token, for players that cannot send headers.
+    """Adds GET and HEAD of PATHS, and of /TOKEN/guide.xml etc. for players that cannot send headers.
 
     Args:
         app: The application.

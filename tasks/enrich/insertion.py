@@ -60,7 +60,7 @@ def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> I
 
 
 def declare(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Yields the stream with an XML declaration at its start, after a byte order mark, if it has none."""
+    """Adds an XML declaration at the start, after a byte order mark, unless the stream has one."""
     first = next(pieces, b"")
     mark = codecs.BOM_UTF8 if first.startswith(codecs.BOM_UTF8) else b""
     has_declaration = first[len(mark) :].startswith(b"<?xml")

@@ -32,7 +32,7 @@ _FILM, _SERIES, _CHILDREN, _OTHER = (KINDS.index(kind) for kind in ("film", "ser
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known about the kinds of titles.
+    """What guides state about the kinds of titles.
 
     Attributes:
         shares: Share of the airings with categories that state each kind.

@@ -1,7 +1,7 @@
 """Features of titles for the classifier of kinds, computed from airings, words and sentence vectors.
 
 The trained vectors are not used: they were trained on categories, so that they would predict the kinds of
-their training titles too well to choose thresholds. Sentence vectors know nothing of the guide.
+their training titles too well to choose thresholds. Sentence vectors do not depend on the guide.
 """
 
 import itertools
@@ -78,7 +78,7 @@ class Scaling:
             structure: Result of ``TitleAirings.structure`` (storage/catalogue/structure.py) for all titles of
                 the guide, because the means of a channel are features too.
             titles: Display titles.
-            sentences: Sentence vectors, (titles, dim); zero where unknown.
+            sentences: Sentence vectors, (titles, dim); zero for titles without one.
         """
         numbers = np.clip((_numbers(structure) - self.mean) / self.deviation, -5, 5)
         encoded = structure["channel"].combine_chunks().dictionary_encode()

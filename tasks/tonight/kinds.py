@@ -22,7 +22,7 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
         kinds: The kinds to select.
         model: Model folder.
     """
-    from tasks.kinds.decisions import TitleKinds  # imports SciPy
+    from tasks.kinds.decisions import TitleKinds  # takes 0.05 s, only with --kind
 
     title_kinds = _read_kinds(model, {show.show_key for show in shows})
     of_titles = TitleKinds([title_kinds.get(show.show_key, ()) for show in shows])
