@@ -30,15 +30,20 @@ started_at: datetime.datetime | None = None  # when this process started a serve
 USER_CONFIGURATION = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")
 
 
-def start_prefect(home: str | Path) -> Callable[[], None] | None:
+def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None] | None:
     """Starts the server; returns a function that waits for it, or None if Prefect's settings name a server.
 
+    Args:
+        home: Folder of the home.
+        writes: Whether the command writes to the home.
+
     Raises:
-        HomeLocked: Another process writes to the home; checked before Prefect is started.
+        HomeLocked: Another process writes to the home; checked before Prefect is started, if ``writes``.
     """
     workspace = Workspace(home)
-    with workspace.writing("nightly run"):
-        pass
+    if writes:
+        with workspace.writing("nightly run"):
+            pass
     if (
         not any(name in os.environ for name in USER_CONFIGURATION)
         and not (Path.home() / ".prefect" / PROFILES).exists()

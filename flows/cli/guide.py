@@ -13,7 +13,10 @@ from flows.cli.guides import For
 from flows.cli.options import HOME, NONE, Home, Model, Set
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tasks.ingest.settings import IngestSettings
+    from tasks.ingest.sources.feeds import NamedFeed
 
 OUT = (
     "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output "
@@ -55,7 +58,7 @@ def guide(
         raise HomeError(f"{workspace.home} has read no feed; name one with --feed")
     newest = current_guide(workspace)
     copies = Copies(workspace.home, settings.ingest, options, folder).update(
-        references, home_guide=newest and workspace.folder(newest)
+        open_secrets(references, workspace.home), home_guide=newest and workspace.folder(newest)
     )
     for copy in copies:
         if copy.error:
@@ -66,6 +69,23 @@ def guide(
     for line in merged.report.lines(name):
         print(line, file=stream)
     return INCOMPLETE if any(copy.error for copy in copies) else DONE
+
+
+def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed]":
+    """Opens Secret blocks; without Prefect, each remains a reference that cannot be opened."""
+    from storage.installed import is_installed
+    from tasks.ingest.sources.feeds import SECRET
+
+    if not any(feed.startswith(SECRET) for feed in references) or not is_installed("prefect"):
+        return references
+    from flows.server import start_prefect
+
+    wait_for_server = start_prefect(home, writes=False)
+    from tasks.ingest.task import opened
+
+    if wait_for_server:
+        wait_for_server()
+    return [opened(feed) for feed in references]
 
 
 def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:

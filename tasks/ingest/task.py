@@ -23,7 +23,7 @@ from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import DatedFeed
-from tasks.ingest.sources.feeds import SECRET, FeedError, NamedFeed
+from tasks.ingest.sources.feeds import SECRET, NamedFeed
 
 TABLE_ROWS = 500  # maximum rows of the table artifact
 SILENT = "guidespace.feed.silent"  # event: a feed failed or has anomalies (deployments/automations.yaml)
@@ -49,14 +49,17 @@ def ingest(
 
 
 def opened(feed: str | DatedFeed) -> str | NamedFeed:
-    """Opens a Secret block; its name becomes the source. Any other feed is returned unchanged."""
+    """Opens a Secret block; its name becomes the source. Any other feed is returned unchanged.
+
+    If there is no such block, the result has a ``problem``, which affects no other feed.
+    """
     if isinstance(feed, DatedFeed) or not feed.startswith(SECRET):
         return feed
     try:
         secret = Secret.load(feed.removeprefix(SECRET))
-    except ValueError as error:
+    except ValueError:
         problem = "Prefect has no Secret block of that name; create one in the UI under Blocks"
-        raise FeedError(f"{feed}: {problem}") from error
+        return NamedFeed(location="", source=feed, problem=problem)
     assert isinstance(secret, Secret)
     return NamedFeed(location=str(secret.get()).strip(), source=feed)
 

@@ -42,10 +42,14 @@ class Feed:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedFeed:
-    """A location (absolute path or URL, which may contain secrets) whose source is given separately."""
+    """A location (absolute path or URL, which may contain secrets) whose source is given separately.
+
+    ``problem`` says why there is no location, or is empty.
+    """
 
     location: str = field(repr=False)
     source: str
+    problem: str = ""
 
 
 def is_url(text: str) -> bool:

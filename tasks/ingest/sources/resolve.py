@@ -61,9 +61,12 @@ def locate(
 
 def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
     """Resolves one feed; a URL from a reference becomes a NamedFeed."""
+    if isinstance(feed, NamedFeed) and feed.problem:
+        raise FeedError(f"{feed.source}: {feed.problem}")
     name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)
     if text.startswith(SECRET) and not name:
-        raise FeedError(f"{text}: a Secret block can only be opened in runs of Prefect; expected {ENV}NAME")
+        openers = "nightly, deployments and, if Prefect is installed, guide"
+        raise FeedError(f"{text}: Secret blocks of Prefect are only opened by {openers}; expected {ENV}NAME")
     if text.startswith(ENV) and not name:
         name, text = text, os.environ.get(text.removeprefix(ENV), "").strip()
         if not text:

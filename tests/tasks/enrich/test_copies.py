@@ -14,6 +14,7 @@ from tasks.enrich.copies import Copies, Filled
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.task import fill
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.feeds import NamedFeed
 from tests.guide_server import Server, serve_guide
 from tests.tasks.enrich.guides import BAKING, NEW, programme
 
@@ -76,6 +77,9 @@ def test_a_feed_that_fails_leaves_its_last_copy(copies: Copies, server: Server) 
     assert "403" in failed.error and failed.error.endswith("its last copy remains")
     assert failed.file == first.file and content(failed) == content(first)
     assert "no such file" in missing.error and not missing.file
+    unopened = NamedFeed(location="", source=server.url, problem="no such block")
+    (failed,) = copies.update([unopened])
+    assert failed.error.startswith(f"{server.url}: no such block") and failed.file == first.file
 
 
 def test_a_removed_or_damaged_state_fetches_again(copies: Copies, server: Server) -> None:

@@ -169,7 +169,7 @@ def test_variables_with_paths_and_empty_variables(tmp_path: Path, monkeypatch: p
     for name in ("env:GUIDES", "env:NO_SUCH_VARIABLE"):
         with pytest.raises(FeedError, match=f"{name}: this environment variable is not set, or empty"):
             resolve([name])
-    with pytest.raises(FeedError, match="secret:guide: a Secret block can only be opened in runs of Prefect"):
+    with pytest.raises(FeedError, match="secret:guide: Secret blocks of Prefect are only opened by nightly"):
         resolve(["secret:guide"])
 
 

@@ -270,6 +270,9 @@ def test_a_secret_block_is_opened_in_the_task_and_not_stored(tmp_path: Path) -> 
             secret = Secret(value="memory://bucket/k111/guide.xml")
             secret.save("my-guide")  # pyright: ignore[reportUnusedCoroutine]
             assert read_feeds(str(tmp_path / "home"), ["secret:my-guide"]).counts["programmes"] == 5
+            both = read_feeds(str(tmp_path / "home"), ["secret:nothing", "secret:my-guide"])
+            assert both.counts["programmes"] == 5
+            assert "secret:nothing: Prefect has no" in str(read_readings(tmp_path / "home"))
             with pytest.raises(FeedError, match="secret:nothing: Prefect has no Secret block of that name"):
                 read_feeds(str(tmp_path / "home"), ["secret:nothing"])
             with get_client(sync_client=True) as client:
