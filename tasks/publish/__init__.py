@@ -1,1 +1,1 @@
-"""Stage publish: draws the map and plots, packs and registers the model, and writes the report."""
+"""Stage publish: draws the map and the plots of a run, registers its model, and writes its report."""

@@ -1,4 +1,4 @@
-"""Writes the pages of a nightly run: the map and the plots."""
+"""Writes the HTML pages of a nightly run: map.html (a map of all titles) and plots.html."""
 
 import json
 from collections.abc import Sequence
@@ -32,36 +32,47 @@ CONFIDENCE_COLUMNS = ("confidence", "score", "correct", "language")
 def write_page(
     home: str, inputs: PageInputs, previous: Page | None, at: datetime, folder: Path
 ) -> dict[str, int]:
-    """Writes map.html, plots.html and their data; returns the numbers of titles and clusters on the map."""
+    """Writes map.html, plots.html and their data files.
+
+    Args:
+        home: Folder of the home.
+        inputs: Artifacts and settings of this run.
+        previous: Page artifact of the previous run, whose history this run extends; None if there is none.
+        at: Time of this run.
+        folder: Folder for the files.
+
+    Returns:
+        The number of titles on the map ("titles") and of their clusters ("clusters").
+    """
     workspace, settings = Workspace(home), inputs.settings
     path = workspace.folder
     corpus, guide, scores = path(inputs.corpus), path(inputs.guide), path(inputs.scores)
     titles = pq.read_table(corpus / "titles.parquet", columns=[*COLUMNS, "split", "first_airing"])
     kinds = read_title_kinds(corpus)["programme_kinds"]
     titles = titles.append_column("programme_kinds", kinds)
-    opened, matrix = open_corpus(corpus), np.asarray(open_array(path(inputs.vectors), "full"))
-    document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
+    corpus_files, title_vectors = open_corpus(corpus), np.asarray(open_array(path(inputs.vectors), "full"))
+    score_document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(scores / "queries.parquet")
     training = workspace.details(inputs.checkpoint)
-    history = extend_history(path(previous) if previous else None, at, training["history"], document)
+    history = extend_history(path(previous) if previous else None, at, training["history"], score_document)
     density = workspace.details(inputs.clustering)["density"]
     variants = corpus / "variants.parquet"
     with temporary_database(folder) as connection:
         airings = Airings(connection, guide, variants)
-        parts = (airings.times(block.start, block.stop, MAX_TIMES) for block in row_blocks(len(titles)))
+        # in blocks, because a query for a million titles would exceed the memory limit of DuckDB
         times = pa.concat_tables(
-            parts
-        )  # in blocks, because a million titles would exceed the memory limit of DuckDB
+            airings.times(block.start, block.stop, MAX_TIMES) for block in row_blocks(len(titles))
+        )
     descriptions: Sequence[str] = ()
     if settings.descriptions:
         descriptions = read_excerpts(guide, variants, len(titles), folder)
     places = read_places(path(inputs.layout), path(inputs.nearest), settings.neighbours)
-    facts = make_facts(titles, document)
+    facts = make_facts(titles, score_document)
     content = make_content(titles, places, path(inputs.clustering), facts, settings, times, descriptions)
     figures = draw_figures(
-        opened,
+        corpus_files,
         titles,
-        matrix,
+        title_vectors,
         queries,
         content,
         places.shown,

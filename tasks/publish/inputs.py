@@ -1,4 +1,4 @@
-"""Inputs of the publishing tasks: each reads many artifacts, so it takes them as one object."""
+"""Dataclasses with the inputs of the tasks of the stage publish, one class per task."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,19 +23,19 @@ from tasks.publish.settings import PublishSettings
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutInputs(StageInputs):
-    """Inputs of the task that computes the positions of titles on the map."""
+    """Inputs of the task ``compute_layout``, which computes the positions of titles on the map."""
 
     corpus: Corpus
     encoder: TitleEncoderFiles
     vectors: Vectors
     nearest: NearestTitles
-    neighbours: int  # number of listed neighbours per title on the map
-    seed: int
+    neighbours: int  # number of neighbours that the map lists for a title
+    seed: int  # seed of the random numbers of the layout
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageInputs(StageInputs):
-    """Inputs of the task that draws map.html and plots.html."""
+    """Inputs of the task ``draw``, which writes map.html and plots.html."""
 
     guide: Guide
     corpus: Corpus
@@ -50,9 +50,9 @@ class PageInputs(StageInputs):
 
 @dataclass(frozen=True, kw_only=True)
 class Challenger:
-    """A registered model that the gate compares with the champion."""
+    """A newly registered model, which is promoted if it is not worse than the champion (the served model)."""
 
-    version: str  # in the model registry
+    version: str  # version number in the MLflow model registry
     guide: Guide
     corpus: Corpus
     model: Model
@@ -61,15 +61,15 @@ class Challenger:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousNight:
-    """Results of the previous nightly run, with which the report compares; empty if there was none."""
+    """Results of the previous nightly run for comparison in the report; without such a run, the defaults."""
 
-    figures: Mapping[str, float] = field(default_factory=dict)  # headline figures by name
-    model_folder: str = ""
+    figures: Mapping[str, float] = field(default_factory=dict)  # main metrics by name (report.HEADLINE)
+    model_folder: str = ""  # path of the Model artifact of the previous run
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportInputs:
-    """Inputs of the task that reports on a nightly run."""
+    """Inputs of the task ``report``, which writes the report of a nightly run."""
 
     guide: Guide
     corpus: Corpus
@@ -79,5 +79,5 @@ class ReportInputs:
     page: Page
     model: Model
     verdict: Verdict
-    anomalies: Sequence[str]  # messages of the data checks
+    anomalies: Sequence[str]  # warnings of the checks of tonight's guide data
     previous_night: PreviousNight = field(default_factory=PreviousNight)

@@ -1,4 +1,7 @@
-"""Renders artifacts.html: the artifacts of a nightly run, what they were made of and what used them."""
+"""Renders artifacts.html, which lists the artifacts of a nightly run, their inputs and their uses.
+
+An artifact is a published folder; its file artifact.json records its digest, files, inputs and settings.
+"""
 
 import json
 from collections import deque
@@ -14,30 +17,33 @@ from storage.home.workspace import Workspace
 from tasks.pages import render_page, replace_surrogates
 
 FOLDER = Path(__file__).parent
-DIGITS = 16  # shown digits of a digest
+SHOWN_DIGITS = 16  # number of hexadecimal digits of a digest that the page shows
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactRecord:
-    """The content of one artifact.json."""
+    """An artifact with the content of its artifact.json."""
 
-    path: str
-    content: Mapping[str, Any]
-    at: datetime  # modification time of its newest file
+    path: str  # folder of the artifact, relative to the home
+    content: Mapping[str, Any]  # parsed artifact.json
+    at: datetime  # modification time of the newest file of the artifact, UTC
 
     @property
     def anchor(self) -> str:
-        """The id of its section on the page."""
+        """HTML id of the section of this artifact on the page."""
         return _anchor(self.content)
 
     @property
     def inputs(self) -> Sequence[Mapping[str, str]]:
-        """Kind, path and digest of each input; empty for artifacts of older versions."""
+        """Kind, path and digest of each input; empty for artifacts that do not record their inputs."""
         return self.content.get("made_of", {}).get("inputs", [])
 
 
 def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactRecord]:
-    """Returns the records of artifacts and, if they are in the home, of all their inputs; oldest first."""
+    """Returns the records of artifacts and of their direct and indirect inputs, sorted by time, oldest first.
+
+    Inputs that are no longer in the home are omitted.
+    """
     records: dict[str, ArtifactRecord] = {}
     queue = deque(artifact.path for artifact in artifacts)
     while queue:
@@ -45,15 +51,21 @@ def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactR
         if path in records or not (folder / "artifact.json").exists():
             continue
         content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
-        written = [(folder / name).stat().st_mtime for name in content["files"]]
-        at = datetime.fromtimestamp(max(written, default=0), UTC)
+        modification_times = [(folder / name).stat().st_mtime for name in content["files"]]
+        at = datetime.fromtimestamp(max(modification_times, default=0), UTC)
         records[path] = ArtifactRecord(path=path, content=content, at=at)
         queue += [item["path"] for item in records[path].inputs if item["kind"] != "Feed"]
     return sorted(records.values(), key=lambda record: (record.at, record.anchor))
 
 
 def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered: str) -> str:
-    """Renders the page, to be written as UTF-8; ``registered`` is the URI of the model in MLflow."""
+    """Returns artifacts.html as text, to be written as UTF-8.
+
+    Args:
+        records: Artifacts in the order of their sections.
+        heading: Heading of the page.
+        registered: URI of the registered model in MLflow, such as models:/NAME/VERSION.
+    """
     uses: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for item in record.inputs:
@@ -65,18 +77,21 @@ def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered
 
 
 def _anchor(item: Mapping[str, Any]) -> str:
-    return f"{item['kind']}-{item['digest'][:DIGITS]}"
+    """Returns the HTML id of the section of an artifact: its kind and the first digits of its digest."""
+    return f"{item['kind']}-{item['digest'][:SHOWN_DIGITS]}"
 
 
 def _link(item: Mapping[str, Any], anchors: set[str]) -> str:
+    """Returns HTML that names an artifact or feed, with a link to its section if the page has one."""
     text = f"{escape(item['path'] if item['kind'] == 'Feed' else item['kind'])}"
-    text += f" <code>{item['digest'][:DIGITS]}</code>"
+    text += f" <code>{item['digest'][:SHOWN_DIGITS]}</code>"
     return f'<a href="#{_anchor(item)}">{text}</a>' if _anchor(item) in anchors else f"<span>{text}</span>"
 
 
 def _section(
     record: ArtifactRecord, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
 ) -> str:
+    """Returns the HTML section of one artifact; ``uses`` are the artifacts of which it is an input."""
     content, files = record.content, record.content["files"]
     provenance = content.get("made_of", {})
     size = sum(file["size"] for file in files.values())
@@ -91,9 +106,9 @@ def _section(
     )
     stage = escape(provenance.get("stage", "a stage"))
     settings = escape(json.dumps(provenance.get("settings", []), indent=1, ensure_ascii=False))
-    head = "<tr><th>File</th><th>Bytes</th><th>SHA-256</th></tr>"
+    header = "<tr><th>File</th><th>Bytes</th><th>SHA-256</th></tr>"
     return f"""<section class="panel" id="{record.anchor}">
-<h2>{content["kind"]} <code>{content["digest"][:DIGITS]}</code></h2>
+<h2>{content["kind"]} <code>{content["digest"][:SHOWN_DIGITS]}</code></h2>
 <p>{stage}, {record.at:%Y-%m-%d %H:%M} UTC; {size / 1e6:,.1f} MB; {counts}</p>
 <dl>
 <dt>inputs</dt><dd>{" ".join(inputs)}</dd>
@@ -102,5 +117,5 @@ def _section(
 <dt>folder</dt><dd><code>{escape(record.path)}</code></dd>
 </dl>
 <details><summary>Settings</summary><pre>{settings}</pre></details>
-<details><summary>{len(files)} files</summary><table>{head}{rows}</table></details>
+<details><summary>{len(files)} files</summary><table>{header}{rows}</table></details>
 </section>"""

@@ -1,4 +1,7 @@
-"""Writes the report of a run as Markdown: verdict, main figures, feeds, anomalies, scores and clusters."""
+"""Writes the Markdown report of a nightly run.
+
+The report has the decision about the model, the main metrics, and tables of feeds, scores and clusters.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +10,13 @@ from typing import Any
 from storage.artifacts import Guide
 from tasks.scoring.protocols import PROTOCOLS
 
-MEASURES = {"accuracy": "accuracy", "precision_at_k": "precision at k", "mrr": "MRR", "macro_f1": "macro-F1"}
-RIVALS = {
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "precision_at_k": "precision at k",
+    "mrr": "MRR",
+    "macro_f1": "macro-F1",
+}
+PREDICTORS = {  # names of compared predictors of categories, by key in scores.json
     "knn": "**GuideSpace k-NN**",
     "knn_oov": "… on titles with unseen words",
     "tfidf_knn": "TF-IDF k-NN",
@@ -19,7 +27,7 @@ RIVALS = {
     "majority": "majority class",
 }
 MAX_LISTED = 20  # maximum number of listed anomalies and of listed clusters
-HEADLINE = {
+HEADLINE = {  # names of the main metrics of a run, by key
     "quality": "quality, which the gate compares",
     "quality_difference": "difference from the champion",
     "accuracy": "accuracy, unseen titles",
@@ -34,20 +42,20 @@ HEADLINE = {
     "titles": "titles on the map",
     "programmes": "programmes in the guide",
 }
-INTEGERS = {"clusters", "titles", "programmes"}
+COUNTS = {"clusters", "titles", "programmes"}  # main metrics that are integers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the gate decided about a challenger, and why."""
+    """Decision whether a new model version (the challenger) replaces the served one (the champion)."""
 
-    name: str = "guidespace-titles"  # of the registered model; models:/NAME@champion is served
-    version: str  # of the challenger in the registry
-    champion: bool  # whether this version is the champion now
-    reason: str  # sentence with the compared qualities
-    quality: float | None = None  # mean over held-out titles, 0 to 1; None without held-out titles
-    difference: float | None = None  # quality minus that of the champion; None if not compared
-    logged_model: str = ""  # id of the logged model in MLflow to which the version refers
+    name: str = "guidespace-titles"  # name of the registered model; models:/NAME@champion is served
+    version: str  # version of the challenger in the MLflow model registry
+    champion: bool  # whether this version is now the champion
+    reason: str  # sentence that explains the decision, with the compared qualities
+    quality: float | None = None  # challenger's mean quality on held-out titles, 0 to 1; None without titles
+    difference: float | None = None  # quality of the challenger minus quality of the champion, if compared
+    logged_model: str = ""  # id of the MLflow logged model from which the version was registered
 
     @property
     def model_uri(self) -> str:
@@ -56,7 +64,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """One line such as "version 2 is champion: quality 0.520, +0.010"."""
+        """One-line summary such as "version 2 is champion: quality 0.520, +0.010"."""
         state = f"version {self.version} is {'champion' if self.champion else 'not promoted'}"
         if self.quality is None or not (self.champion or self.difference is not None):
             return f"{state}: {self.reason}"
@@ -66,17 +74,21 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """The report of a run."""
+    """Report of a nightly run as Markdown, with the main metrics of the run."""
 
-    markdown: str  # shown on the page of the flow run
-    figures: dict[str, float]  # headline figures
+    markdown: str  # text of the report, shown on the page of the Prefect flow run
+    figures: dict[str, float]  # main metrics by name (HEADLINE)
     link: str = ""  # page of the MLflow run; "" without an MLflow server
 
 
 def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int) -> dict[str, float]:
-    """Returns the headline figures by name, in the order of HEADLINE; undefined ones are omitted.
+    """Returns the main metrics of a run by name, in the order of HEADLINE, without undefined ones.
 
-    The scores among them are those of the k-NN on the title without airing context.
+    Args:
+        scores: Content of scores.json, of which the scores of the k-NN on titles alone are used.
+        verdict: Decision about the model of the run.
+        titles: Number of titles on the map.
+        programmes: Number of programmes in the guide.
     """
     knn = {protocol: forms["title_only"].get("knn", {}) for protocol, forms in scores["protocols"].items()}
     values = {
@@ -104,18 +116,18 @@ def run_report_markdown(
     clusters: Sequence[Mapping[str, Any]],
     links: Sequence[str],
 ) -> str:
-    """Writes the report as Markdown.
+    """Returns the report of a nightly run as Markdown.
 
     Args:
         guide: Guide of the run.
-        feeds: Rows of feeds.parquet.
+        feeds: Rows of feeds.parquet: programmes seen, stored and rejected per feed.
         scores: Content of scores.json.
-        verdict: Verdict on the challenger.
-        figures: Headline figures of this run.
-        previous_figures: Headline figures of the previous run; empty if there was none.
-        anomalies: Messages of the data checks.
+        verdict: Decision whether the new model is promoted.
+        figures: Main metrics of this run by name (HEADLINE).
+        previous_figures: Main metrics of the previous run; empty if there was none.
+        anomalies: Warnings of the checks of the guide data.
         clusters: Entries of clusters.json.
-        links: Lines that say where the map, the MLflow run and the model are.
+        links: Lines with the locations of the map, the MLflow run and the model.
     """
     counts = ("seen", "stored", "duplicates", "rejected")
     lines = [
@@ -146,23 +158,27 @@ def run_report_markdown(
 
 
 def _score_lines(score: Mapping[str, Any]) -> list[str]:
+    """Returns Markdown with a table of the scores of all predictors on one held-out set."""
     if not score["n"]:
         return ["", score["reason"] + "."]
-    scored = {rival: name for rival, name in RIVALS.items() if "accuracy" in score.get(rival, ())}
-    rows = [[name, *map(score[rival].get, MEASURES)] for rival, name in scored.items()]
-    lines = markdown_table(("", *MEASURES.values()), rows)
-    for rival, name in RIVALS.items():
-        if rival in score and rival not in scored:
-            lines += ["", f"Not scored: {name} ({score[rival]['reason']})."]
+    scored = {
+        predictor: name for predictor, name in PREDICTORS.items() if "accuracy" in score.get(predictor, ())
+    }
+    rows = [[name, *map(score[predictor].get, METRIC_NAMES)] for predictor, name in scored.items()]
+    lines = markdown_table(("", *METRIC_NAMES.values()), rows)
+    for predictor, name in PREDICTORS.items():
+        if predictor in score and predictor not in scored:
+            lines += ["", f"Not scored: {name} ({score[predictor]['reason']})."]
     if interval := score["knn"]["ci95"]["accuracy"]:  # None if all titles are of one show
         lines += ["", f"95 % interval of the accuracy of the k-NN: {interval[0]:.3f} to {interval[1]:.3f}."]
     return lines
 
 
 def _cluster_lines(scores: Mapping[str, Any], clusters: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns Markdown with the number, the agreement scores and the largest of the clusters."""
     noise, ami, stability = (markdown_cell(scores[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
-    about = f"{scores['count']} clusters, {noise} of titles in none; AMI {ami}, run-to-run ARI {stability}."
-    lines = ["", "### Clusters", "", about]
+    summary = f"{scores['count']} clusters, {noise} of titles in none; AMI {ami}, run-to-run ARI {stability}."
+    lines = ["", "### Clusters", "", summary]
     if clusters:
         largest = sorted(clusters, key=lambda cluster: -cluster["size"])[:MAX_LISTED]
         lines += markdown_table(("largest", "titles"), [[item["name"], item["size"]] for item in largest])
@@ -170,25 +186,26 @@ def _cluster_lines(scores: Mapping[str, Any], clusters: Sequence[Mapping[str, An
 
 
 def _headline_table(figures: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:
-    head = ("", "tonight", "last night", "change") if previous else ("", "tonight")
+    """Returns a Markdown table of the main metrics of this run, the previous run, and their difference."""
+    header = ("", "tonight", "last night", "change") if previous else ("", "tonight")
     rows = []
     for name, label in HEADLINE.items():
-        form, kind = ("+,.0f", int) if name in INTEGERS else ("+.3f", float)
-        values = [kind(source[name]) if name in source else None for source in (figures, previous)]
-        change = None if None in values else format(figures[name] - previous[name], form)
+        number_format, number_type = ("+,.0f", int) if name in COUNTS else ("+.3f", float)
+        values = [number_type(source[name]) if name in source else None for source in (figures, previous)]
+        change = None if None in values else format(figures[name] - previous[name], number_format)
         if values != [None, None]:
-            rows.append([label, *values, change][: len(head)])
-    return markdown_table(head, rows)
+            rows.append([label, *values, change][: len(header)])
+    return markdown_table(header, rows)
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Returns the lines of a table after an empty line; all columns but the first are aligned right."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Returns an empty line and the lines of a Markdown table, whose columns except the first align right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return ["", *(f"| {' | '.join(map(markdown_cell, line))} |" for line in lines)]
 
 
 def markdown_cell(value: object) -> str:
-    """Formats a value for a table: three decimals, thousands separators, "–" for None."""
+    """Formats a value for a Markdown table: floats with three decimals, integers with commas, None as "–"."""
     if isinstance(value, float | int):
         return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
     return "–" if value is None else str(value).replace("|", "\\|")

@@ -7,7 +7,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class PublishSettings:
-    """Settings of the map, the gate and the promotion of models."""
+    """Settings of the map, and of the decision whether a new model replaces the served one."""
 
     heading: str = setting("TV guide", "Heading of the map")
     neighbours: int = setting(10, "Number of neighbours shown per title", ge=1, le=10)

@@ -1,4 +1,4 @@
-"""Tasks of the stage publish: Layout, Page, Model and the report of a nightly run."""
+"""Prefect tasks of the stage publish, which publish Layout, Page and Model artifacts and write the report."""
 
 import io
 import json
@@ -40,21 +40,20 @@ from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
 LAYOUT = Stage(Layout, __file__, "layout")
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
-MAX_DROPPED_SHOWN = 200  # dropped categories in the table of the flow run; MLflow has all of them
+MAX_DROPPED_SHOWN = 200  # maximum rows of the flow run's table of dropped categories; MLflow has all rows
 
 
 @task(**LAYOUT.options)
 def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> Layout:
-    """Publishes the positions of titles on the map, and why nearest titles are similar.
+    """Publishes a Layout: the positions of titles on the map, and why nearest titles are similar.
 
-    The computation starts from the positions of the previous map.
+    If there is a previous Layout, the computation starts from its positions.
     """
     folder = Workspace(home).folder
     with LAYOUT.publish(home, inputs) as draft:
         titles = inputs.corpus.counts["titles"]
-        with open_pool(
-            "processes", int(titles > MAX_HELPER_TITLES)
-        ) as submit_to_pool:  # its process ends with the block
+        # The process of the pool ends with the block.
+        with open_pool("processes", int(titles > MAX_HELPER_TITLES)) as submit_to_pool:
             submit = submit_to_pool if titles > MAX_HELPER_TITLES else helper_submit(titles)
             count = submit(
                 write_layout,
@@ -73,7 +72,7 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
 
 @task(**PAGE.options)
 def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
-    """Publishes map.html and plots.html; the plots of earlier runs are taken from the previous page."""
+    """Publishes a Page: map.html and plots.html, with the metrics of earlier runs from the previous Page."""
     with PAGE.publish(home, inputs) as draft:
         submit = helper_submit(inputs.corpus.counts["titles"])
         draft.counts |= submit(write_page, home, inputs, previous, at, draft.folder).result()
@@ -83,10 +82,10 @@ def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> 
 
 @task(**MODEL.options)
 def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors) -> Model:
-    """Publishes the files of the served model.
+    """Publishes a Model, the files of the served model.
 
-    These are the title encoder, the similarity vectors, a table of the titles, and the votes on held-out
-    titles, from which the confidence of predictions is calibrated.
+    The files are the title encoder, the similarity vectors, a table of the titles, and the nearest training
+    titles of held-out titles, from which the confidence of predictions is calibrated.
     """
     folder = Workspace(home).folder
     kinds = read_title_kinds(folder(corpus))
@@ -100,7 +99,7 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
             titles = titles.append_column(column, kinds[column])
         pq.write_table(titles.filter(shown), draft.folder / "titles.parquet", compression="zstd")
         copy_kinds(folder(corpus), draft.folder, np.flatnonzero(shown))
-        opened, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
+        corpus_files, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
         rows = np.flatnonzero(shown)
         blocks = [rows[block] for block in row_blocks(len(rows))]
         for name in SIMILARITY_ARRAYS:
@@ -108,11 +107,12 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
             with array_writer(draft.folder, name, array.dtype, array.shape[1:]) as add:
                 for block in blocks:
                     add(array[block])
-        with array_writer(draft.folder, "dense", np.float16, opened.sentences.shape[1:]) as add:
+        with array_writer(draft.folder, "dense", np.float16, corpus_files.sentences.shape[1:]) as add:
             for block in blocks:
-                add(bag.dense(opened.sentences[block], opened.descriptions[block]).astype(np.float16))
-        votes = held_out_votes(CorpusTitles.of(opened), np.asarray(open_array(folder(vectors), "full")))
-        row = np.append(np.cumsum(shown) - 1, -1)  # row in titles.parquet; -1 for an absent neighbour
+                dense = bag.dense(corpus_files.sentences[block], corpus_files.descriptions[block])
+                add(dense.astype(np.float16))
+        votes = held_out_votes(CorpusTitles.of(corpus_files), np.asarray(open_array(folder(vectors), "full")))
+        row = np.append(np.cumsum(shown) - 1, -1)  # row in titles.parquet by title; -1 at index -1
         write_votes(draft.folder, Votes(row[votes.titles], row[votes.neighbours], votes.cosines))
         write_spellings(draft.folder, read_spellings(folder(corpus)))
         draft.counts |= {"titles": int(shown.sum())}
@@ -121,9 +121,13 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
 
 @task(name="report", task_run_name="report", persist_result=False)
 def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
-    """Logs a nightly run to MLflow, writes its report and updates nights.html of the home.
+    """Logs a nightly run to MLflow, writes its report and updates nights.html, the page of recent runs.
 
-    MLflow receives figures, scores, drift, training history, feeds, map, plots and dropped categories.
+    Args:
+        home: Folder of the home.
+        inputs: Artifacts of the run and the decision about its model.
+        run: Id of the MLflow run, which receives metrics, scores, drift, training history, feeds, map, plots
+            and dropped categories.
     """
     workspace, tracking, verdict = Workspace(home), Tracking(home), inputs.verdict
     folder = workspace.folder
@@ -175,7 +179,10 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
 def _log_counts(
     tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table, reasons: list[tuple[str, int]]
 ) -> None:
-    """Logs counts of artifacts and of dropped categories by reason, and the table of dropped categories."""
+    """Logs the counts of artifacts, the number of dropped categories by reason, and the table of the latter.
+
+    ``dropped`` has one row per dropped category; ``reasons`` are pairs of a reason and its number of rows.
+    """
     artifacts = {"guide": inputs.guide, "corpus": inputs.corpus, "clustering": inputs.clustering}
     counts = {
         f"counts/{kind}/{name}": count
@@ -189,7 +196,7 @@ def _log_counts(
 
 
 def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
-    """Adds the table of dropped categories to the page of the flow run."""
+    """Adds the table of dropped categories to the page of the Prefect flow run."""
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     description = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
     rows = dropped.slice(0, MAX_DROPPED_SHOWN).to_pylist()
@@ -197,13 +204,13 @@ def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
 
 
 def _links(tracking: Tracking, run: str, map_file: Path, verdict: Verdict) -> list[str]:
-    """Returns lines that say where the map, the MLflow run, the model and the artifacts are."""
-    where = tracking.where(run)
-    if not where.startswith("http"):
-        return [f"Map: `{map_file}`", f"MLflow: `{where}`", f"Model: `{verdict.model_uri}`", ""]
+    """Returns lines with the locations of the map, the MLflow run, the model and the page of artifacts."""
+    run_location = tracking.where(run)
+    if not run_location.startswith("http"):
+        return [f"Map: `{map_file}`", f"MLflow: `{run_location}`", f"Model: `{verdict.model_uri}`", ""]
     return [
         f"Map: [map.html]({tracking.where(run, 'map.html')})",
-        f"MLflow: [run {run}]({where})",
+        f"MLflow: [run {run}]({run_location})",
         f"Model: `{verdict.model_uri}`",
         f"Artifacts: [artifacts.html]({tracking.where(run, 'artifacts.html')})",
     ]

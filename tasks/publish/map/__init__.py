@@ -1,1 +1,1 @@
-"""The map: positions of titles, reasons of neighbours, content and HTML page."""
+"""Makes the map of titles: positions, reasons why neighbours are similar, and the HTML page."""

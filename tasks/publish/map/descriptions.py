@@ -1,4 +1,4 @@
-"""Excerpts of descriptions for the card of the map.
+"""Reads excerpts of programme descriptions, which the map shows in the card of a selected title.
 
 Descriptions are protected by copyright, so the map contains excerpts only if ``publish.descriptions`` is set.
 """
@@ -10,17 +10,17 @@ from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import write_descriptions
 from storage.formats.vocabulary import batches_of
 
-MAX_CHARACTERS = 200
+MAX_CHARACTERS = 200  # maximum length of an excerpt
 
 
 def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> list[str]:
-    """Returns the beginning of the most aired description of each title; "" without a description.
+    """Returns the beginning of the most frequently aired description of each title; "" without a description.
 
     Args:
-        guide: Guide folder; those of older versions have no descriptions.parquet.
-        variants: Parquet file of raw_title, title_id.
+        guide: Guide folder; if it has no descriptions.parquet, all excerpts are "".
+        variants: Parquet file that maps raw_title to title_id.
         titles: Number of titles.
-        folder: For temporary files.
+        folder: Folder for temporary files.
     """
     excerpts = [""] * titles
     if not (guide / "descriptions.parquet").exists():
@@ -35,7 +35,7 @@ def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> lis
 
 
 def _shorten(text: str) -> str:
-    """Cuts a text between words to at most MAX_CHARACTERS plus "…"; a single longer word is cut inside."""
+    """Returns a text of at most MAX_CHARACTERS; a longer one is cut between words and ends with "…"."""
     if len(text) <= MAX_CHARACTERS:
         return text
     words, _, _ = text[: MAX_CHARACTERS + 1].rpartition(" ")

@@ -1,4 +1,4 @@
-"""Two-dimensional layout of titles that preserves neighbours, similar to UMAP.
+"""Computes a two-dimensional layout of titles that preserves neighbours, similar to UMAP.
 
 Linked titles attract each other, and each title is repelled by a few titles sampled in every round. With the
 similarity q = 1 / (1 + d²) of two positions, the step of title i is the gradient of
@@ -16,8 +16,8 @@ match the previous positions.
 References: L. McInnes, J. Healy, J. Melville, UMAP: uniform manifold approximation and projection for
 dimension reduction, 2018, arXiv:1802.03426, section 3. We differ: full rounds instead of single links, q
 without the two fitted exponents, and a weak force towards the centre that keeps unconnected parts on the
-page. On 21,800 English titles, 23 % of the ten nearest in the plane are among the 25 nearest by vectors (21 %
-with 10 samples and a third of SPREAD), in 5 CPU-s.
+page. On 21,800 English titles, the layout takes 5 CPU seconds; 23 % of the ten nearest titles in the plane
+are among the 25 nearest titles by vectors (21 % with NEGATIVES = 10 and a third of SPREAD).
 """
 
 from typing import NamedTuple
@@ -35,14 +35,14 @@ STEP = 0.35  # step size of the first round, decreasing to 0; at .5 or more, lin
 SMALL_STEP = 0.1  # step size of the first round when starting from a previous map
 MOMENTUM = 0.8
 GRAVITY = 2e-3  # strength of the force towards the centre
-SPREAD = 0.2  # half-width of the start divided by the root of the number of titles; q is 1/2 at distance 1
+SPREAD = 0.2  # half-width of the start positions divided by the square root of the number of titles
 MAX_STEP = 2.0  # maximum movement of a title in a round
-SCALES = np.geomspace(2, 200, 24)  # candidates for the half-width of the page in units of the forces
+SCALES = np.geomspace(2, 200, 24)  # candidate scale factors for previous positions, which are within -1 and 1
 SCALE_NEGATIVES = 10  # titles sampled per title to compare SCALES
 
 
 class Links(NamedTuple):
-    """A symmetric graph in compressed rows; the weights of a title sum to 1."""
+    """Symmetric graph of titles in compressed sparse rows; the weights of a title's links sum to 1."""
 
     offsets: np.ndarray  # (titles + 1,)
     targets: np.ndarray  # (links,)
@@ -50,7 +50,7 @@ class Links(NamedTuple):
 
     @property
     def sources(self) -> np.ndarray:
-        """The source title of each link, int32 (links,)."""
+        """Title at which each link starts, int32 (links,)."""
         return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int32), np.diff(self.offsets))
 
 
@@ -62,15 +62,15 @@ def lay_out(
     seed: int,
     previous: Float[np.ndarray, "titles 2"] | None = None,
 ) -> Float[np.ndarray, "titles 2"]:
-    """Computes a position for each title, float32, within -1 and 1. The result is deterministic.
+    """Computes the position of each title on the map, float32, within -1 and 1.
 
-    There are 500 rounds, fewer above 20,000 titles, and a quarter of that with previous positions.
+    The number of rounds is 500, fewer above 20,000 titles, and a quarter of that with previous positions.
 
     Args:
-        plane: Principal components, the start of a first layout. A title without neighbours keeps its
-            position relative to the other titles.
-        ids: Nearest titles, padded with -1.
-        cosines: Cosines of ``ids``.
+        plane: Two principal components of the vectors of titles, the start without previous positions. A
+            title without neighbours keeps its position relative to the other titles.
+        ids: Nearest titles of each title, padded with -1.
+        cosines: Cosine similarities of ``ids``.
         seed: Seed of the sampling.
         previous: Positions on the previous map, NaN for new titles; ignored if more than half are new.
     """
@@ -88,17 +88,17 @@ def lay_out(
     if not linked.all():  # apply the least-squares affine map from the start to the end of linked titles
         affine = np.column_stack([plane, np.ones(titles)])
         mapping = np.linalg.lstsq(affine[linked], moved[linked], rcond=None)[0]
-        low_high = np.quantile(moved[linked], [0.02, 0.98], axis=0)
-        moved[~linked] = np.clip(affine[~linked] @ mapping, *low_high)
+        bounds = np.quantile(moved[linked], [0.02, 0.98], axis=0)
+        moved[~linked] = np.clip(affine[~linked] @ mapping, *bounds)
     return _fit_page(moved)
 
 
 def principal_plane(
     vectors: Float[np.ndarray, "titles dim"], rows: Int[np.ndarray, " rows"]
 ) -> Float[np.ndarray, "rows 2"]:
-    """Computes two principal components of ``vectors[rows]``, float64, scaled to the maximum 1.
+    """Computes two principal components of ``vectors[rows]``, float64, scaled to a maximum of 1.
 
-    The coordinate of each axis with the largest absolute value is positive.
+    The component of each principal axis with the largest absolute value is positive.
     """
     blocks = [rows[block] for block in row_blocks(len(rows))]
     mean = sum(vectors[block].sum(axis=0) for block in blocks) / np.float32(max(len(rows), 1))
@@ -112,6 +112,7 @@ def principal_plane(
 
 
 def _links(ids: np.ndarray, cosines: np.ndarray) -> Links:
+    """Returns the graph of the nearest titles ``ids``, (titles, k), with the weights p_ij."""
     strength = np.zeros(ids.shape)
     for block in row_blocks(len(ids)):
         linked = (ids[block] >= 0) & (ids[block] != np.arange(block.start, block.stop)[:, None])
@@ -124,9 +125,9 @@ def _links(ids: np.ndarray, cosines: np.ndarray) -> Links:
 
 
 def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the fields of Links; there is a link if the strength of either direction is not 0."""
+    """Returns the fields of Links; two titles are linked if either is a neighbour of the other."""
     titles, nearest = ids.shape
-    both, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
+    symmetric, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
     offsets = np.zeros(titles + 1, dtype=np.int64)
     for title in range(titles):
         for rank in range(nearest):
@@ -135,7 +136,7 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
                 for target_rank in range(nearest):
                     if ids[target, target_rank] == title:
                         back = strength[target, target_rank]
-                both[title, rank] += back - back * strength[title, rank]
+                symmetric[title, rank] += back - back * strength[title, rank]
                 one_way[title, rank] = back == 0
                 offsets[title + 1] += 1
                 offsets[target + 1] += one_way[title, rank]
@@ -145,7 +146,7 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
     for title in range(titles):
         for rank in range(nearest):
             if strength[title, rank] > 0:
-                target, value = ids[title, rank], both[title, rank]
+                target, value = ids[title, rank], symmetric[title, rank]
                 targets[ends[title]], weights[ends[title]] = target, value
                 ends[title] += 1
                 sums[title] += value
@@ -160,7 +161,7 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
-    """Averages the start over links and whitens it, twelve times; returns a copy."""
+    """Returns start positions averaged over links and scaled to unit covariance, twelve times in turn."""
     positions, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
         mixed = 0.5 * positions[linked] + 0.5 * compiled(_average)(*links, positions)[linked]
@@ -175,6 +176,7 @@ def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
 
 
 def _average(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Returns for each title the weighted mean of the positions of linked titles."""
     averaged = np.zeros_like(start)
     for title in range(len(start)):
         for link in range(offsets[title], offsets[title + 1]):
@@ -186,16 +188,16 @@ def _average(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, star
 def _move(
     positions: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
 ) -> np.ndarray:
-    """Adds noise to linked titles and moves them in ``rounds`` rounds; ``step`` is the initial step size."""
+    """Adds noise to linked titles, moves them in ``rounds`` rounds, and returns all positions."""
     linked = np.flatnonzero(np.diff(links.offsets))
     count = len(linked)
     new_ids = np.cumsum(np.diff(links.offsets) > 0) - 1
-    linked_graph = np.append(links.offsets[linked], len(links.targets)), new_ids[links.targets], links.weights
+    linked_csr = np.append(links.offsets[linked], len(links.targets)), new_ids[links.targets], links.weights
     noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
     start = (positions[linked] + noise).astype(np.float32)
     state = generator.integers(1 << 63, dtype=np.uint64)
     run = compiled(_run_rounds, fastmath=True)
-    positions[linked] = run(*linked_graph, start, rounds, np.float32(step), state)
+    positions[linked] = run(*linked_csr, start, rounds, np.float32(step), state)
     return positions
 
 
@@ -208,11 +210,11 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
     first_step: np.float32,
     state: np.uint64,
 ) -> np.ndarray:
-    """Runs all rounds in one call, which takes the interpreter lock only once.
+    """Moves all titles in ``rounds`` rounds and returns their positions.
 
-    Negatives are sampled by Knuth's MMIX generator; its upper 32 bits are scaled to the range.
+    Repelling titles are sampled by Knuth's MMIX generator, whose upper 32 bits are scaled to the range.
     """
-    count, half = np.uint64(len(positions)), np.uint64(32)
+    count, half_bits = np.uint64(len(positions)), np.uint64(32)
     multiplier, increment = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
     one, repulsion = np.float32(1), np.float32(2 * REPULSION / NEGATIVES)
     velocity, moved = np.zeros_like(positions), np.empty_like(positions)
@@ -228,7 +230,7 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
                 force_y += weight * up
             for _ in range(NEGATIVES):
                 state = state * multiplier + increment
-                other = (state >> half) * count >> half
+                other = (state >> half_bits) * count >> half_bits
                 across, up = x - positions[other, 0], y - positions[other, 1]
                 square = across * across + up * up
                 push = repulsion / ((np.float32(0.05) + square) * (one + square))
@@ -245,7 +247,7 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
 
 
 def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
-    """Replaces NaN by the weighted mean of linked positions, in five passes; 0 if no linked title has one."""
+    """Replaces NaN by the weighted mean position of linked titles, in five passes; remaining NaN by 0."""
     positions, sources = previous.astype(np.float64), links.sources
     for _ in range(5):
         missing = np.isnan(positions[:, 0])
@@ -260,7 +262,7 @@ def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
 
 
 def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Generator) -> float:
-    """Returns the scale with the largest objective; a Layout does not store its units."""
+    """Returns the factor in SCALES that maximizes the objective; a Layout does not store its scale."""
     linked = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
     negatives = generator.integers(len(positions), size=(SCALE_NEGATIVES, len(positions)))
     repelled = ((positions[None] - positions[negatives]) ** 2).sum(axis=2) + 1e-9
@@ -273,7 +275,7 @@ def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Genera
 
 
 def _align(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
-    """Shifts and scales positions to the median and spread of the previous ones; float32, within -1 and 1."""
+    """Shifts and scales positions to the median and spread of the previous map; float32, within -1 and 1."""
     old = ~np.isnan(previous[:, 0])
     centre, target_centre = np.median(positions[old], axis=0), np.median(previous[old], axis=0)
     spread = np.abs(positions[old] - centre).mean()
@@ -283,7 +285,7 @@ def _align(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
 
 
 def _fit_page(positions: np.ndarray) -> np.ndarray:
-    """Centres and scales to -1 … 1, float32; compresses radii beyond the 99.5 % quantile logarithmically."""
+    """Centres and scales positions to [-1, 1], float32; moves outliers (0.5 %) logarithmically inwards."""
     if not len(positions):
         return np.zeros((0, 2), dtype=np.float32)
     positions = positions - np.median(positions, axis=0)

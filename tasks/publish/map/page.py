@@ -1,6 +1,6 @@
 """Renders the map: one self-contained HTML file in which titles are points.
 
-tasks/pages describes what all pages share. Arrays in the page data are base64 of little-endian typed arrays.
+The page is built by tasks/pages.py. Arrays in its data are base64 of little-endian JavaScript typed arrays.
 """
 
 import base64
@@ -24,27 +24,27 @@ from tasks.publish.settings import PublishSettings
 from tasks.search.parts import NO_WORDS
 
 FOLDER = Path(__file__).parent
-PARTS = "data colours camera levels points labels search legend filter link card input main"
-SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # each depends only on earlier ones
-MAX_TIMES = 24  # maximum airings per title, the latest; three weeks of a daily programme
+SCRIPT_NAMES = "data colours camera levels points labels search legend filter link card input main"
+SCRIPTS = tuple(f"map_{name}.js" for name in SCRIPT_NAMES.split())  # each depends only on earlier scripts
+MAX_TIMES = 24  # maximum airings shown per title, the latest; three weeks of a daily programme
 COLUMNS = ["title", "labels", "channels", "airings", "language", "days"]  # columns of titles.parquet
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapContent:
-    """Content of the map. Row i of arrays and lists with one row per title belongs to title i."""
+    """Content of the map page. Row i of arrays and lists with one row per title belongs to title i."""
 
     heading: str
-    facts: Mapping[str, str]  # label to text in the header
+    facts: Mapping[str, str]  # figures in the page header, from label to text
     titles: Sequence[str]
     xy: np.ndarray  # float32, (titles, 2), within [-1, 1]; y points up
     categories: Sequence[Sequence[str]]
     channels: Sequence[Sequence[str]]  # display names, most airings first
     airings: Sequence[int] | np.ndarray  # counts, which determine the sizes of points
-    languages: Sequence[str | None]  # codes
+    languages: Sequence[str | None]  # language codes
     days: Sequence[Sequence[str]]  # days with airings, as text that sorts
     times: AiringTimes  # latest MAX_TIMES airings
-    kinds: Sequence[Sequence[str]] = ()  # film, series …; () for a map without kinds
+    kinds: Sequence[Sequence[str]] = ()  # kinds of programme (film, series …); () for a map without kinds
     descriptions: Sequence[str] = ()  # excerpts; () for a map without descriptions
     held_out: np.ndarray  # bool: titles outside the training set
     fresh: np.ndarray | None = None  # bool: titles missing on the previous map; None without a previous map
@@ -55,9 +55,9 @@ class MapContent:
     subclusters: np.ndarray  # index in subcluster_names of each title, -1 is none
     subcluster_names: Sequence[str]
     subcluster_parents: Sequence[int]  # cluster of each subcluster
-    neighbours: np.ndarray  # (titles, k), nearest first, padded with -1
-    cosines: np.ndarray  # (titles, k)
-    reasons: Reasons | None = None  # reasons of neighbours; None for a large map
+    neighbours: np.ndarray  # (titles, k), indices of nearest titles, nearest first, padded with -1
+    cosines: np.ndarray  # (titles, k), cosine similarities of ``neighbours``
+    reasons: Reasons | None = None  # why neighbours are similar; None for a large map
 
     def __post_init__(self) -> None:
         titles, clusters = len(self.titles), len(self.cluster_names)
@@ -77,15 +77,19 @@ class MapContent:
             ("neighbours", -1, titles - 1),
         ):
             values = np.asarray(getattr(self, name))
-            wrong = ~(
-                (values >= low - 1e-4) & (values <= high + 1e-4)
-            )  # true for NaN; tolerates float32 rounding
+            # true for NaN, and tolerates float32 rounding
+            wrong = ~((values >= low - 1e-4) & (values <= high + 1e-4))
             if wrong.any():
                 raise ValueError(f"{name} contains {values[wrong].flat[0]!r}, expected {low} to {high}")
 
 
 def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the facts in the header of the map, label to text."""
+    """Returns the figures in the header of the map page, from label to text.
+
+    Args:
+        titles: Table of titles with the columns "first_airing" and "split".
+        scores: Content of scores.json.
+    """
     first = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
     shown = sum(split != "placeholder" for split in titles["split"].to_pylist())
     facts = {"Titles": f"{shown:,}", "Guide from": f"{first:%-d %B %Y}" if first else "–"}
@@ -105,16 +109,16 @@ def make_content(
     times: pa.Table,
     descriptions: Sequence[str] = (),
 ) -> MapContent:
-    """Makes the content of the map.
+    """Collects the content of the map page for the titles on the map.
 
     Args:
-        titles: Table of the corpus with COLUMNS, split and programme_kinds.
+        titles: Table of all titles of the corpus with COLUMNS, split and programme_kinds.
         places: Positions and neighbours of the titles on the map.
         clustering: Clustering folder.
-        facts: Facts in the header.
-        settings: Settings of the stage.
-        times: Lists of minutes and channel names, one row per title of the corpus.
-        descriptions: Excerpts, one per title of the corpus; () for none.
+        facts: Figures in the page header, from label to text.
+        settings: Settings of the stage publish.
+        times: Airings of each title of the corpus: list columns "minutes" and "names" (of channels).
+        descriptions: Excerpts of descriptions, one per title of the corpus; () to show none.
     """
     shown = places.shown
     split = np.array(titles["split"].to_pylist())
@@ -149,14 +153,14 @@ def make_content(
 
 
 def render_map(content: MapContent) -> str:
-    """Renders the page, to be written as UTF-8; a map without titles shows a message."""
+    """Returns map.html as text, to be written as UTF-8; a map without titles shows a message."""
     scripts = [FOLDER / name for name in SCRIPTS]
     data = encode_content(content)
     return render_page(FOLDER / "map.html", content.heading, FOLDER / "map.css", data, scripts)
 
 
 def encode_content(content: MapContent) -> str:
-    """Encodes the content as JSON for map_data.js, safe inside a script element."""
+    """Encodes the content as JSON, which map_data.js reads, escaped for an HTML script element."""
     titles = len(content.titles)
     indexed: dict[str, Any] = {
         **_index("category", "categories", content.categories),
@@ -194,17 +198,19 @@ def encode_content(content: MapContent) -> str:
 
 
 def _pack(values: np.ndarray | Sequence[int], dtype: str) -> dict[str, str]:
+    """Encodes an array as base64 with its type; ``dtype`` is a NumPy code such as "<f4"."""
     flat = np.ascontiguousarray(values, dtype=dtype)
     return {"type": dtype[1:], "base64": base64.b64encode(flat.tobytes()).decode()}
 
 
 def _index(singular: str, plural: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
-    """Packs rows of names without repeats as the distinct names, in order of appearance, and indices."""
+    """Packs lists of names as the distinct names, in order of appearance, and lists of their indices."""
     lists = (rows if isinstance(rows, NameLists) else NameLists.from_rows(rows)).distinct()
     return {f"{singular}Names": lists.names, plural: _pack_rows(lists.rows)}
 
 
 def _pack_reasons(reasons: Reasons) -> dict[str, object]:
+    """Packs the reasons why neighbours are similar."""
     _, neighbours, pairs = reasons.left.shape
     left, right = _pack(reasons.left, "<u1"), _pack(reasons.right, "<u1")
     shares = {"left": left, "right": right, "share": _pack(reasons.share, "<i1")}
@@ -213,6 +219,7 @@ def _pack_reasons(reasons: Reasons) -> dict[str, object]:
 
 
 def _pack_times(times: AiringTimes) -> dict[str, object]:
+    """Packs the times of airings as minutes since the first airing, and their channels."""
     minutes, channels = times.minutes, times.channels
     since = int(minutes.values.min()) if len(minutes.values) else 0
     packed = _pack_rows(Ragged(minutes.offsets, minutes.values - since))

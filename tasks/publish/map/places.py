@@ -1,7 +1,7 @@
-"""Positions of titles on the map and reasons of neighbours.
+"""Writes and reads Layout artifacts: positions of titles on the map, and why neighbours are similar.
 
-They are the slowest parts of the map and do not depend on clusters or scores, so a Layout is computed in
-parallel to these stages, for a large guide in the helper process (tasks/pool.py).
+These are the slowest parts of the map and do not depend on clusters or scores, so a Layout is computed in
+parallel to the stages cluster and evaluate, for a large guide in the helper process (tasks/pool.py).
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -19,21 +19,21 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.map.layout import NEAREST, lay_out, principal_plane
 from tasks.publish.map.reasons import Reasons, find_reasons
 
-PLACES = "places.parquet"  # file of the positions, from which the next layout starts
-MAX_EXPLAINED = 100_000  # maximum titles of a map with reasons; the parts of a title take 7 KB
-REASONS = ("left", "right", "share")
+PLACES = "places.parquet"  # file with the positions, from which the next layout starts
+MAX_EXPLAINED = 100_000  # maximum titles of a map that explains neighbours; a title takes 7 KB of memory
+REASONS = ("left", "right", "share")  # array fields of Reasons, each stored in NAME.npy
 
 
 @dataclass(frozen=True)
 class Places:
-    """Titles of the map; row i of each array belongs to title i of the map."""
+    """Titles of the map with positions and neighbours; row i of each array belongs to title i of the map."""
 
-    shown: Int[np.ndarray, " titles"]  # rows in the corpus, without placeholders and titles without a vector
-    xy: Float32[np.ndarray, "titles 2"]
-    neighbours: Int[np.ndarray, "titles k"]  # rows of the map, nearest first, padded with -1
-    cosines: Float32[np.ndarray, "titles k"]
-    fresh: Bool[np.ndarray, " titles"] | None  # titles missing in the previous layout, if there is one
-    reasons: Reasons | None  # None for more than MAX_EXPLAINED titles
+    shown: Int[np.ndarray, " titles"]  # row of each title in the corpus
+    xy: Float32[np.ndarray, "titles 2"]  # positions, within [-1, 1]
+    neighbours: Int[np.ndarray, "titles k"]  # map rows of the nearest titles, nearest first, padded with -1
+    cosines: Float32[np.ndarray, "titles k"]  # cosine similarities of ``neighbours``
+    fresh: Bool[np.ndarray, " titles"] | None  # marks titles missing on the previous map; None without one
+    reasons: Reasons | None  # why neighbours are similar; None for more than MAX_EXPLAINED titles
 
 
 def write_layout(
@@ -46,22 +46,34 @@ def write_layout(
     previous: Path | None,
     folder: Path,
 ) -> int:
-    """Writes the files of a Layout from the folders of its inputs and of the previous Layout.
+    """Computes a layout of the map and writes the files of a Layout artifact.
+
+    Args:
+        corpus: Corpus folder.
+        encoder: Folder of the title encoder.
+        vectors: Vectors folder.
+        nearest: NearestTitles folder.
+        neighbours: Number of neighbours per title whose similarity is explained.
+        seed: Seed of the layout.
+        previous: Folder of the previous Layout, whose positions are the start; None if there is none.
+        folder: Folder for the files.
 
     Returns:
-        The number of titles.
+        The number of titles on the map.
     """
     titles = pq.read_table(corpus / "titles.parquet", columns=["show_key", "split"])
-    matrix = np.asarray(open_array(vectors, "full"))
+    title_vectors = np.asarray(open_array(vectors, "full"))
     split = np.array(titles["split"].to_pylist())
-    shown = np.flatnonzero((split != "placeholder") & matrix.any(axis=1))
+    shown = np.flatnonzero((split != "placeholder") & title_vectors.any(axis=1))
     shows = titles["show_key"].take(pa.array(shown)).combine_chunks()
-    start = None if previous is None else _previous_positions(previous, shows.to_pylist())
-    row = _map_rows(shown, len(split))
+    start_positions = None if previous is None else _previous_positions(previous, shows.to_pylist())
+    map_rows = _map_rows(shown, len(split))
     graph, cosines = (open_array(nearest, name)[shown, :NEAREST] for name in ("graph", "graph_cosines"))
-    links = row[graph], cosines  # the same links as for clustering, so clusters form groups on the map
+    links = map_rows[graph], cosines  # the same links as for clustering, so clusters form groups on the map
     with ThreadPoolExecutor(1) as pool:  # the loops of the layout release the interpreter lock
-        layout = pool.submit(lay_out, principal_plane(matrix, shown), *links, seed=seed, previous=start)
+        layout = pool.submit(
+            lay_out, principal_plane(title_vectors, shown), *links, seed=seed, previous=start_positions
+        )
         if len(shown) <= MAX_EXPLAINED:
             corpus_files, title_encoder = open_corpus(corpus), TitleEncoder.open(encoder)
             texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
@@ -69,7 +81,7 @@ def write_layout(
             reasons = find_reasons(
                 title_encoder,
                 raw_titles,
-                row[open_array(nearest, "neighbours")[shown, :neighbours]],
+                map_rows[open_array(nearest, "neighbours")[shown, :neighbours]],
                 contexts,
                 title_encoder.bag.dense(corpus_files.sentences[shown], corpus_files.descriptions[shown]),
                 corpus_files.complete_tokens(shown),
@@ -79,14 +91,14 @@ def write_layout(
             pq.write_table(pa.table({"words": reasons.words}), folder / "words.parquet")
         xy = layout.result()
     table = {"title_id": shown.astype(np.int32), "show_key": shows, "x": xy[:, 0], "y": xy[:, 1]}
-    if start is not None:
-        table["fresh"] = np.isnan(start[:, 0])
+    if start_positions is not None:
+        table["fresh"] = np.isnan(start_positions[:, 0])
     pq.write_table(pa.table(table), folder / PLACES)
     return len(shown)
 
 
 def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
-    """Reads the titles of the map with ``neighbours`` neighbours each."""
+    """Reads the titles of a Layout, with the first ``neighbours`` neighbours of each from a NearestTitles."""
     table = pq.read_table(layout / PLACES)
     shown = table["title_id"].to_numpy()
     nearest_columns, reasons = open_array(nearest, "neighbours"), None
@@ -104,14 +116,17 @@ def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
 
 
 def _map_rows(shown: np.ndarray, titles: int) -> np.ndarray:
-    """Returns the row on the map of each title of the corpus, -1 if it is not shown, and -1 at index -1."""
+    """Maps rows of the corpus to rows of the map, int32 [titles + 1]; -1 for titles that are not shown.
+
+    The additional last entry is -1, so that the index -1 (no neighbour) also maps to -1.
+    """
     rows = np.full(titles + 1, -1, dtype=np.int32)
     rows[shown] = np.arange(len(shown))
     return rows
 
 
 def _previous_positions(previous: Path, shows: list[str]) -> np.ndarray:
-    """Returns the positions of shows in the previous layout, float64 (shows, 2), NaN for new ones."""
+    """Returns the positions of shows in the previous Layout, float64 [shows, 2]; NaN for new shows."""
     table = pq.read_table(previous / PLACES, columns=["show_key", "x", "y"]).to_pydict()
     positions = dict(zip(table["show_key"], zip(table["x"], table["y"], strict=True), strict=True))
     return np.array([positions.get(show, (np.nan, np.nan)) for show in shows]).reshape(-1, 2)

@@ -1,7 +1,9 @@
-"""Reasons of neighbours: the pairs of parts with the largest contributions to the cosine.
+"""Explains why neighbouring titles are similar: finds the largest contributions to their cosine similarity.
 
-Parts are words, the meaning, and the kinds of context (tasks/search/parts.py). Reasons are pairs of words and
-pairs of the same other part; a pair of a word and a channel would be meaningless to readers.
+The vector of a title is a sum of parts (tasks/search/parts.py): one per word, one for the meaning of the
+title (its sentence vector), and one per kind of airing context, such as channel or hour. The cosine is
+therefore a sum over pairs of parts. Only pairs of two words and pairs of the same other part are reasons; a
+pair of a word and a channel would be meaningless to readers.
 """
 
 from collections.abc import Sequence
@@ -18,21 +20,24 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.search.parts import FORM, NO_WORDS, add_up_parts, parts_of
 
 NEIGHBOURS = 5  # number of explained neighbours per title
-POSITIVE, NEGATIVE = 3, 1  # maximum pairs per neighbour that increase and that decrease the cosine
-MIN_SHARE = 0.02  # minimum absolute contribution to a cosine
+POSITIVE, NEGATIVE = 3, 1  # maximum number of pairs that increase the cosine, and that decrease it
+MIN_SHARE = 0.02  # minimum absolute contribution of a pair to a cosine
 MAX_WORDS = 11  # maximum number of compared words per title
 PAIRS, OTHER_PARTS, FORM_INDEX = POSITIVE + NEGATIVE, len(NO_WORDS), NO_WORDS.index(FORM)
-_TITLES = 4096  # per block; their parts and those of their neighbours take 200 MB
+_BLOCK = 4096  # titles per block; the parts of these titles and of their neighbours take 200 MB
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Pairs of parts of neighbours; arrays are (titles, neighbours, PAIRS)."""
+    """Pairs of parts that make neighbouring titles similar; arrays are [titles, neighbours, PAIRS].
 
-    words: list[list[str]]  # of each title, before the parts NO_WORDS
-    left: np.ndarray  # uint8: part of the title, counted from 1; 0 for no pair
-    right: np.ndarray  # uint8: part of the neighbour
-    share: np.ndarray  # int8: contribution to the cosine in hundredths, descending, then a negative one
+    The parts of a title are its words, followed by the parts in NO_WORDS.
+    """
+
+    words: list[list[str]]  # words of each title
+    left: np.ndarray  # uint8, part of the title, counted from 1; 0 for no pair
+    right: np.ndarray  # uint8, part of the neighbour, counted from 1; 0 for no pair
+    share: np.ndarray  # int8, contribution to the cosine in hundredths: POSITIVE descending, then NEGATIVE
 
 
 def find_reasons(
@@ -43,13 +48,13 @@ def find_reasons(
     dense: np.ndarray | None = None,
     token_ids: Ragged | None = None,
 ) -> Reasons:
-    """Finds the pairs with the largest contributions for each title and its first NEIGHBOURS neighbours.
+    """Finds the reasons why each title is similar to its first NEIGHBOURS neighbours.
 
     Args:
-        encoder: Encoder of the vectors.
+        encoder: Encoder that computed the vectors.
         raw_titles: Raw titles.
-        neighbours: Indices of neighbours, padded with -1.
-        contexts, dense, token_ids: As in ``parts_of``.
+        neighbours: Indices of the nearest titles of each title, padded with -1.
+        contexts, dense, token_ids: Arguments of the function ``parts_of``.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
     words, parts, norms = _all_parts(encoder, raw_titles, contexts, dense, token_ids)
@@ -58,18 +63,18 @@ def find_reasons(
     neighbours = neighbours[:, :NEIGHBOURS]
     shape = (*neighbours.shape, PAIRS)
     left, right, share = (np.zeros(shape, dtype=dtype) for dtype in (np.uint8, np.uint8, np.int8))
-    for start in range(0, len(neighbours), _TITLES):
-        block = slice(start, start + _TITLES)
-        near = neighbours[block]
-        used = np.union1d(np.arange(start, start + len(near)), near[near >= 0])
+    for start in range(0, len(neighbours), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        nearest = neighbours[block]
+        used = np.union1d(np.arange(start, start + len(nearest)), nearest[nearest >= 0])
         lengths = counts[used] + len(NO_WORDS)
         ends = np.cumsum(lengths)
         rows = np.repeat(offsets[used] - ends + lengths, lengths) + np.arange(ends[-1])
         inputs = widen(parts[rows]), ends - lengths, counts[used], norms[used]
-        titles = np.searchsorted(used, np.arange(start, start + len(near)))
-        near = np.where(near < 0, -1, np.searchsorted(used, near))
+        titles = np.searchsorted(used, np.arange(start, start + len(nearest)))
+        nearest = np.where(nearest < 0, -1, np.searchsorted(used, nearest))
         outputs = left[block], right[block], share[block]
-        compiled(_find_pairs, fastmath=True)(*inputs, titles, near, *outputs)
+        compiled(_find_pairs, fastmath=True)(*inputs, titles, nearest, *outputs)
     return Reasons(words, left, right, share)
 
 
@@ -84,7 +89,19 @@ def _find_pairs(  # compiled by numba: a single function of arrays and numbers
     right: np.ndarray,
     share: np.ndarray,
 ) -> None:
-    """Writes the largest pairs of two words, or of the same other part except FORM."""
+    """Writes the largest pairs into ``left``, ``right`` and ``share``, arrays [titles, neighbours, PAIRS].
+
+    Pairs are of two words, or of the same other part except FORM.
+
+    Args:
+        parts: Vectors of all parts, [parts, dim]; the words of a title precede its other parts.
+        begins: Index of the first part of each title.
+        words: Number of words of each title.
+        norms: Norm of the vector of each title.
+        titles: Titles to explain.
+        neighbours: Neighbours of ``titles``, [titles, neighbours], padded with -1.
+        left, right, share: Outputs, the fields of Reasons.
+    """
     values, lefts, rights = np.empty(PAIRS, np.float32), np.empty(PAIRS, np.uint8), np.empty(PAIRS, np.uint8)
     for row, title in enumerate(titles):
         for column, other in enumerate(neighbours[row]):
@@ -123,19 +140,24 @@ def _all_parts(
     dense: np.ndarray | None,
     token_ids: Ragged | None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
-    """Returns the first MAX_WORDS words of each title, their parts and NO_WORDS, and norms of all parts."""
+    """Returns words, parts and norms of all titles.
+
+    Returns:
+        The first MAX_WORDS words of each title; the float16 vectors of these words and of the parts NO_WORDS,
+        [parts, dim]; and the norm of each title's vector, including words beyond MAX_WORDS.
+    """
     words: list[list[str]] = []
     parts, norms = [], []
-    for start in range(0, max(len(raw_titles), 1), _TITLES):
-        block = slice(start, start + _TITLES)
+    for start in range(0, max(len(raw_titles), 1), _BLOCK):
+        block = slice(start, start + _BLOCK)
         block_dense = None if dense is None else dense[block]
-        ids = None if token_ids is None else token_ids.between(start, min(start + _TITLES, len(token_ids)))
-        names, offsets, matrix = parts_of(encoder, raw_titles[block], contexts[block], block_dense, ids)
+        ids = None if token_ids is None else token_ids.between(start, min(start + _BLOCK, len(token_ids)))
+        part_names, offsets, matrix = parts_of(encoder, raw_titles[block], contexts[block], block_dense, ids)
         norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         lengths = np.diff(offsets)
         index = np.arange(len(matrix)) - np.repeat(offsets[:-1], lengths)
         is_used = (index < MAX_WORDS) | (index >= np.repeat(lengths - len(NO_WORDS), lengths))
-        # half() of torch takes a ninth of the time of NumPy
+        # torch converts to float16 in a ninth of NumPy's time
         parts.append(torch.from_numpy(matrix[is_used]).half().numpy())
-        words += [title_names[: -len(NO_WORDS)][:MAX_WORDS] for title_names in names]
+        words += [title_names[: -len(NO_WORDS)][:MAX_WORDS] for title_names in part_names]
     return words, np.concatenate(parts), np.concatenate(norms)

@@ -1,1 +1,1 @@
-"""Compares nightly runs (nights): drift, model cards, and a page of the last thirty nights."""
+"""Compares successive nightly runs: data drift, model cards, and a page with the last thirty runs."""

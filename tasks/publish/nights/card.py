@@ -1,4 +1,4 @@
-"""Writes the model card of a version: training data, scores and limits.
+"""Writes the model card of a registered model version: training data, scores and limits.
 
 References: Mitchell et al., *Model Cards for Model Reporting*, FAT* 2019, https://arxiv.org/abs/1810.03993.
 """
@@ -13,7 +13,7 @@ from tasks.publish.report import markdown_cell, markdown_table
 from tasks.scoring.protocols import PROTOCOLS
 
 MAX_FEEDS, MAX_LANGUAGES = 10, 5  # maximum numbers of listed feeds and languages
-DIGITS = 12  # shown digits of a digest
+SHOWN_DIGITS = 12  # number of hexadecimal digits of a digest that the card shows
 
 
 def model_card(
@@ -25,14 +25,15 @@ def model_card(
     scores: Mapping[str, Any],
     oov_share: float,
 ) -> str:
-    """Writes the card as Markdown.
+    """Returns the model card as Markdown.
 
     Args:
         guide: Guide of the run.
         corpus: Corpus of the run.
-        feeds: Rows with source, content_digest and stored, one per reading, in the order of reading.
-        span: Starts of the first and the last programme, UTC.
-        languages: Language of each title.
+        feeds: Rows with source, content_digest and stored (number of stored programmes), one each time that a
+            feed was read, in the order of reading.
+        span: Start times of the first and the last programme, UTC.
+        languages: Language code of each title; "" if unknown.
         scores: Content of scores.json.
         oov_share: Share of held-out titles with a word that no training title has.
     """
@@ -40,7 +41,7 @@ def model_card(
     sources: dict[str, list[Mapping[str, Any]]] = {}
     for feed in feeds:
         sources.setdefault(feed["source"], []).append(feed)
-    listed = [_source(*item) for item in list(sources.items())[-MAX_FEEDS:]]
+    listed = [_feed_line(*item) for item in list(sources.items())[-MAX_FEEDS:]]
     if len(sources) > MAX_FEEDS:
         listed.append(f"- … and {len(sources) - MAX_FEEDS:,} more")
     frequent = Counter(filter(None, languages)).most_common(MAX_LANGUAGES)
@@ -50,17 +51,19 @@ def model_card(
     oov_accuracy = (
         f"; on the unseen titles among them, accuracy is {unseen:.3f}" if unseen is not None else ""
     )
-    head = ("held out, title alone", "titles", "accuracy", "95 %", "precision at k", "MRR")
+    header = ("held out, title alone", "titles", "accuracy", "95 %", "precision at k", "MRR")
     lines = [
         "## Model card",
         "",
-        f"Data: guide `{guide.digest[:DIGITS]}`, {guide.counts['programmes']:,} programmes of "
+        f"Data: guide `{guide.digest[:SHOWN_DIGITS]}`, {guide.counts['programmes']:,} programmes of "
         f"{guide.counts['channels']:,} channels from {span[0]:%Y-%m-%d} to {span[1]:%Y-%m-%d}; "
         f"{counts['titles']:,} titles, {counts['labelled_training_titles']:,} of them training titles with "
         f"categories. Languages: {shares}.",
         "",
         *listed,
-        *markdown_table(head, [_row(name.capitalize(), forms[key]) for key, name in PROTOCOLS.items()]),
+        *markdown_table(
+            header, [_score_row(name.capitalize(), forms[key]) for key, name in PROTOCOLS.items()]
+        ),
         "",
         "Limits:",
         "",
@@ -74,14 +77,16 @@ def model_card(
     return "\n".join(lines)
 
 
-def _source(source: str, readings: Sequence[Mapping[str, Any]]) -> str:
+def _feed_line(source: str, readings: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a Markdown list item about a feed, which was read once or several times (``readings``)."""
     stored = sum(reading["stored"] for reading in readings)
-    text = f"- `{source}`: {stored:,} programmes, content `{readings[-1]['content_digest'][:DIGITS]}`"
+    text = f"- `{source}`: {stored:,} programmes, content `{readings[-1]['content_digest'][:SHOWN_DIGITS]}`"
     return f"{text}, last of {len(readings):,} readings" if readings[1:] else text
 
 
-def _row(title: str, score: Mapping[str, Any]) -> list[object]:
+def _score_row(title: str, score: Mapping[str, Any]) -> list[object]:
+    """Returns a table row with the scores of the k-NN on one held-out set."""
     knn = score.get("knn", {})
-    low_high = (knn.get("ci95") or {}).get("accuracy")
-    interval = " to ".join(map(markdown_cell, low_high)) if low_high else None
+    bounds = (knn.get("ci95") or {}).get("accuracy")
+    interval = " to ".join(map(markdown_cell, bounds)) if bounds else None
     return [title, score["n"], knn.get("accuracy"), interval, knn.get("precision_at_k"), knn.get("mrr")]

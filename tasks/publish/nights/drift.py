@@ -1,8 +1,9 @@
-"""Measures drift between two nightly runs: changes of vocabulary, categories, titles and neighbours.
+"""Measures the drift between two nightly runs: changes of vocabulary, categories, titles and neighbours.
 
-Distributions are compared by the Jensen–Shannon divergence in bits, 0 for equal and 1 for disjoint ones (Lin,
-*Divergence measures based on the Shannon entropy*, 1991, equation 4.1 with equal weights). Neighbours are
-searched only among the titles of both nights, so that new titles do not displace them.
+Distributions are compared by the Jensen–Shannon divergence in bits, which is 0 for equal and 1 for disjoint
+distributions (Lin, *Divergence measures based on the Shannon entropy*, 1991, equation 4.1 with equal
+weights). The nearest neighbours of a title are searched only among titles that both runs contain, so that new
+titles do not displace old neighbours.
 """
 
 from collections import Counter
@@ -20,22 +21,26 @@ from storage.formats.vocabulary import NEXT_PERIOD, UNSEEN_SHOW, UNSEEN_TITLE
 from storage.shapes import Float32
 from tasks.neighbours.similarity import top_neighbours
 
-NEAREST = 10
+NEAREST = 10  # compared neighbours per title
 MAX_QUERIES = 2_000  # titles whose neighbours are compared
 MAX_CANDIDATES = 20_000  # titles among which neighbours are searched
-Counts = Mapping[str, int]
+Counts = Mapping[str, int]  # number of occurrences by name of a word or category
 
 
 def oov_share(corpus: OpenCorpus) -> float:
-    """Returns the share of held-out titles with an unseen word; 0 if no titles are held out."""
+    """Returns the share of a corpus's held-out titles that have a word missing in all training titles."""
     is_held_out = np.isin(corpus.split, (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD))
     return float(corpus.oov[is_held_out].mean()) if is_held_out.any() else 0.0
 
 
 def measure_drift(before: Path, now: Path) -> dict[str, float]:
-    """Returns the drift metrics between two Model folders, by name.
+    """Returns the drift metrics between two Model folders by name.
 
-    ``neighbours_stayed`` is missing if the models have fewer than eleven common titles.
+    The metric ``neighbours_stayed`` is missing if the models have fewer than eleven titles in common.
+
+    Args:
+        before: Folder of the previous run's Model.
+        now: Folder of this run's Model.
     """
     words = [_words(folder) for folder in (before, now)]
     titles = [
@@ -48,20 +53,22 @@ def measure_drift(before: Path, now: Path) -> dict[str, float]:
         "category_distance": divergence(*map(_categories, titles)),
     }
     rows = pc.index_in(titles[1]["raw_title"], value_set=titles[0]["raw_title"])  # pyright: ignore[reportAttributeAccessIssue]
-    then = rows.combine_chunks().fill_null(-1).to_numpy()
-    common = np.flatnonzero(then >= 0)
-    metrics["new_titles"] = 1 - len(common) / max(1, len(then))
+    previous_rows = rows.combine_chunks().fill_null(-1).to_numpy()
+    common = np.flatnonzero(previous_rows >= 0)
+    metrics["new_titles"] = 1 - len(common) / max(1, len(previous_rows))
     metrics["gone_titles"] = 1 - len(common) / max(1, len(titles[0]))
     common = common[np.linspace(0, len(common) - 1, min(MAX_CANDIDATES, len(common))).astype(int)]
     vectors = [open_similarity(folder) for folder in (before, now)]
     if len(common) > NEAREST:
-        overlap = 1.0 if before == now else neighbour_overlap(vectors[0][then[common]], vectors[1][common])
+        overlap = (
+            1.0 if before == now else neighbour_overlap(vectors[0][previous_rows[common]], vectors[1][common])
+        )
         metrics["neighbours_stayed"] = overlap
     return metrics
 
 
 def divergence(left: Counts, right: Counts) -> float:
-    """Returns the Jensen–Shannon divergence in bits of two distributions, as counts; 0 if one is empty."""
+    """Returns the Jensen–Shannon divergence of two distributions of counts in bits; 0 if one is empty."""
     names = sorted({*left, *right})
     shares = np.array([[counts.get(name, 0) for name in names] for counts in (left, right)], dtype=float)
     totals = shares.sum(axis=1, keepdims=True)
@@ -74,7 +81,7 @@ def divergence(left: Counts, right: Counts) -> float:
 
 
 def missing_share(counts: Counts, reference: Counts) -> float:
-    """Returns the share of occurrences in ``counts`` whose names are not in ``reference``."""
+    """Returns the share of all occurrences in ``counts`` that belong to names missing in ``reference``."""
     missing = sum(count for name, count in counts.items() if name not in reference)
     return missing / max(1, sum(counts.values()))
 
@@ -82,9 +89,13 @@ def missing_share(counts: Counts, reference: Counts) -> float:
 def neighbour_overlap(
     before: Float32[np.ndarray, "titles dim_before"], now: Float32[np.ndarray, "titles dim"]
 ) -> float:
-    """Returns the mean share of the ten nearest titles before that are among the ten nearest titles now.
+    """Returns the mean share of a title's ten previous nearest titles that are still among its ten nearest.
 
-    Row i of both arrays is the same title. The mean is over at most MAX_QUERIES titles.
+    The mean is over at most MAX_QUERIES titles.
+
+    Args:
+        before: Vectors of the previous model.
+        now: Vectors of the current model; row i is the title of row i of ``before``.
     """
     queries = np.linspace(0, len(now) - 1, min(MAX_QUERIES, len(now))).astype(int)
     old, new = (_nearest(vectors, queries) for vectors in (before, now))
@@ -93,7 +104,7 @@ def neighbour_overlap(
 
 
 def _nearest(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns the ids of the nearest other rows, int64 (queries, 10), padded with -1."""
+    """Returns the ten nearest other rows of each row in ``queries``, int64 [queries, 10], padded with -1."""
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     ids, _ = top_neighbours(vectors[queries], vectors, NEAREST + 1)
     others = np.argsort(ids == queries[:, None], axis=1, kind="stable")[:, :NEAREST]
@@ -101,10 +112,12 @@ def _nearest(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 
 def _words(model: Path) -> Counter[str]:
+    """Returns the number of occurrences of each word in a Model folder."""
     table = pq.read_table(model / "tokens.parquet", columns=["kind", "token", "term_frequency"])
     words = table.filter(pc.field("kind") == "word")
     return Counter(dict(zip(words["token"].to_pylist(), words["term_frequency"].to_pylist(), strict=True)))
 
 
 def _categories(titles: pa.Table) -> Counter[str]:
+    """Returns the number of titles of each category."""
     return Counter(label for labels in titles["labels"].to_pylist() for label in labels)

@@ -1,4 +1,4 @@
-"""Renders nights.html: metrics of the last nightly runs, and the decisions of the gate with their reasons."""
+"""Renders nights.html, which shows the metrics of the last nightly runs, and which models were promoted."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from storage.tracking.nights import SECONDS, Night
 from tasks.pages import encode_data, render_page
 
 FOLDER = Path(__file__).parent
-CHARTS = {  # small charts by metric: name, and whether a larger value is better (None: neither)
+CHARTS = {  # small charts by metric: label, and whether larger values are better (None: neither is better)
     "at_a_glance/quality": ("Quality, which the gate compares", True),
     "at_a_glance/precision_at_k": ("Precision at k, unseen titles", True),
     "at_a_glance/accuracy_unseen_show": ("Accuracy, unseen franchises", True),
@@ -27,7 +27,7 @@ CHARTS = {  # small charts by metric: name, and whether a larger value is better
 
 
 def promoted(nights: Sequence[Night]) -> list[bool]:
-    """Returns whether each night changed the champion: its version replaced another one."""
+    """Returns for each nightly run, oldest first, whether its model replaced the served model."""
     flags, serving = [], ""
     for night in nights:
         flags.append(night.champion and night.version != serving)
@@ -36,9 +36,9 @@ def promoted(nights: Sequence[Night]) -> list[bool]:
 
 
 def render_nights(nights: Sequence[Night], heading: str) -> str:
-    """Renders the page, to be written as UTF-8. Nights are sorted from the oldest to the newest."""
+    """Returns nights.html as text, to be written as UTF-8; ``nights`` are sorted from oldest to newest."""
     names = sorted({name for night in nights for name in night.metrics})
-    metrics = {name: [_number(night.metrics.get(name)) for night in nights] for name in names}
+    metrics = {name: [_json_number(night.metrics.get(name)) for night in nights] for name in names}
     rows: list[dict[str, Any]] = [
         {
             "at": f"{night.at:%Y-%m-%d %H:%M}",
@@ -55,5 +55,6 @@ def render_nights(nights: Sequence[Night], heading: str) -> str:
     return render_page(FOLDER / "nights.html", heading, FOLDER / "nights.css", data, [FOLDER / "nights.js"])
 
 
-def _number(value: float | None) -> float | None:
+def _json_number(value: float | None) -> float | None:
+    """Rounds a metric to six significant digits; returns None for a missing, infinite or NaN value."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""Records the drift and the model card of a nightly run, and writes nights.html."""
+"""Logs the data drift and the model card of a nightly run, and updates nights.html, a page of recent runs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,9 +32,18 @@ def record_night(
     scores: Mapping[str, Any],
     last_model: str,
 ) -> None:
-    """Logs drift metrics and the model card, and writes nights.html with the run as the last night.
+    """Logs drift metrics and the model card of a run to MLflow, and writes nights.html with the last runs.
 
-    ``last_model`` is the folder of the previous night's model; "" without a previous night.
+    Args:
+        home: Folder of the home.
+        run: Id of the MLflow run.
+        guide: Guide of the run.
+        corpus: Corpus of the run.
+        model: Model of the run.
+        verdict: Decision whether the model is promoted.
+        feeds: Rows of feeds.parquet.
+        scores: Content of scores.json.
+        last_model: Folder of the previous run's Model; "" without a previous run.
     """
     workspace, tracking = Workspace(home), Tracking(home)
     folder = workspace.folder

@@ -1,1 +1,1 @@
-"""Plots of a run from its artifacts."""
+"""Draws the plots of a nightly run (plots.html) from its artifacts."""

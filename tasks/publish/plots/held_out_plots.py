@@ -1,7 +1,7 @@
-"""Plots of held-out titles: precision by rarest word, k-NN against hyperplanes, accuracy by category.
+"""Draws plots of held-out titles: precision by rarest word, accuracy by category, k-NN against hyperplanes.
 
-There is one hyperplane per category, fitted by ridge regression to 1 for titles of the category and to −1 for
-others. Hyperplanes and k-NN use the same vectors and differ only in the shape of their decision boundaries.
+k-NN is compared with a linear classifier on the same vectors: one hyperplane per category, fitted by ridge
+regression to 1 for titles of the category and to −1 for other titles.
 
 References: Rifkin, Yeo, Poggio, Regularized least-squares classification, 2003.
 """
@@ -22,14 +22,14 @@ from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, predict_labels
 from tasks.text.words import WORD
 
 PROTOCOL_COLOURS = {"unseen_title": BLUE, "unseen_show": ORANGE, "next_period": GREEN}
-MAX_CATEGORIES = 25
-ROW_PIXELS = 26
-OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # position of bar labels
-RIDGE = 1.0
-NEIGHBOURS = 10
-BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)
+MAX_CATEGORIES = 25  # maximum number of plotted categories
+ROW_PIXELS = 26  # height of a bar with its margin
+LABELS_OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # writes labels next to bars
+RIDGE = 1.0  # penalty of the ridge regression
+NEIGHBOURS = 10  # voting neighbours
+BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)  # lowest number of training titles of each bin
 BIN_NAMES = ("unseen", "1", "2", "3–4", "5–9", "10–19", "20–49", "50–99", "100 or more")
-# k-NN correct, hyperplane correct, name, colour, symbol (to distinguish outcomes without colours)
+# whether k-NN is correct, whether the hyperplane is correct, name, colour, symbol
 OUTCOMES = (
     (True, True, "both correct", GREY, "circle"),
     (False, False, "both wrong", MUTED, "x"),
@@ -40,18 +40,18 @@ OUTCOMES = (
 
 @dataclass(frozen=True)
 class ComparedPredictions:
-    """Predictions for the same held-out titles by k-NN and by hyperplanes: arrays (titles,)."""
+    """Predictions for the same held-out titles by k-NN and by hyperplanes; one array entry per title."""
 
-    knn: np.ndarray  # int64, label that k-NN predicts
-    plane: np.ndarray  # int64, label of the hyperplane with the largest value
-    knn_correct: np.ndarray  # bool
-    plane_correct: np.ndarray  # bool
+    knn: np.ndarray  # int64, id of the label that k-NN predicts
+    plane: np.ndarray  # int64, id of the label whose hyperplane has the largest value
+    knn_correct: np.ndarray  # bool, whether ``knn`` is a label of the title
+    plane_correct: np.ndarray  # bool, whether ``plane`` is a label of the title
 
 
 def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
-    """Returns the number of training titles that contain the rarest word of each title.
+    """Returns for each title in ``titles`` how many training titles contain its rarest word.
 
-    It is 0 if no training title contains the word, and -1 for a title without words.
+    The number is -1 for a title without words.
     """
     no_word, frequency = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
     for block in row_blocks(len(corpus)):
@@ -69,16 +69,24 @@ def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int
 def _distinct_words(
     corpus: OpenCorpus, titles: Int[np.ndarray, " titles"]
 ) -> tuple[Int[np.ndarray, " words"], Int[np.ndarray, " words"]]:
-    """Returns positions in ``titles`` and token ids of the distinct words of each title."""
+    """Returns the distinct pairs (index in ``titles``, token id of a word) as two arrays."""
     count, tokens = max(len(corpus.kinds), 1), corpus.tokens.take(titles)
-    word = corpus.kinds[tokens.values] == WORD
-    return np.divmod(np.unique(tokens.row_ids[word] * count + tokens.values[word].astype(np.int64)), count)
+    is_word = corpus.kinds[tokens.values] == WORD
+    return np.divmod(
+        np.unique(tokens.row_ids[is_word] * count + tokens.values[is_word].astype(np.int64)), count
+    )
 
 
 def predict_both(
     corpus: OpenCorpus, vectors: Float[np.ndarray, "titles dim"], queries: Int[np.ndarray, " queries"]
 ) -> ComparedPredictions:
-    """Predicts categories of labelled held-out titles (rows) by k-NN and by hyperplanes."""
+    """Predicts the categories of labelled held-out titles by k-NN and by hyperplanes.
+
+    Args:
+        corpus: Corpus with labels and the split into training and held-out titles.
+        vectors: Vectors of all titles of the corpus.
+        queries: Rows of the held-out titles.
+    """
     training = CorpusTitles.of(corpus).labelled("train")
     labels, count = corpus.labels.take(training), len(corpus.label_names)
     frequency = np.bincount(labels.values, minlength=count)
@@ -95,9 +103,11 @@ def predict_both(
 def plot_precision_by_rarest_word(
     rarest: Int[np.ndarray, " queries"], precision: Float[np.ndarray, " queries"]
 ) -> go.Figure:
-    """Draws the mean precision at k of held-out titles, grouped by ``rarest_words``.
+    """Draws the mean precision at k of held-out titles, grouped by the frequency of their rarest word.
 
-    Titles without words are omitted.
+    Args:
+        rarest: Result of ``rarest_words``; titles without words (-1) are omitted.
+        precision: Precision at k of each title; titles with NaN are omitted.
     """
     xaxis = {"title": "training titles with the rarest word", "type": "category"}
     yaxis = {"title": "mean precision at k", "range": [0, 1]}
@@ -108,7 +118,7 @@ def plot_precision_by_rarest_word(
     shown = {name: values for name, values in by_bin.items() if len(values)}
     means = [float(values.mean()) for values in shown.values()]
     text = [f"{values.mean():.2f}<br>of {len(values):,}" for values in shown.values()]
-    figure.add_bar(x=list(shown), y=means, marker={"color": BLUE}, text=text, **OUTSIDE)
+    figure.add_bar(x=list(shown), y=means, marker={"color": BLUE}, text=text, **LABELS_OUTSIDE)
     figure.update_traces(hovertemplate="%{x}: %{text}<extra></extra>")
     return figure if shown else show_message(figure, "No held-out title has a word and a category.")
 
@@ -120,7 +130,15 @@ def plot_borders(
     label_names: Sequence[str],
     predictions: ComparedPredictions,
 ) -> go.Figure:
-    """Draws held-out titles at their positions on the map; colours show which classifier is correct."""
+    """Draws held-out titles at their map positions, coloured by which of k-NN and hyperplane is correct.
+
+    Args:
+        titles: Held-out titles.
+        xy: Positions of the titles on the map.
+        labels: Labels of each title.
+        label_names: Names of the label ids in ``predictions``.
+        predictions: Predictions for the titles by both classifiers.
+    """
     axes = {"visible": False}, {"visible": False, "scaleanchor": "x"}
     figure = make_figure("Where k-NN and hyperplanes disagree on held-out titles", 720, *axes, LEGEND_ABOVE)
     if not len(titles):
@@ -144,8 +162,8 @@ def plot_borders(
                 marker={"color": colour, "symbol": symbol, "size": 5 if knn_correct == plane_correct else 8},
                 hovertemplate="%{text}<extra></extra>",
             )
-    differ = int((predictions.knn_correct != predictions.plane_correct).sum())
-    text = f"exactly one is correct for {differ:,} of {len(titles):,} titles"
+    disagreement_count = int((predictions.knn_correct != predictions.plane_correct).sum())
+    text = f"exactly one is correct for {disagreement_count:,} of {len(titles):,} titles"
     below = {"xref": "paper", "yref": "paper", "x": 0, "y": 0, "yanchor": "top"}
     figure.add_annotation(text=text, showarrow=False, font={"color": MUTED}, **below)
     return figure
@@ -156,14 +174,19 @@ def plot_category_accuracy(
 ) -> go.Figure:
     """Draws the share of correct predictions by category, for the MAX_CATEGORIES largest categories.
 
-    A prediction counts for each category of the title. Each protocol has a bar; initially, only that of the
-    first protocol is visible.
+    The prediction for a title counts in each of its categories. Each held-out set (protocol) has a bar per
+    category; initially, only the bars of the first protocol are visible.
+
+    Args:
+        labels: Categories of each held-out title.
+        correct: Whether the prediction for each title is correct.
+        protocols: Name of the held-out set of each title.
     """
-    answers: dict[str, dict[str, list[bool]]] = {protocol: {} for protocol in PROTOCOLS}
+    outcomes: dict[str, dict[str, list[bool]]] = {protocol: {} for protocol in PROTOCOLS}
     sizes = Counter(name for names in labels for name in names)
     for names, is_correct, protocol in zip(labels, correct, protocols, strict=True):
         for name in names:
-            answers[protocol].setdefault(name, []).append(bool(is_correct))
+            outcomes[protocol].setdefault(name, []).append(bool(is_correct))
     shown = sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_CATEGORIES]
     xaxis = {"range": [0, 1.12], "tickformat": ".0%", "tickvals": [0, 0.25, 0.5, 0.75, 1]}
     yaxis = {"categoryorder": "array", "categoryarray": [html.escape(name) for name in reversed(shown)]}
@@ -171,7 +194,7 @@ def plot_category_accuracy(
     figure = make_figure("Accuracy by category", 130 + ROW_PIXELS * len(shown), xaxis, yaxis, LEGEND_ABOVE)
     figure.update_layout(bargap=0.3)
     for protocol, protocol_name in PROTOCOLS.items():
-        by_category = {name: answers[protocol][name] for name in shown if name in answers[protocol]}
+        by_category = {name: outcomes[protocol][name] for name in shown if name in outcomes[protocol]}
         if by_category:
             figure.add_bar(
                 x=[float(np.mean(values)) for values in by_category.values()],
@@ -182,6 +205,6 @@ def plot_category_accuracy(
                 text=[f"{np.mean(values):.0%} of {len(values):,}" for values in by_category.values()],
                 visible="legendonly" if figure.data else True,
                 hovertemplate="%{y}: %{text}<extra></extra>",
-                **OUTSIDE,
+                **LABELS_OUTSIDE,
             )
     return figure if shown else show_message(figure, "No held-out title has a category.")

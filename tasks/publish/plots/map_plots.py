@@ -1,4 +1,4 @@
-"""Plots of the map: cluster sizes, categories of clusters, neighbours and k-distances (for eps)."""
+"""Draws plots of the map: cluster sizes, categories of clusters, neighbours, and k-distances (for DBSCAN)."""
 
 import html
 
@@ -9,15 +9,15 @@ from storage.formats.clustering import Density
 from tasks.plotting import BLUE, GRID, INK, MUTED, RED, make_figure, show_message
 from tasks.publish.map.page import MapContent
 
-MAX_CELLS = 25  # maximum clusters and maximum categories of the heat map
-DEFAULT_MIN_SAMPLES = 5  # used in place of DBSCAN's min_samples if another strategy made the clusters
-CURVE_POINTS = 500
+MAX_CELLS = 25  # maximum number of clusters and of categories in the heat map
+DEFAULT_MIN_SAMPLES = 5  # replaces DBSCAN's min_samples if another algorithm made the clusters
+CURVE_POINTS = 500  # maximum number of points of the k-distance curve
 SAMPLED_TITLES, NEAREST = 15, 5  # titles and neighbours per title in the table of neighbours
-ROW_PIXELS = 26
+ROW_PIXELS = 26  # height of a table row
 
 
 def plot_cluster_sizes(content: MapContent) -> go.Figure:
-    """Draws cluster sizes by rank on logarithmic axes, with the share of noise."""
+    """Draws cluster sizes by rank on logarithmic axes, and states the share of titles in no cluster."""
     sizes = np.sort(np.bincount(content.clusters[content.clusters >= 0]))[::-1]
     sizes = sizes[sizes > 0]
     noise = float((content.clusters < 0).mean()) if len(content.clusters) else 0.0
@@ -35,23 +35,26 @@ def plot_cluster_sizes(content: MapContent) -> go.Figure:
 
 
 def plot_clusters_by_category(content: MapContent) -> go.Figure:
-    """Draws a heat map: the share of each frequent category among the titles of each large cluster."""
-    rows_of: dict[str, list[int]] = {}
+    """Draws a heat map of the share of each frequent category among the titles of each large cluster."""
+    rows_by_category: dict[str, list[int]] = {}
     for row, names in enumerate(content.categories):
         for name in names:
-            rows_of.setdefault(name, []).append(row)
-    shown = sorted(rows_of, key=lambda name: (-len(rows_of[name]), name))[:MAX_CELLS]
+            rows_by_category.setdefault(name, []).append(row)
+    shown = sorted(rows_by_category, key=lambda name: (-len(rows_by_category[name]), name))[:MAX_CELLS]
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
-    largest = [int(number) for number in np.argsort(-sizes, kind="stable")[:MAX_CELLS] if sizes[number]]
+    largest = [int(cluster) for cluster in np.argsort(-sizes, kind="stable")[:MAX_CELLS] if sizes[cluster]]
     axes = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
     figure = make_figure("Categories of the largest clusters", 200 + 22 * len(largest), *axes)
     if not shown or not largest:
         return show_message(figure, "There is no cluster with a category.")
-    clusters = [content.clusters[rows_of[name]] for name in shown]
-    counts = [np.bincount(numbers[numbers >= 0], minlength=len(sizes)) for numbers in clusters]
+    clusters = [content.clusters[rows_by_category[name]] for name in shown]
+    counts = [
+        np.bincount(category_clusters[category_clusters >= 0], minlength=len(sizes))
+        for category_clusters in clusters
+    ]
     figure.add_heatmap(
         x=[html.escape(name) for name in shown],
-        y=[html.escape(content.cluster_names[number]) for number in largest],
+        y=[html.escape(content.cluster_names[cluster]) for cluster in largest],
         z=(np.array(counts).T[largest] / sizes[largest, None]).tolist(),
         hovertemplate="%{y}: %{z:.0%} are %{x}<extra></extra>",
         zmin=0,
@@ -63,21 +66,21 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
 
 
 def plot_k_distances(content: MapContent, density: Density | None = None) -> go.Figure:
-    """Draws the ascending cosine distances of titles to their k-th nearest title, and eps as a line.
+    """Draws the ascending cosine distances of titles to their k-th nearest title, and DBSCAN's eps as a line.
 
-    k is min_samples of DBSCAN minus one, because min_samples includes the title. Without ``density``, k is
-    that of DEFAULT_MIN_SAMPLES, and eps is not drawn.
+    k is min_samples of DBSCAN minus one, because min_samples includes the title. Without the parameters
+    ``density`` of DBSCAN, k is DEFAULT_MIN_SAMPLES minus one, and eps is not drawn.
     """
-    samples = density.min_samples if density else DEFAULT_MIN_SAMPLES
-    k = max(samples - 1, 1)
-    number = ("first", "second", "third")[k - 1] if k <= 3 else f"{k}th"
-    label = f"share of the titles (DBSCAN with min_samples {samples} takes its eps from this curve)"
+    min_samples = density.min_samples if density else DEFAULT_MIN_SAMPLES
+    k = max(min_samples - 1, 1)
+    ordinal = ("first", "second", "third")[k - 1] if k <= 3 else f"{k}th"
+    label = f"share of the titles (DBSCAN with min_samples {min_samples} takes its eps from this curve)"
     axes = {"title": label, "tickformat": ".0%"}, {"title": "cosine distance", "rangemode": "tozero"}
-    figure = make_figure(f"Distance to the {number} nearest title", 380, *axes)
-    present = content.neighbours[:, k - 1 : k] >= 0
-    if not present.any():
+    figure = make_figure(f"Distance to the {ordinal} nearest title", 380, *axes)
+    has_neighbour = content.neighbours[:, k - 1 : k] >= 0
+    if not has_neighbour.any():
         return show_message(figure, f"No title has {k} neighbours.")
-    curve = np.sort(1 - content.cosines[:, k - 1 : k][present].astype(np.float64))
+    curve = np.sort(1 - content.cosines[:, k - 1 : k][has_neighbour].astype(np.float64))
     points = np.unique(np.linspace(0, len(curve) - 1, CURVE_POINTS).astype(int))
     figure.add_scatter(
         x=(points / max(len(curve) - 1, 1)).tolist(),
@@ -97,23 +100,26 @@ def plot_k_distances(content: MapContent, density: Density | None = None) -> go.
 
 
 def plot_neighbours(content: MapContent) -> go.Figure:
-    """Makes a table of SAMPLED_TITLES titles with their nearest titles and cosines.
+    """Draws a table of SAMPLED_TITLES titles with their nearest titles and cosines.
 
-    The sample contains the most aired title of each of the largest clusters, then other titles.
+    The titles are the most aired titles of the largest clusters, then the most aired other titles.
     """
     order: list[int] = np.argsort(-np.asarray(content.airings, dtype=np.int64), kind="stable").tolist()
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
-    firsts = {int(content.clusters[i]): i for i in reversed(order)}
+    most_aired = {int(content.clusters[i]): i for i in reversed(order)}
     by_size = np.argsort(-sizes, kind="stable").tolist()
-    rows = list(dict.fromkeys([*(firsts[cluster] for cluster in by_size if cluster in firsts), *order]))[
-        :SAMPLED_TITLES
-    ]
+    rows = list(
+        dict.fromkeys([*(most_aired[cluster] for cluster in by_size if cluster in most_aired), *order])
+    )[:SAMPLED_TITLES]
     nearest = min(NEAREST, content.neighbours.shape[1])
     columns = [[f"<b>{html.escape(content.titles[i])}</b>" for i in rows]]
     for rank in range(nearest):
-        near = [(int(content.neighbours[i, rank]), content.cosines[i, rank]) for i in rows]
+        row_neighbours = [(int(content.neighbours[i, rank]), content.cosines[i, rank]) for i in rows]
         columns.append(
-            [f"{html.escape(content.titles[j])} <i>{cosine:.2f}</i>" if j >= 0 else "–" for j, cosine in near]
+            [
+                f"{html.escape(content.titles[j])} <i>{cosine:.2f}</i>" if j >= 0 else "–"
+                for j, cosine in row_neighbours
+            ]
         )
     figure = make_figure("Nearest titles of a sample", 140 + 2 * ROW_PIXELS * len(rows))
     header = ["title", *(f"nearest {rank + 1}" for rank in range(nearest))]

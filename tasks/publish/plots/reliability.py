@@ -1,4 +1,4 @@
-"""The reliability plot: confidence of predicted categories against the share of correct ones."""
+"""Draws the reliability plot: confidence of predicted categories against the share of correct predictions."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -7,7 +7,7 @@ from storage.shapes import Bool, Float
 from tasks.plotting import BLUE, LEGEND_ABOVE, MUTED, ORANGE, make_figure, show_message
 from tasks.scoring.confidence import choose_by_group, reliability
 
-TARGETS = np.arange(0.5, 0.99, 0.05)
+TARGETS = np.arange(0.5, 0.99, 0.05)  # requested precisions
 
 
 def plot_reliability(
@@ -16,10 +16,13 @@ def plot_reliability(
     correct: Bool[np.ndarray, " titles"],
     languages: np.ndarray,
 ) -> go.Figure:
-    """Draws accuracy by confidence, and the precision and coverage that are reached by requested precision.
+    """Draws accuracy by confidence, and the reached precision and coverage by requested precision.
 
-    Each bin of confidence has the same number of held-out titles. Confidences are cross-fitted
-    (tasks/scoring/confidence.py).
+    Args:
+        confidence: Cross-fitted confidence of each held-out title (tasks/scoring/confidence.py), 0 to 1.
+        scores: Score of each title's top category, from which the confidence was computed.
+        correct: Whether the top category of each title is correct.
+        languages: Language of each title; frequent languages are calibrated separately.
     """
     xaxis = {"title": "confidence or target precision", "range": [0, 1.02]}
     yaxis = {"title": "share of held-out titles", "range": [0, 1.02]}

@@ -1,7 +1,7 @@
-"""Draws and writes the plots of a run, including the training loss and the history of runs.
+"""Draws and writes the plots of a nightly run, including the training loss and the history of runs.
 
 plots.html contains all figures and plotly.js (4.5 MB), so it works offline. plots/NAME.json has a single
-figure (``plotly.io.read_json``). Equal figures give equal bytes.
+figure, which ``plotly.io.read_json`` reads. Equal figures give files with equal bytes.
 """
 
 import json
@@ -24,8 +24,8 @@ from tasks.publish.plots import held_out_plots as held_out
 from tasks.publish.plots import map_plots
 from tasks.scoring.protocols import PROTOCOLS
 
-HISTORY_FILE = "nights.json"  # file of a Page, which the next run extends
-MAX_RUNS = 60
+HISTORY_FILE = "nights.json"  # file of a Page artifact with the history of runs, which the next run extends
+MAX_RUNS = 60  # maximum number of runs in the history
 DASHES = ("solid", "dash", "dot")  # line styles of the protocols
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -43,11 +43,11 @@ section {{ margin-bottom: 32px; }}
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """Loss and precision of one run, for the history of runs."""
+    """Training loss and precision of one run, an entry of the history of runs."""
 
-    at: datetime  # time of scoring
-    losses: Sequence[float]  # mean of each epoch
-    precision: Mapping[str, float]  # precision at k on the title alone, by protocol with held-out titles
+    at: datetime  # time of the run
+    losses: Sequence[float]  # mean training loss of each epoch
+    precision: Mapping[str, float]  # precision at k of titles without airing context, by held-out set
 
 
 def draw_figures(
@@ -60,16 +60,17 @@ def draw_figures(
     history: Sequence[HistoryPoint],
     density: Density | None = None,
 ) -> dict[str, go.Figure]:
-    """Draws all figures of a run, by name.
+    """Draws the figures of a run and returns them by name.
 
     Args:
-        corpus, titles: Corpus and its titles.parquet.
+        corpus: Corpus of the run.
+        titles: Content of titles.parquet of the corpus.
         vectors: Vectors of all titles, (titles, dim).
         queries: Content of queries.parquet; rows with airing context are ignored.
         content: Content of the map.
-        shown: Rows of the corpus on the map.
-        history: Runs, oldest first; this run is the last.
-        density: Parameters of DBSCAN.
+        shown: Rows of the corpus that are on the map.
+        history: Loss and precision of runs, oldest first; this run is the last.
+        density: Parameters of DBSCAN; None if another algorithm made the clusters.
     """
     queries = queries.filter(pa.array(np.asarray(queries["form"]) == "title_only"))
     rows = np.asarray(queries["title_id"])
@@ -105,14 +106,18 @@ def draw_figures(
 def extend_history(
     previous: Path | None, at: datetime, epochs: Sequence[Mapping[str, float]], scores: Mapping[str, Any]
 ) -> list[HistoryPoint]:
-    """Returns the history of the previous page, extended by this run: the last MAX_RUNS runs by time.
+    """Reads the history of runs, adds this run and returns the last MAX_RUNS runs, oldest first.
 
-    ``previous`` is the folder of the previous page.
+    Args:
+        previous: Folder of the previous run's Page artifact, which has the history; None if there is none.
+        at: Time of this run.
+        epochs: Metrics of each training epoch, among them "loss".
+        scores: Content of scores.json.
     """
     points = []
     if previous and (previous / HISTORY_FILE).exists():
-        past = json.loads((previous / HISTORY_FILE).read_text(encoding="utf-8"))
-        points = [HistoryPoint(datetime.fromisoformat(point.pop("at")), **point) for point in past]
+        past_points = json.loads((previous / HISTORY_FILE).read_text(encoding="utf-8"))
+        points = [HistoryPoint(datetime.fromisoformat(point.pop("at")), **point) for point in past_points]
     forms = {protocol: score["title_only"] for protocol, score in scores["protocols"].items()}
     precision = {protocol: form["knn"]["precision_at_k"] for protocol, form in forms.items() if form["n"]}
     precision = {protocol: value for protocol, value in precision.items() if value is not None}
@@ -121,13 +126,13 @@ def extend_history(
 
 
 def write_history(folder: Path, history: Sequence[HistoryPoint]) -> None:
-    """Writes nights.json."""
+    """Writes the history of runs as nights.json into a folder."""
     content = [{**vars(point), "at": point.at.isoformat()} for point in history]
     (folder / HISTORY_FILE).write_text(json.dumps(content), encoding="utf-8")
 
 
 def plot_loss(losses: Sequence[float]) -> go.Figure:
-    """Draws the mean loss of each epoch."""
+    """Draws the training loss by epoch; ``losses`` has the mean loss of each epoch."""
     xaxis = {"title": "epoch", "dtick": max(1, len(losses) // 12)}
     figure = make_figure("Loss over epochs", 380, xaxis, {"title": "mean loss", "rangemode": "tozero"})
     figure.add_scatter(
@@ -142,16 +147,16 @@ def plot_loss(losses: Sequence[float]) -> go.Figure:
 
 
 def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
-    """Draws the loss over epochs with one line per run (left), and precision at k by run (right)."""
+    """Draws the loss over epochs with one line per run (left), and the precision at k of each run (right)."""
     figure = make_subplots(rows=1, cols=2, subplot_titles=("Loss over epochs", "Precision@10, title only"))
-    below = {"orientation": "h", "y": -0.28, "x": 1, "xanchor": "right"}
-    figure.update_layout(make_figure("Learning curves across runs", 440, legend=below).layout)
+    legend_below = {"orientation": "h", "y": -0.28, "x": 1, "xanchor": "right"}
+    figure.update_layout(make_figure("Learning curves across runs", 440, legend=legend_below).layout)
     for point in history:
-        last = point is history[-1]
+        is_last = point is history[-1]
         figure.add_scatter(
             x=list(range(1, len(point.losses) + 1)),
             y=list(point.losses),
-            line={"color": BLUE if last else GREY, "width": 3 if last else 1.5},
+            line={"color": BLUE if is_last else GREY, "width": 3 if is_last else 1.5},
             name=f"{point.at:%Y-%m-%d %H:%M}",
             mode="lines",
             showlegend=False,
@@ -160,11 +165,11 @@ def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
             col=1,
         )
     for (protocol, name), dash in zip(PROTOCOLS.items(), DASHES, strict=True):
-        scored = [point for point in history if protocol in point.precision]
-        if scored:
+        scored_points = [point for point in history if protocol in point.precision]
+        if scored_points:
             figure.add_scatter(
-                x=[f"{point.at:%Y-%m-%d %H:%M}" for point in scored],
-                y=[point.precision[protocol] for point in scored],
+                x=[f"{point.at:%Y-%m-%d %H:%M}" for point in scored_points],
+                y=[point.precision[protocol] for point in scored_points],
                 hovertemplate=f"{name}: %{{y:.3f}}, %{{x}}<extra></extra>",
                 mode="lines+markers",
                 name=name,
@@ -180,7 +185,7 @@ def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
 
 
 def write_plots(folder: Path, figures: Mapping[str, go.Figure]) -> None:
-    """Writes plots.html and plots/NAME.json."""
+    """Writes all figures to plots.html and each figure to plots/NAME.json in a folder."""
     (folder / "plots").mkdir(exist_ok=True)
     (folder / "plots.html").write_text(render_plots(figures), encoding="utf-8")
     for name, figure in figures.items():
@@ -188,7 +193,7 @@ def write_plots(folder: Path, figures: Mapping[str, go.Figure]) -> None:
 
 
 def render_plots(figures: Mapping[str, go.Figure]) -> str:
-    """Renders the figures as one HTML page; only the first one includes plotly.js."""
+    """Returns an HTML page with all figures; plotly.js is included once, with the first figure."""
     config = {"displaylogo": False, "responsive": True}
     parts = [
         figure.to_html(config, full_html=False, include_plotlyjs=position == 0, div_id=name)

@@ -1,4 +1,4 @@
-"""Plots the topics from which training drew positives (tasks/train/objectives/positives.py)."""
+"""Draws a table of the topics that training used (tasks/train/objectives/positives.py)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from tasks.plotting import make_figure
 
 
 def plot_topics(topics: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Draws a table of the topics: number of training titles, words, and examples of titles."""
+    """Draws a table with the number of training titles, the words and example titles of each topic."""
     columns = {
         "topic": [topic["topic"] for topic in topics],
         "training titles": [topic["titles"] for topic in topics],

@@ -1,6 +1,7 @@
-"""Builds the evaluation table: for held-out titles, the nearest titles by both models and the better model.
+"""Builds the evaluation table, which compares a new model with the champion (the served model) by examples.
 
-With this table, a person can decide about a model that the gate did not promote.
+For held-out titles, the table has the nearest titles according to both models, and which model is better.
+With this table, a person can decide about a model that was not promoted automatically.
 """
 
 from collections.abc import Sequence
@@ -13,48 +14,51 @@ from tasks.publish.registry.gate import FORM, QueryQualities
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 
-TITLES = 100  # maximum number of titles in the table, spaced evenly over the held-out titles
-NEAREST = 5
+MAX_EXAMPLES = 100  # maximum number of titles in the table, spaced evenly over the held-out titles
+NEAREST = 5  # nearest titles per example
 
 
 def example_table(
-    corpus: Path, scores: Path, answers: QueryQualities, challenger: Path, champion: Path | None
+    corpus: Path, scores: Path, qualities: QueryQualities, challenger: Path, champion: Path | None
 ) -> dict[str, list[object]]:
-    """Returns the columns of a table with one row per title, sorted by the gain of the challenger, ascending.
+    """Returns the evaluation table, sorted by the challenger's quality minus the champion's, ascending.
 
     Args:
         corpus: Folder of tonight's Corpus.
         scores: Folder of tonight's Scores.
-        answers: Quality of each model on each query of ``scores``, from ``gate.score_models``.
-        challenger: Model folder of the challenger.
-        champion: Model folder of the champion; None if there is none to compare with.
+        qualities: Quality of each model on each held-out title of ``scores``, from ``gate.score_models``.
+        challenger: Model folder of the new model (challenger).
+        champion: Model folder of the served model (champion); None if there is none to compare with.
+
+    Returns:
+        The columns of the table by name, with one row per title.
     """
     rows = pq.read_table(scores / "queries.parquet", columns=["title_id", "form"])
     ids = rows["title_id"].to_numpy()[np.asarray(rows["form"].to_pylist(), dtype=object) == FORM]
-    drawn = np.unique(np.linspace(0, len(ids) - 1, min(TITLES, len(ids))).astype(np.int64))
-    gain = answers.challenger if answers.champion is None else answers.challenger - answers.champion
-    drawn = drawn[np.argsort(gain[drawn], kind="stable")]
-    rows = pq.read_table(corpus / "titles.parquet", columns=["title", "labels"]).take(ids[drawn])
+    sample = np.unique(np.linspace(0, len(ids) - 1, min(MAX_EXAMPLES, len(ids))).astype(np.int64))
+    gain = qualities.challenger if qualities.champion is None else qualities.challenger - qualities.champion
+    sample = sample[np.argsort(gain[sample], kind="stable")]
+    rows = pq.read_table(corpus / "titles.parquet", columns=["title", "labels"]).take(ids[sample])
     titles = rows["title"].to_pylist()
     table: dict[str, list[object]] = {
         "title": titles,
-        "held_out": answers.protocols[drawn].tolist(),
+        "held_out": qualities.protocols[sample].tolist(),
         "categories": [", ".join(labels) for labels in rows["labels"].to_pylist()],
-        "quality": answers.challenger[drawn].round(3).tolist(),
+        "quality": qualities.challenger[sample].round(3).tolist(),
         "nearest": _nearest(challenger, titles),
     }
-    if answers.champion is not None and champion is not None:
-        words = np.array(["worse", "same", "better"])[np.sign(gain[drawn]).astype(np.int64) + 1]
+    if qualities.champion is not None and champion is not None:
+        verdicts = np.array(["worse", "same", "better"])[np.sign(gain[sample]).astype(np.int64) + 1]
         table |= {
-            "champion_quality": answers.champion[drawn].round(3).tolist(),
+            "champion_quality": qualities.champion[sample].round(3).tolist(),
             "champion_nearest": _nearest(champion, titles),
-            "verdict": words.tolist(),
+            "verdict": verdicts.tolist(),
         }
     return table
 
 
 def _nearest(model: Path, titles: Sequence[str]) -> list[object]:
-    """Returns the nearest titles of each title, with their cosines, as text."""
+    """Returns for each title its nearest titles with cosines as text, or the message of a search error."""
     results = TitleSearch.open(model).similar_many([Query(title) for title in titles], NEAREST)
     return [
         str(result)

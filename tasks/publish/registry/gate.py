@@ -1,8 +1,8 @@
-"""The gate decides whether tonight's model, the challenger, replaces the champion.
+"""The gate decides whether the new model (the challenger) replaces the served model (the champion).
 
-The champion embeds tonight's held-out titles with its tokenizer, so both models answer the same queries. The
-quality of a query is the mean of its correctness (0 or 1) and its precision at k. A paired bootstrap over
-groups gives 95 % intervals. The challenger is promoted unless one of these intervals is entirely below its
+Both models predict the categories of tonight's held-out titles, the queries. The quality of a query is the
+mean of its correctness (0 or 1) and its precision at k. A paired bootstrap that resamples groups of related
+titles gives 95 % intervals. The challenger is promoted unless one of these intervals is entirely below its
 limit:
 
     mean(challenger − champion)    limit 0
@@ -29,38 +29,42 @@ from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, pe
 from tasks.scoring.protocols import CorpusTitles, judge_knn
 
 MAX_PROMOTED = 30  # number of latest promoted models whose qualities are compared
-FORM, NO_TITLES = "title_only", "there are no held-out titles to score the challenger"
+FORM = "title_only"  # the models see the titles without airing context
+NO_TITLES = "there are no held-out titles to score the challenger"
 OVERRIDE = "run again with --promote (publish.promote=always) to promote it anyway"
 
 
 class NotComparable(Exception):
-    """The champion cannot embed tonight's titles; the message has the reason."""
+    """Raised if the champion cannot embed tonight's titles; the message has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateDecision:
-    """What the gate decides about a challenger; undefined numbers are None."""
+    """Decision of the gate about a challenger; numbers that cannot be computed are None."""
 
     promote: bool  # whether the challenger becomes the champion
     reason: str  # sentence with the compared qualities
     quality: float | None = None  # mean quality of the challenger, 0 to 1
     difference: float | None = None  # mean of challenger − champion
-    interval: tuple[float, float] | None = None  # 95 % interval of the difference
+    interval: tuple[float, float] | None = None  # 95 % interval of ``difference``
 
 
 class QueryQualities(NamedTuple):
-    """Qualities of both models on the same queries; arrays have one entry per query."""
+    """Qualities of both models on the same held-out titles (queries); arrays have one entry per query."""
 
-    challenger: np.ndarray  # qualities of the challenger
-    champion: np.ndarray | None  # qualities of the champion; None if it is not compared
-    protocols: np.ndarray  # protocol of each query
-    groups: np.ndarray  # group of each query, for the bootstrap
+    challenger: np.ndarray  # float64, qualities of the challenger, 0 to 1
+    champion: np.ndarray | None  # float64, qualities of the champion; None if it is not compared
+    protocols: np.ndarray  # name of the held-out set of each query
+    groups: np.ndarray  # int64, id of the group that the bootstrap resamples, such as a show
 
 
 def score_models(corpus: Path, scores: Path, champion: Path | None) -> QueryQualities:
-    """Computes the quality of both models on each held-out title of a Corpus.
+    """Returns the quality of both models on each held-out title of a Corpus.
 
-    The results of the challenger are read from its Scores; those of the champion are computed.
+    Args:
+        corpus: Folder of tonight's Corpus.
+        scores: Folder of tonight's Scores, which contain the results of the challenger.
+        champion: Model folder of the champion, which is scored here; None to score only the challenger.
 
     Raises:
         NotComparable: The champion cannot embed these titles.
@@ -74,11 +78,12 @@ def score_models(corpus: Path, scores: Path, champion: Path | None) -> QueryQual
 
 
 def neighbour_count(scores: Path) -> int:
-    """Returns the number of neighbours that voted on each title."""
+    """Returns the number k of neighbours that voted on each title, from a Scores folder."""
     return int(_details(scores)["k"])
 
 
 def _details(artifact: Path) -> dict[str, Any]:
+    """Returns the field "details" of artifact.json in the folder of an artifact."""
     return json.loads((artifact / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
@@ -88,6 +93,7 @@ def query_quality(correct: np.ndarray, precision_at_k: np.ndarray) -> Float[np.n
 
 
 def _champion_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -> np.ndarray:
+    """Returns the quality of the champion on the titles ``rows`` of a Corpus, float64 [rows]."""
     corpus_files = open_corpus(corpus)
     titles = CorpusTitles.of(corpus_files)
     training = titles.labelled("train")
@@ -102,15 +108,15 @@ def _champion_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) ->
             dense = encoder.bag.dense(*dense_inputs) if reads_dense else None
             vectors[block] = encoder.embed(raw_titles.take(block).to_pylist(), dense)
     except (OSError, KeyError, TypeError, ValueError) as error:
-        what = f"this version cannot read the champion's model in {champion}"
-        raise NotComparable(f"{what} ({type(error).__name__}: {error})") from error
+        problem = f"this version of GuideSpace cannot read the champion's model in {champion}"
+        raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
     judged = judge_knn(titles, vectors, rows, training, k)
     precision = np.zeros(len(rows)) if judged.precision_at_k is None else judged.precision_at_k
     return query_quality(judged.correct, precision)
 
 
 def decide_promotion(
-    answers: QueryQualities,
+    qualities: QueryQualities,
     past_qualities: Sequence[float],
     rng: np.random.Generator,
     resamples: int = 1000,
@@ -119,10 +125,10 @@ def decide_promotion(
     incomparable: str = "",
     first: bool = True,
 ) -> GateDecision:
-    """Decides whether the challenger is promoted.
+    """Decides whether the challenger is promoted, by the rule in the docstring of the module.
 
     Args:
-        answers: Qualities of both models on the same queries.
+        qualities: Qualities of both models on the same queries.
         past_qualities: Qualities of the models promoted before, oldest first; only the last MAX_PROMOTED
             are used.
         rng: Random generator of the bootstrap.
@@ -134,52 +140,57 @@ def decide_promotion(
     Raises:
         ValueError: The arrays differ in length or contain NaN.
     """
-    challenger, champion, protocols, groups = answers
+    challenger, champion, protocols, groups = qualities
     for values in (challenger, *(() if champion is None else (champion,))):
         if not values.shape == groups.shape == protocols.shape:
             shapes = f"{values.shape}, {protocols.shape} and {groups.shape}"
             raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
         if missing := int(np.isnan(values).sum()):
-            what = f"{missing} of {len(values)} queries have no quality"
-            raise ValueError(f"{what}; score both models on the same queries first")
+            problem = f"{missing} of {len(values)} queries have no quality"
+            raise ValueError(f"{problem}; score both models on the same queries first")
     quality = float(challenger.mean()) if len(challenger) else None
 
-    def decision(promote: bool, reason: str) -> GateDecision:
+    def make_decision(promote: bool, reason: str) -> GateDecision:
         return GateDecision(promote=promote, reason=reason, quality=quality)
 
     summary = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else NO_TITLES
     if same_model:
-        return decision(False, "same model: the challenger is the champion")
+        return make_decision(False, "same model: the challenger is the champion")
     if incomparable and first:
-        return decision(True, f"the first model; {summary}; not compared: {incomparable}")
+        return make_decision(True, f"the first model; {summary}; not compared: {incomparable}")
     if incomparable:
-        what = f"not comparable with the champion, which stays: {incomparable}"
-        return decision(False, f"{what}; {summary}; {OVERRIDE}")
+        problem = f"not comparable with the champion, which stays: {incomparable}"
+        return make_decision(False, f"{problem}; {summary}; {OVERRIDE}")
     if champion is None:
-        return decision(True, f"there is no champion yet; {summary}")
+        return make_decision(True, f"there is no champion yet; {summary}")
     group_numbers = number_groups(protocols, groups)
     group_count = count_groups(group_numbers)
     if quality is None or group_count < 2:
-        what = f"held-out titles of {group_count} shows are too few to compare the models"
-        return decision(False, f"{what}: the champion stays")
-    counts = draw_groups(group_count, resamples, rng)
-    return _compare(challenger, champion, group_numbers, counts, list(past_qualities)[-MAX_PROMOTED:])
+        problem = f"held-out titles of {group_count} shows are too few to compare the models"
+        return make_decision(False, f"{problem}: the champion stays")
+    group_counts = draw_groups(group_count, resamples, rng)
+    return _compare(challenger, champion, group_numbers, group_counts, list(past_qualities)[-MAX_PROMOTED:])
 
 
 def _compare(
     challenger: np.ndarray,
     champion: np.ndarray,
     group_numbers: np.ndarray,
-    counts: np.ndarray,
+    group_counts: np.ndarray,
     past: Sequence[float],
 ) -> GateDecision:
-    """Decides by two bootstrap intervals: of the quality, and of its difference from the champion.
+    """Decides by the bootstrap intervals of the challenger's quality, and of its gain over the champion.
 
-    ``counts`` has the number of occurrences of each group in each resample; ``past`` are earlier qualities.
+    Args:
+        challenger: Quality of the challenger per query.
+        champion: Quality of the champion per query.
+        group_numbers: Group of each query, from 0.
+        group_counts: Number of occurrences of each group in each resample, [resamples, groups].
+        past: Qualities of the models promoted before.
     """
     quality, difference = float(challenger.mean()), float((challenger - champion).mean())
-    low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
-    quality_low, quality_high = percentiles(resample_mean(challenger, group_numbers, counts))
+    low, high = percentiles(resample_mean(challenger - champion, group_numbers, group_counts))
+    quality_low, quality_high = percentiles(resample_mean(challenger, group_numbers, group_counts))
     best, promote = max(past, default=0.0), False
     if high < 0:
         reason = "worse than the champion"

@@ -1,9 +1,9 @@
-"""Decides from feeds and split salt whether the champion can be compared with tonight's model.
+"""Decides whether tonight's model can be compared with the champion (the served model).
 
-If the salt of the splits has changed, the models cannot be compared, because other titles are held out and
-the champion was trained on some of tonight's queries. If tonight's guide lacks a feed of the champion, they
-cannot be compared either, because the queries would cover only a part of the champion's titles. Additional
-feeds do not prevent a comparison.
+A setting, the salt, determines by a hash which titles are held out of training. If the salt has changed, the
+models cannot be compared, because the champion was trained on some of tonight's held-out titles. If tonight's
+guide lacks a feed of the champion, they cannot be compared either, because the held-out titles would cover
+only a part of the champion's titles. Additional feeds do not prevent a comparison.
 """
 
 import hashlib
@@ -18,12 +18,15 @@ from storage.tracking import Champion, ModelVersion, Registry, TrackingError
 
 
 def lineage_id(salt: str, sources: Sequence[str]) -> str:
-    """Returns the id of the lineage: models with the same salt and feeds, whose qualities are comparable."""
+    """Returns the id of the lineage of a model: the hash of its split salt and the names of its feeds.
+
+    The qualities of models with the same lineage are comparable.
+    """
     return hashlib.sha256("\n".join([salt, *sorted(set(sources))]).encode()).hexdigest()[:16]
 
 
 def feed_fingerprints(salt: str, sources: Sequence[str]) -> list[str]:
-    """Hashes the file name of each feed, with the salt, to eight hexadecimal digits; sorted."""
+    """Returns a hash of the salt and each feed's file name, as eight hexadecimal digits, sorted."""
     names = {Path(source).name for source in sources}
     return sorted(hashlib.sha256(f"{salt}\n{name}".encode()).hexdigest()[:8] for name in names)
 
@@ -31,13 +34,13 @@ def feed_fingerprints(salt: str, sources: Sequence[str]) -> list[str]:
 def lineage_mismatch(
     lineage: str, feeds: Collection[str], champion_lineage: str, champion_feeds: Collection[str]
 ) -> str:
-    """Returns the reason why the lineages cannot be compared, or "" if they can.
+    """Returns the reason why two models cannot be compared, or "" if they can.
 
     Args:
-        lineage: Lineage of tonight's model.
-        feeds: Fingerprints of its feeds.
-        champion_lineage: Lineage of the champion.
-        champion_feeds: Fingerprints of the champion's feeds; empty for models of older versions.
+        lineage: Lineage id of tonight's model (``lineage_id``).
+        feeds: Fingerprints of the feeds of tonight's model (``feed_fingerprints``).
+        champion_lineage: Lineage id of the champion.
+        champion_feeds: Fingerprints of the champion's feeds; empty for models registered without them.
     """
     missing = len(set(champion_feeds) - set(feeds))
     if lineage == champion_lineage or not missing:
@@ -48,15 +51,20 @@ def lineage_mismatch(
 
 
 def salt_and_sources(workspace: Workspace, guide: Guide, corpus: Corpus) -> tuple[str, list[str]]:
-    """Returns the salt of the splits and the names of the feeds."""
+    """Returns the salt of the split of a Corpus, and the names of the feeds of a Guide."""
     feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet", columns=["source"])
     return str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist()
 
 
 def champion_or_reason(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
-    """Returns the champion and "", or None and the reason: "" if no version was promoted before.
+    """Returns the champion, or None and the reason why it cannot be used for a comparison.
 
-    ``past`` are the versions promoted before.
+    Args:
+        registry: Registry of the home's models.
+        past: Versions that were promoted before, newest first.
+
+    Returns:
+        The champion and ""; or None and the reason, which is "" if no version was promoted before.
     """
     try:
         champion = registry.champion()

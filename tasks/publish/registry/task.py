@@ -1,4 +1,4 @@
-"""Registers the model of a night and promotes it if the gate allows it."""
+"""Prefect tasks that register the model of a nightly run in MLflow, and promote it if the gate allows it."""
 
 import dataclasses
 from datetime import UTC, datetime
@@ -33,15 +33,17 @@ from tasks.publish.registry.lineage import (
 from tasks.publish.report import Verdict
 from tasks.publish.settings import PublishSettings
 
-MODEL_CODE = ROOT / "deployments" / "title_model.py"  # MLflow executes it to load a version
-REFUSED = "guidespace.model.refused"  # event: the gate did not promote tonight's model
+MODEL_CODE = ROOT / "deployments" / "title_model.py"  # file that MLflow executes to load a model version
+REFUSED = "guidespace.model.refused"  # name of the Prefect event that tonight's model was not promoted
 
 
 @task(name="register", task_run_name="register", persist_result=False)
 def register(
     home: str, guide: Guide, corpus: Corpus, model: Model, settings: PublishSettings, run: str
 ) -> str:
-    """Registers the model as challenger and returns its version; an equal model is not registered again.
+    """Registers a model in MLflow as challenger and returns its version.
+
+    If a version with the same digest exists, its version is returned and no new version is created.
 
     Raises:
         TrackingError: ``publish.registered_model`` belongs to another home.
@@ -60,25 +62,26 @@ def register(
 
 @task(name="promote", task_run_name="promote", persist_result=False)
 def promote(home: str, challenger: Challenger, settings: PublishSettings, run: str) -> Verdict:
-    """Promotes a registered model to champion if the gate allows it. The task is never cached.
+    """Makes a registered model the champion (the served model) if the gate allows it.
 
-    Logs the evaluation table. Does nothing if the challenger is the champion.
+    The task also logs the evaluation table (registry/examples.py) to the MLflow run ``run``. It does nothing
+    if the challenger already is the champion. Its result is never cached.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
     model, version, last_promoted = challenger.model, challenger.version, registry.promoted(limit=1)
     salt, feeds = salt_and_sources(workspace, challenger.guide, challenger.corpus)
-    champion, missing = champion_or_reason(registry, last_promoted)
+    champion, no_champion_reason = champion_or_reason(registry, last_promoted)
     same = champion is not None and champion.digest == model.digest
     folders = workspace.folder(challenger.corpus), workspace.folder(challenger.scores)
-    answers, incomparable = _score(registry, folders, salt, feeds, None if same else champion)
+    qualities, incomparable = _score(registry, folders, salt, feeds, None if same else champion)
     past = registry.promoted(lineage_id(salt, feeds))
     decision = decide_promotion(
-        answers,
+        qualities,
         [promoted.quality for promoted in reversed(past) if promoted.quality is not None],
         np.random.default_rng(settings.seed),
         settings.resamples,
         same_model=same,
-        incomparable=missing or incomparable,
+        incomparable=no_champion_reason or incomparable,
         first=not last_promoted,
     )
     if decision.promote and (day := registry.rolled_back(version)):
@@ -94,8 +97,8 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     if not same:
         if not is_promoted:
             registry.refuse(version, reason)
-        compared = champion.folder if champion and answers.champion is not None else None
-        table = example_table(*folders, answers, workspace.folder(model), compared)
+        compared = champion.folder if champion and qualities.champion is not None else None
+        table = example_table(*folders, qualities, workspace.folder(model), compared)
         Tracking(home).log_table(run, table, "evaluation.json")
         state = "Champion since" if is_promoted else "Not promoted on"
         origin = f"{model.counts['titles']:,} titles of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}."
@@ -120,7 +123,14 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
 def _score(
     registry: Registry, folders: tuple[Path, Path], salt: str, feeds: list[str], champion: Champion | None
 ) -> tuple[QueryQualities, str]:
-    """Scores both models if they are comparable, otherwise only the challenger.
+    """Scores challenger and champion on tonight's held-out titles, or only the challenger.
+
+    Args:
+        registry: Registry of both models.
+        folders: Folders of tonight's Corpus and Scores.
+        salt: Salt of tonight's split.
+        feeds: Names of tonight's feeds.
+        champion: Champion; None to score only the challenger.
 
     Returns:
         The qualities, and the reason why the models are not comparable ("" if they are).

@@ -84,7 +84,7 @@ def test_a_challenger_that_cannot_be_compared_is_not_promoted(stage):
     verdict = stage.promote("b" * 64)
     assert not verdict.champion and stage.registry.champion().version == "1"
     assert verdict.reason.startswith(
-        "not comparable with the champion, which stays: this version cannot read"
+        "not comparable with the champion, which stays: this version of GuideSpace cannot read"
     )
     assert "publish.promote=always" in verdict.reason
     assert [past.version for past in stage.registry.promoted()] == ["1"]
