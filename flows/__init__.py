@@ -1,1 +1,1 @@
-"""WHAT happens and in which order: Prefect flows, the command line and the servers."""
+"""Contains the Prefect flows, the command line and the HTTP servers of GuideSpace."""

@@ -1,4 +1,4 @@
-"""``python -m flows``: the command ``guidespace``."""
+"""Runs the command ``guidespace`` when it is called as ``python -m flows``."""
 
 from flows.cli.main import entry
 

@@ -1,4 +1,8 @@
-"""Ablation: removes or swaps one building block of a preset at a time, on the same folds and seeds."""
+"""Measures the value of each building block of the settings by an ablation study.
+
+Each trial trains the preset with one building block removed or replaced. All trials use the same held-out
+folds and the same seeds.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +30,7 @@ from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.task import tokenize
 
-DEFAULT: Any = Field(ABLATION)
+DEFAULT_ABLATION: Any = Field(ABLATION)
 # Each thread waits for a trial, which runs in a process of the pool.
 TASK_RUNNER: Any = ThreadPoolTaskRunner(max_workers=64)
 
@@ -44,18 +48,18 @@ def ablate(
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
-    ablation: AblationSettings = DEFAULT,
+    ablation: AblationSettings = DEFAULT_ABLATION,
     settings: Settings | None = None,
 ) -> ComparisonResult:
-    """Measures what each building block is worth on the same held-out titles.
+    """Measures how much each building block of the settings contributes to the scores on held-out titles.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
-        preset: Settings to start from; each building block is a change of them.
+        preset: Settings to start from; each trial changes one building block of them.
         changes: Changes of the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         ablation: Building blocks to measure, numbers of seeds and folds, and where trials run.
-        settings: All settings, in place of those of the preset; None: those of the preset.
+        settings: Complete settings that replace the preset; None: use the preset.
     """
     settings = resolve_settings(preset, changes, settings)
     plan = plan_ablation(settings, ablation)
@@ -67,30 +71,34 @@ def ablate(
         guide = ingest(home, feeds, settings.ingest)
         corpora: dict[Any, Any] = {}
         for corpus_settings in dict.fromkeys(trial.corpus for trial in plan.trials):
-            first = [corpus for _, corpus in corpora.values()][:1]  # encodes the texts of all
-            corpora[corpus_settings] = make_corpus(home, guide, *corpus_settings, first)
+            # The first corpus computes the sentence vectors, which the others reuse.
+            first_corpus = [corpus for _, corpus in corpora.values()][:1]
+            corpora[corpus_settings] = make_corpus(home, guide, *corpus_settings, first_corpus)
         submit_trial: Any = measure.submit
         futures = [
             submit_trial(home, *corpora[trial.corpus], trial.learning, submit) for trial in plan.trials
         ]
-        answers = plan.gather(future.result() for future in futures)
+        results = plan.gather(future.result() for future in futures)
         bases = {block.name: base_of(block) for block in plan.blocks}
-        table = conclude(home, plan.blocks, answers, bases, plan.left_out, ablation.resamples, night.run)
+        table = conclude(home, plan.blocks, results, bases, plan.left_out, ablation.resamples, night.run)
         return ComparisonResult(table=table, run=night.run, where=night.tracking.where(night.run))
 
 
 def make_corpus(
     home: str,
     guide: Guide,
-    tokenized: TokenizeSettings,
-    preprocessed: PreprocessSettings,
-    first: Sequence[PrefectFuture[Corpus]],
+    tokenize_settings: TokenizeSettings,
+    preprocess_settings: PreprocessSettings,
+    wait_for: Sequence[PrefectFuture[Corpus]],
 ) -> tuple[PrefectFuture[Vocabulary], PrefectFuture[Corpus]]:
-    """Submits the tasks tokenize and preprocess; preprocess waits for the corpora in ``first``."""
-    vocabulary = tokenize.submit(home, guide, tokenized)
+    """Submits the tasks tokenize and preprocess, and returns their futures.
+
+    Preprocess starts when all futures in ``wait_for`` have finished.
+    """
+    vocabulary = tokenize.submit(home, guide, tokenize_settings)
     submit_preprocess: Any = preprocess.submit
-    label_sources = read_label_sources(home, preprocessed)
-    salt = tokenized.splits.salt
+    label_sources = read_label_sources(home, preprocess_settings)
+    salt = tokenize_settings.splits.salt
     return vocabulary, submit_preprocess(
-        home, guide, vocabulary, salt, preprocessed, label_sources, wait_for=first
+        home, guide, vocabulary, salt, preprocess_settings, label_sources, wait_for=wait_for
     )

@@ -1,6 +1,7 @@
-"""Nightly runs for past dates, each with the guide as of its due time. They never change the champion.
+"""Runs the nightly flow for past dates, each with the guide as it was at 03:30 of that date.
 
-The command ``guidespace backfill`` (flows/cli/run.py) only reads dated guides, and runs no nights.
+These runs never change the champion (the registered model that is served). The command
+``guidespace backfill`` (flows/cli/run.py) is different: it only reads guides with dates in their names.
 """
 
 import datetime
@@ -31,7 +32,7 @@ NO_FEEDS: Feeds = []
 
 
 def name_backfill() -> str:
-    """Names a run by its dates: "2026-11-01 to 2026-11-05"."""
+    """Returns the name of a flow run, its first and last date: "2026-11-01 to 2026-11-05"."""
     return f"{this_run.parameters['first']} to {this_run.parameters['last']}"
 
 
@@ -44,18 +45,18 @@ def backfill(
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
 ) -> State:
-    """Runs the missing nights between two dates, each with the guide as of 03:30 on its date.
+    """Runs the nightly flow for each date between two dates that has no finished nightly run.
 
-    If a night fails, the others still run; this run then fails at its end and names the failed nights. The
-    champion does not change.
+    Each run uses the guide as it was at 03:30 of its date. If a run fails, the others still run; this flow
+    then fails at its end and names the failed dates. The champion (the served model) does not change.
 
     Args:
-        first: The first date.
-        last: The last date, today at the latest.
+        first: First date.
+        last: Last date; today at the latest.
         feeds: Guides with dates in their names, which are read first; empty: use only the catalogue.
         preset: Settings to start from.
         changes: Changes of the preset, such as train.epochs=5.
-        home: Folder with the catalogue.
+        home: Folder of the home, which holds the catalogue.
     """
     settings = resolve_settings(preset, (*changes, NO_PROMOTION), None)
     zone = home_zone(home)
@@ -70,7 +71,9 @@ def backfill(
     failed = [date for date, state in states.items() if not state.is_completed()]
     if failed:
         return Failed(message=f"{len(failed)} of {len(states)} nights failed: {', '.join(failed)}")
-    return Completed(message=f"{len(states)} nights made, {len(dates) - len(states)} existed already")
+    return Completed(
+        message=f"{len(states)} nights finished, {len(dates) - len(states)} had finished earlier"
+    )
 
 
 def list_dates(first: datetime.date, last: datetime.date, today: datetime.date) -> list[datetime.date]:
@@ -85,7 +88,7 @@ def list_dates(first: datetime.date, last: datetime.date, today: datetime.date) 
 
 
 def due_time(date: datetime.date, zone: datetime.tzinfo) -> datetime.datetime:
-    """Returns the instant at which the nightly run of a date was due in a zone."""
+    """Returns the instant at which the nightly run of a date is due: DUE_TIME in the time zone ``zone``."""
     return datetime.datetime.combine(date, DUE_TIME, zone)
 
 
@@ -102,7 +105,7 @@ def find_missing(home: str, dates: list[str]) -> list[str]:
 
 
 def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> State:
-    """Runs the nightly flow for a date as a nested flow run, and returns its final state."""
+    """Runs the nightly flow for a date as a nested flow run, and returns the final state of that run."""
     at = due_time(datetime.date.fromisoformat(date), home_zone(home))
     night = nightly.with_options(
         flow_run_name=f"{at:%Y-%m-%d %H:%M} back-filled",

@@ -1,4 +1,7 @@
-"""The champion model of a home, or the model that ``--model`` names."""
+"""Finds the model that a command uses: the champion of the home, or the model that ``--model`` names.
+
+The champion is the registered model that is served.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -14,11 +17,14 @@ if TYPE_CHECKING:
 
 
 def open_models(home: str | Path, model: str | None = None) -> "Registry | FollowedModel":
-    """Returns the source of the champion; a home that does not exist is created if ``model`` is set.
+    """Opens the model registry of a home, or the model that ``model`` names; both can return a champion.
+
+    If ``model`` is set, a home that does not exist is created, to hold a copy of the model.
 
     Args:
         home: Folder of the home.
-        model: URL, model file or ``env:NAME``; or registered model of another home; None: this home's model.
+        model: URL, path of a model file, ``env:NAME``, or name of a registered model of another home; None:
+            the registry of this home.
 
     Raises:
         HomeError: The folder does not exist or is not a home.
@@ -33,7 +39,7 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
 
 
 def require_champion(models: "Registry | FollowedModel") -> Champion:
-    """Returns the champion; raises HomeError if there is none yet."""
+    """Returns the champion of an opened registry; raises HomeError if the registry has no champion yet."""
     if (champion := models.champion()) is None:
         name = f"{models.home} has no champion model yet ({models.name})"
         raise HomeError(f"{name}; run `guidespace nightly --feed …` first, or name a model by --model")
@@ -41,7 +47,9 @@ def require_champion(models: "Registry | FollowedModel") -> Champion:
 
 
 def find_champion(home: str | Path, model: str | None = None) -> Champion:
-    """Returns the champion of ``open_models``; prints a warning if a copy is used.
+    """Returns the champion of a home, or the model that ``model`` names (see ``open_models``).
+
+    Prints a warning if the location of the model cannot be read and a stored copy is used instead.
 
     Raises:
         HomeError: There is no champion yet.
@@ -54,12 +62,12 @@ def find_champion(home: str | Path, model: str | None = None) -> Champion:
 
 
 def champion_folder(home: str, model: str | None = None) -> Path:
-    """Returns the folder of ``find_champion``."""
+    """Returns the folder with the files of the champion, or of the model that ``model`` names."""
     return find_champion(home, model).folder
 
 
 def export_model(home: str, out: Path) -> Iterator[str]:
-    """Writes the champion to a model file; yields a line about it.
+    """Writes the champion to a model file (a zip for ``--model``); yields a line with its version and size.
 
     Raises:
         HomeError: There is no champion yet.

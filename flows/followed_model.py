@@ -1,9 +1,10 @@
-"""A model at a URL or in a model file (docs/model_file.md), of which the home keeps an unpacked copy.
+"""Follows a model at a URL or in a model file (docs/model_file.md) and keeps an unpacked copy in the home.
 
-``champion`` asks the server for a newer version by a conditional request, at most once per CHECK_SECONDS in
-all processes. The copy is in ``HOME/models/KEY``: ``state.json``, and a folder for each of the last two
-versions. The previous version stays because a process that has resolved its path may not have opened all of
-its files yet. If there is no newer version that can be read, the copy is used, and ``problem`` says why.
+``FollowedModel.champion`` asks the server for a newer version by a conditional request, at most once per
+CHECK_SECONDS in all processes together. The copy is in ``HOME/models/KEY``: ``state.json``, and a folder for
+each of the last two versions. The previous version is kept, because a process that has resolved its path may
+not have opened all of its files yet. If a newer version cannot be read, the copy is used, and the attribute
+``problem`` contains the reason.
 """
 
 import base64
@@ -35,7 +36,7 @@ _FOLDER = re.compile("[0-9a-f]{16}")
 
 
 class FollowedModel:
-    """The model at a location; has the properties and methods of ``Registry`` that readers need.
+    """A model at a URL or in a file, with the properties and methods of ``Registry`` that readers need.
 
     Args:
         home: Folder of the home.
@@ -51,7 +52,9 @@ class FollowedModel:
         self._folder = home / "models" / hashlib.sha256(self._location.encode()).hexdigest()[:16]
 
     def champion(self) -> Champion:
-        """Returns the newest version that can be read; ``problem`` says why it is not that of the location.
+        """Returns the newest version of the model that can be read.
+
+        If the location cannot be read, this is the stored copy, and ``problem`` contains the reason.
 
         Raises:
             ExpectedError: There is no copy, and the location cannot be read.
@@ -85,13 +88,13 @@ class FollowedModel:
         return Champion(folder=self._folder / state["folder"], **state["info"])
 
     def _verified_copy(self, state: dict[str, Any]) -> Champion | None:
-        """Returns the unpacked model unless it is missing or was changed."""
+        """Returns the unpacked copy of the model; None if the copy is missing or its content was changed."""
         if not state or content_digest(self._folder / state["folder"]) != state["content"]:
             return None
         return self._champion(state)
 
     def _update(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Unpacks the model at the location if it has changed; returns the new state."""
+        """Unpacks the model at the location if it has changed; returns the new content of state.json."""
         if not is_url(self._location):
             version = {"etag": content_digest(self._location), "last_modified": None}
             file = Path(self._location)
@@ -120,17 +123,17 @@ class FollowedModel:
             return self._install(file, asdict(result.validators), result.digest, state)
 
     def _install(
-        self, file: Path, validators: dict[str, Any], sent_digest: str, state: dict[str, Any]
+        self, file: Path, validators: dict[str, Any], digest_header: str, state: dict[str, Any]
     ) -> dict[str, Any]:
         try:
             with open(file, "rb") as handle:
                 digest = hashlib.file_digest(handle, "sha256")
         except OSError as error:
             raise ModelFileError(f"{self.name} cannot be read: {error.strerror or error}") from error
-        sent = _DIGEST.search(sent_digest)
-        if sent and base64.b64decode(sent[1]) != digest.digest():
+        header_digest = _DIGEST.search(digest_header)
+        if header_digest and base64.b64decode(header_digest[1]) != digest.digest():
             problem = "the SHA-256 of the downloaded file differs from the header Repr-Digest"
-            raise ModelFileError(f"{self.name}: {problem}; it was changed on the way, try again")
+            raise ModelFileError(f"{self.name}: {problem}; it was damaged in transit; run the command again")
         folder = self._folder / digest.hexdigest()[:16]
         if folder.name == state.get("folder"):
             return {**state, "validators": validators}
@@ -144,7 +147,7 @@ class FollowedModel:
         return {**new_state, "content": content_digest(folder), "validators": validators}
 
     def _remove_others(self, *names: str) -> None:
-        """Removes the other versions, and what killed processes have left."""
+        """Removes all versions except ``names``, and temporary folders that killed processes have left."""
         for other in self._folder.iterdir():
             with suppress(FileNotFoundError):  # removed by another process
                 age = time.time() - other.stat().st_mtime
@@ -154,7 +157,7 @@ class FollowedModel:
 
 
 def _locate(reference: str) -> tuple[str, str]:
-    """Returns the URL or absolute path of a model, and its name without secrets."""
+    """Resolves a URL, path or ``env:NAME``: returns the URL or absolute path, and a name without secrets."""
     is_variable = reference.startswith(ENV)
     location = os.environ.get(reference.removeprefix(ENV), "").strip() if is_variable else reference
     if not location:

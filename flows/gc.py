@@ -29,9 +29,9 @@ from storage.home.workspace import Workspace
 from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
 
-WAIT_SECONDS = 3600.0  # for another run in the home
-SHARED_SERVER = "its database is not in the home; --shared also removes the data of this home from it"
-PAGE = 200  # flow runs per request, Prefect's maximum
+WAIT_SECONDS = 3600.0  # to wait until another run in the home ends
+SHARED_SERVER = "on a server outside the home; --shared also removes the data of this home from it"
+RUNS_PER_REQUEST = 200  # Prefect's maximum
 Nights = Annotated[int, Field(ge=1, description="Artifacts of each kind, and models for a rollback, to keep")]
 Days = Annotated[int, Field(ge=1, description="Days to keep runs in MLflow and Prefect")]
 HistoryDays = Annotated[int, Field(ge=1, description="Days to keep replaced versions of programmes")]
@@ -46,15 +46,20 @@ def gc(
     dry_run: bool = False,
     shared: bool = False,
 ) -> list[Removed]:
-    """Removes old data from a home, except what the champion or a rollback needs.
+    """Removes old artifacts, models, runs and replaced programmes of a home.
+
+    Data that the champion (the served model) or a rollback needs is kept.
 
     Args:
-        home: A home that exists.
+        home: Folder of the home, which must exist.
         nights: Artifacts of each kind, and models for a rollback, to keep.
         days: Days to keep runs in MLflow and Prefect.
         wordings: Days to keep replaced versions of programmes; runs as_of earlier days are then rejected.
         dry_run: Remove nothing, print what would be removed.
         shared: Also remove this home's runs and models from shared servers.
+
+    Returns:
+        One result per kind of data.
     """
     removed = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
@@ -66,7 +71,7 @@ def gc(
 
 
 def format_removed(removed: Removed, dry_run: bool) -> str:
-    """Formats a result: "artifacts: 12 removed, 340.1 MB"."""
+    """Formats the result of a removal as text: "artifacts: 12 removed, 340.1 MB"."""
     size = f", {removed.bytes / 1e6:,.1f} MB" if removed.bytes else ""
     return f"{removed.what}: {removed.count:,} {'would be ' * dry_run}removed{size}"
 
@@ -74,7 +79,7 @@ def format_removed(removed: Removed, dry_run: bool) -> str:
 def remove_old_data(
     home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[Removed]:
-    """Removes old data as the flow ``gc`` does; yields a result per kind of data.
+    """Removes old data of a home as the flow ``gc`` does (see there); yields one result per kind of data.
 
     Raises:
         HomeLocked: Another process writes to the home.
@@ -92,32 +97,33 @@ def remove_old_data(
         elif not models.uses_home_database or models.database.exists():
             yield models.prune_models(nights, dry_run=dry_run)
             yield models.prune_runs(oldest_end, nights, dry_run=dry_run)
-        with suppress(TrackingError):  # its files are missing, which the commands that use it report
+        with suppress(TrackingError):  # the champion's files are missing; commands that use it report this
             if champion := models.champion():
                 yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
         yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)
 
 
 def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool, shared: bool = False) -> Removed:
-    """Deletes Prefect runs of a home that ended before an instant, with their logs and artifacts.
+    """Deletes the Prefect flow runs of a home that ended before an instant, with their logs and artifacts.
 
-    Deletes nothing on a shared server unless ``shared``. Compacts a database in the home.
+    If the server's database is not in the home, deletes nothing unless ``shared``. Compacts a database that
+    is in the home.
     """
     file, count = home / "prefect" / "prefect.db", 0
     size = _database_size(file)
     with get_client(sync_client=True) as client:
-        if not (is_home := is_home_server(client, home)) and not shared:
+        if not (uses_home_database := is_home_server(client, home)) and not shared:
             return Removed(what=f"runs in Prefect ({SHARED_SERVER})")
-        for run in list(_ended(client, before)):
-            if belongs_to(run, home, on_home_server=is_home):
+        for run in list(_ended_runs(client, before)):
+            if belongs_to(run, home, on_home_server=uses_home_database):
                 count += 1
                 if not dry_run:
-                    _delete(client, run)
-    if is_home and count and not dry_run:
+                    _delete_run(client, run)
+    if uses_home_database and count and not dry_run:
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, timeout=20)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    freed = max(0, size - _database_size(file)) if is_home else 0
+    freed = max(0, size - _database_size(file)) if uses_home_database else 0
     return Removed(what="runs in Prefect", count=count, bytes=freed)
 
 
@@ -125,20 +131,20 @@ def _database_size(file: Path) -> int:
     return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
 
 
-def _ended(client: SyncPrefectClient, before: datetime.datetime) -> Iterator[FlowRun]:
+def _ended_runs(client: SyncPrefectClient, before: datetime.datetime) -> Iterator[FlowRun]:
     old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=before))  # pyright: ignore[reportArgumentType]
     offset = 0
     while page := client.read_flow_runs(
-        flow_filter=OUR_FLOWS, flow_run_filter=old, limit=PAGE, offset=offset
+        flow_filter=OUR_FLOWS, flow_run_filter=old, limit=RUNS_PER_REQUEST, offset=offset
     ):
         yield from page
         offset += len(page)
 
 
-def _delete(client: SyncPrefectClient, run: FlowRun) -> None:
-    """Deletes the artifacts of a flow run, which Prefect would keep, and the flow run with its logs."""
-    of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
-    while artifacts := client.read_artifacts(artifact_filter=of_run, limit=PAGE):
+def _delete_run(client: SyncPrefectClient, run: FlowRun) -> None:
+    """Deletes a flow run with its logs, and its Prefect artifacts, which Prefect would otherwise keep."""
+    artifacts_of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+    while artifacts := client.read_artifacts(artifact_filter=artifacts_of_run, limit=RUNS_PER_REQUEST):
         for artifact in artifacts:
             client.delete_artifact(artifact.id)
     client.delete_flow_run(run.id)

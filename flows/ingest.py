@@ -1,4 +1,4 @@
-"""Reads feeds into the catalogue between nightly runs, without training."""
+"""Reads TV guide feeds into the DuckDB catalogue between nightly runs, without training a model."""
 
 from prefect import flow, get_run_logger
 
@@ -11,17 +11,17 @@ from storage.home.workspace import Workspace
 from tasks.ingest.task import check
 from tasks.ingest.task import ingest as read_feeds
 
-WAIT_SECONDS = 3000.0  # for another run in the home; less than an hour, the interval of the schedule
+WAIT_SECONDS = 3000.0  # to wait for another run in the home; the schedule starts a run every hour
 
 
 @flow(name="ingest", flow_run_name=name_run, on_running=[tag_with_home])
 def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-home") -> Guide:
-    """Reads feeds into the catalogue, publishes the snapshot and checks it.
+    """Reads feeds into the catalogue, publishes a snapshot of it, and checks the snapshot for anomalies.
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
         changes: Changes of the default settings, such as ingest.workers=4.
-        home: Folder with the catalogue.
+        home: Folder of the home, which holds the catalogue.
     """
     settings, logger = ingest_settings(changes), get_run_logger()
     with Workspace(home).writing("ingest", wait_seconds=WAIT_SECONDS, report_wait=logger.warning):

@@ -1,4 +1,4 @@
-"""Settings of flows and commands that only read feeds, and need no import of PyTorch (half a gigabyte)."""
+"""Defines the settings of flows and commands that only read feeds, without importing PyTorch (0.5 GB)."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from tasks.overrides import override
 
 @configurable
 class ReadingSettings:
-    """The settings of the stage ingest under the same prefix as in the settings of all stages."""
+    """Settings of the stage ingest, in a section ``ingest`` as in the settings of a nightly run."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
 
 
 def ingest_settings(changes: Sequence[str]) -> IngestSettings:
-    """Returns the settings of the stage ingest with ``changes`` such as ``ingest.workers=4``."""
+    """Returns the default settings of the stage ingest with changes such as ``ingest.workers=4`` applied."""
     return override(ReadingSettings(), changes).ingest

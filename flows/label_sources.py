@@ -1,4 +1,4 @@
-"""Reads the sources that map categories of feeds to labels, for the stage preprocess."""
+"""Reads what maps the categories of feeds to labels (merged categories), for the stage preprocess."""
 
 import datetime
 
@@ -11,7 +11,10 @@ from tasks.preprocess.settings import PreprocessSettings
 def read_label_sources(
     home: str, settings: PreprocessSettings, as_of: datetime.datetime | None = None
 ) -> LabelSources:
-    """Reads the mapping of categories, and the corrections that users made until ``as_of`` (None: all)."""
+    """Reads the configured mapping of categories to labels, and the corrections of categories by users.
+
+    Only corrections that were made until ``as_of`` are used; None: all.
+    """
     corrections = read_corrections(Workspace(home).home, as_of)
     return LabelSources(
         mapping=read_mapping(settings.category_mapping), corrections=labels_by_show(corrections)

@@ -1,4 +1,4 @@
-"""The nightly run: reads a TV guide, trains embeddings, scores and publishes them."""
+"""Defines the nightly run, a flow that reads a TV guide, trains embeddings, scores and publishes them."""
 
 import datetime
 
@@ -41,7 +41,7 @@ def nightly(
     home: str = "guidespace-home",
     settings: Settings | None = None,
 ) -> NightlyResult:
-    """Turns a TV guide into an embedding space and publishes it.
+    """Reads a TV guide, trains title embeddings, scores them, and publishes a map and a model.
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
@@ -49,7 +49,7 @@ def nightly(
         changes: Changes of the preset, such as train.epochs=5 or publish.promote=always.
         as_of: Use the guide as of this instant, by default now; feeds are then optional. Zone: the home's.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        settings: All settings, in place of those of the preset; None: those of the preset.
+        settings: Complete settings that replace the preset; None: use the preset.
     """
     settings = resolve_settings(preset, changes, settings)
     as_of = as_of and in_zone(as_of, home_zone(home))

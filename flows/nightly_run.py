@@ -1,4 +1,4 @@
-"""A nightly run in progress, and its result."""
+"""Defines a nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
 
 import datetime
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ from storage.tracking.runs import FIGURES
 from tasks.publish.inputs import PreviousNight
 from tasks.publish.report import RunReport, Verdict
 
-MAX_NIGHTS = 1_000  # newest nights that a back-filled run searches for the previous one
+MAX_NIGHTS = 1_000  # newest nights among which a back-filled run looks for the previous one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class NightlyResult:
     map: str  # path of the HTML map
     scores: str  # path of scores.json
     run: str  # MLflow run id
-    where: str  # how to open that run
+    where: str  # URL of that run, or the command that opens it
     registered_model: str  # the champion is models:/NAME@champion
     version: str
     champion: bool  # whether this version is the champion
@@ -36,7 +36,7 @@ class NightlyResult:
 
 @dataclass(frozen=True)
 class NightlyRun:
-    """A nightly run in progress."""
+    """A nightly run in progress: its home, its MLflow run and the instant of the guide that it uses."""
 
     workspace: Workspace
     tracking: Tracking
@@ -45,7 +45,10 @@ class NightlyRun:
     past: bool  # the run is back-filled: ``at`` is in the past, and the model is never promoted
 
     def previous(self) -> PreviousNight:
-        """Finds the newest night whose guide is older than that of this run; empty if there is none."""
+        """Returns the figures and the model folder of the newest night with an older guide than this run.
+
+        The result is empty if there is no such night.
+        """
         nights = read_nights(self.tracking, MAX_NIGHTS if self.past else 2)
         earlier = [night for night in nights if night.at < self.at and night.run != self.run]
         if not earlier:
@@ -63,10 +66,11 @@ class NightlyRun:
     def result(
         self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: RunReport
     ) -> NightlyResult:
-        """Publishes the result on the page of the flow run and in the home's latest.json, and returns it.
+        """Publishes the results in Prefect's UI and in the home's latest.json, and returns them.
 
-        The page lists only Prefect artifacts that the flow itself creates, not those of its tasks. In a flow
-        run the result is wrapped in a state whose message is the verdict; Prefect unwraps the result.
+        Prefect's page of a flow run lists only artifacts that the flow itself creates, not those of its
+        tasks. In a flow run, the results are wrapped in a state whose message is the gate's decision; Prefect
+        unwraps them.
         """
         in_flow_run = FlowRunContext.get() is not None
         if in_flow_run:
@@ -94,5 +98,5 @@ class NightlyRun:
 
 
 def format_instant(moment: datetime.datetime) -> str:
-    """Formats an instant as in tags and latest.json: ISO in UTC, which sorts as text."""
+    """Formats an instant as ISO 8601 in UTC, as in tags and latest.json; such texts sort by time."""
     return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")

@@ -27,9 +27,9 @@ OUR_FLOWS = FlowFilter(name=FlowFilterName(any_=[*FLOWS]))
 
 
 def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None:
-    """Hook ``on_running`` of every flow with a parameter ``home``: tags the run with the home's id."""
+    """Tags a flow run with the id of its home; hook ``on_running`` of all flows with a parameter ``home``."""
     home = Path(str(flow_run.parameters["home"])).expanduser().resolve()
-    with suppress(HomeError):  # the flow raises it again
+    with suppress(HomeError):  # the flow itself raises and reports this error
         home_id = read_home_id(home) if flow.name in REQUIRE_HOME else make_home_id(home)
         if home_id:
             with get_client(sync_client=True) as client:
@@ -38,7 +38,7 @@ def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None
 
 
 def is_home_server(client: SyncPrefectClient, home: Path) -> bool:
-    """Whether the database of a Prefect server is the file in the home, so that it serves only this home.
+    """Returns whether a Prefect server stores its database in the home, so that it serves only this home.
 
     Asks the server, because PREFECT_HOME may be the home while the API URL is that of another server.
     """
@@ -51,7 +51,7 @@ def is_home_server(client: SyncPrefectClient, home: Path) -> bool:
 
 
 def belongs_to(run: FlowRun, home: Path, *, on_home_server: bool) -> bool:
-    """Whether a flow run, of a flow in FLOWS, belongs to a home.
+    """Returns whether a flow run of one of FLOWS belongs to a home.
 
     Args:
         run: The flow run.

@@ -1,4 +1,7 @@
-"""Classifies the sub-titles of a home with a model trained on weak rules; the catalogue stores the labels."""
+"""Labels the sub-titles of a home by pattern (episode number, date, guests …) and stores the labels.
+
+The classifier is trained by weak supervision: rules label a part of the sub-titles.
+"""
 
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +16,7 @@ from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
 
 # Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
-DEFAULT: Any = Field(
+DEFAULT_SETTINGS: Any = Field(
     PatternSettings(), json_schema_extra={"default": to_form_json(asdict(PatternSettings()))}
 )
 
@@ -22,12 +25,12 @@ DEFAULT: Any = Field(
     name="patterns", on_running=[tag_with_home], on_crashed=[close_crashed], on_cancellation=[close_crashed]
 )
 def patterns(
-    home: str = "guidespace-home", settings: PatternSettings = DEFAULT, kept: bool = False
+    home: str = "guidespace-home", settings: PatternSettings = DEFAULT_SETTINGS, kept: bool = False
 ) -> PatternCounts:
-    """Trains a classifier of the catalogue's sub-titles and labels all of them.
+    """Trains a classifier of sub-titles (episode number, date, guests …) and labels those of the catalogue.
 
     Args:
-        home: Folder with a catalogue.
+        home: Folder of the home, which holds the catalogue.
         settings: Training of the classifier, and the confidence that a label needs.
         kept: Do not train; label with the classifier that the home has stored.
     """

@@ -1,4 +1,4 @@
-"""Recommends programmes of this evening to every viewer of a home: lists, some pages, an MLflow run."""
+"""Recommends programmes of this evening to every viewer of a home, as tables, pages and an MLflow run."""
 
 import datetime
 from dataclasses import asdict
@@ -17,7 +17,7 @@ from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
 
 # Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
-DEFAULT: Any = Field(TONIGHT, json_schema_extra={"default": to_form_json(asdict(TONIGHT))})
+DEFAULT_SETTINGS: Any = Field(TONIGHT, json_schema_extra={"default": to_form_json(asdict(TONIGHT))})
 
 
 @flow(
@@ -27,7 +27,7 @@ def recommend(
     home: str = "guidespace-home",
     at: datetime.datetime | None = None,
     hours: float | None = None,
-    settings: TonightSettings = DEFAULT,
+    settings: TonightSettings = DEFAULT_SETTINGS,
 ) -> Tonight:
     """Recommends programmes of this evening to every viewer with likes.
 

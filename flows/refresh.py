@@ -1,6 +1,6 @@
 """Fills missing categories of feeds with the champion model and merges the feeds into one guide, every hour.
 
-Nothing is trained.
+The champion is the registered model that is served. No model is trained.
 """
 
 from prefect import flow, get_run_logger
@@ -18,7 +18,7 @@ from tasks.enrich.task import fill
 from tasks.ingest.task import opened
 from tasks.merge.task import merge
 
-WAIT_SECONDS = 3000.0  # for another run in the home; less than an hour, the interval of the schedule
+WAIT_SECONDS = 3000.0  # to wait for another run in the home; the schedule starts a run every hour
 DEFAULT = RefreshSettings()
 
 
@@ -32,7 +32,7 @@ def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettin
         settings: Settings of reading, filling and merging.
 
     Returns:
-        The enriched files.
+        Paths of the written copies of the feeds, without those that failed.
     """
     workspace, logger = Workspace(home), get_run_logger()
     what = f"refresh of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"

@@ -1,4 +1,4 @@
-"""Settings of the flow refresh and of the command guide, which need no import of Prefect or PyTorch."""
+"""Defines the settings of the flow refresh and the command guide, without importing Prefect or PyTorch."""
 
 from tasks.enrich.settings import EnrichOptions
 from tasks.form import configurable, setting
@@ -8,7 +8,7 @@ from tasks.merge.settings import MergeSettings
 
 @configurable
 class RefreshSettings:
-    """Settings of reading, filling and merging feeds."""
+    """Settings for reading feeds, filling their missing categories, and merging them into one guide."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
     enrich: EnrichOptions = setting(EnrichOptions(), "What is filled, and by which names")

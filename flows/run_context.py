@@ -1,4 +1,4 @@
-"""Context of a flow run: the lock of the home, the MLflow run, the run's name, and crashed runs."""
+"""Locks the home, opens the MLflow run and names the run of a flow, and cleans up after crashed runs."""
 
 import datetime
 import gc
@@ -43,8 +43,8 @@ from tasks.ingest.sources.feeds import source_of
 from tasks.pool import helper_process
 from tasks.settings import Settings
 
-WAIT_SECONDS = 6 * 3600.0  # for another run in the home; afterwards the waiting run fails
-# Our event at the end of a run, because a suspended run continues, with heartbeats, to the end of its stage.
+WAIT_SECONDS = 6 * 3600.0  # to wait for another run in the home; then the waiting run fails
+# Emitted when a run has ended its stages. A suspended run still sends heartbeats until its stage ends.
 LEFT_EVENT = "guidespace.flow-run.left"
 # The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
 RESEND_SECONDS = 3.0
@@ -52,7 +52,7 @@ GENERATED_NAME = re.compile(r"[a-z]+\d*(-[a-z]+)+")
 
 
 def name_run() -> str:
-    """Names a flow run by due time and feeds: "2026-11-21 03:30 guide.xml.gz +2".
+    """Returns the name of a flow run, its due time and feeds: "2026-11-21 03:30 guide.xml.gz +2".
 
     A name that a user has typed is kept, unless it looks like a name that Prefect generates ("adamant-otter",
     or "beta485-ixtelha" in the Run form): lower-case words with hyphens.
@@ -76,8 +76,15 @@ def open_night(
 ) -> Iterator[NightlyRun]:
     """Locks the home, opens or resumes the MLflow run of this flow run, and ends it with the flow's state.
 
-    After the block, removes old artifacts; keeps those of the last night and, of each kind, the last ``keep``
-    or ``publish.keep``, whichever is more. Runs in the same home wait for each other.
+    Runs in the same home wait for each other. After the block, old artifacts are removed, except those of the
+    last night and, of each kind, the last ``keep`` or ``publish.keep``, whichever is more.
+
+    Args:
+        home: Folder of the home; created if missing.
+        feeds: Feeds of the run, as configured.
+        settings: Settings of all stages.
+        keep: Number of artifacts of each kind that this flow needs.
+        as_of: Instant of the guide that the run uses; None: now.
 
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
@@ -103,7 +110,7 @@ def open_night(
         tracking = Tracking(workspace.home)
         with _mlflow_run(tracking, flow_run_id, this_run.name or "nightly", tags, parameters) as run:
             for stale in tracking.close_stale_runs(run):
-                logger.warning("MLflow run %s was left RUNNING by a run that died; now KILLED", stale)
+                logger.warning("MLflow run %s of a process that died was RUNNING; it is now KILLED", stale)
             with tracking.system_metrics(run):
                 past = as_of is not None and settings.publish.promote == "never"
                 yield NightlyRun(workspace, tracking, run, at, past)
@@ -112,7 +119,7 @@ def open_night(
 
 @contextmanager
 def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Locks an existing home, and opens the MLflow run of a flow other than nightly; yields its MLflow id.
+    """Locks an existing home, opens the MLflow run of a flow other than nightly, and yields its MLflow id.
 
     Args:
         home: A home that exists.
@@ -128,7 +135,7 @@ def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> 
 
 @contextmanager
 def _lock_home(workspace: Workspace, home: str, what: str, flow_run_id: str) -> Iterator[None]:
-    """Holds the lock of a home; marks the last flow run Crashed if it died while it held the lock."""
+    """Locks a home during the block; marks a flow run Crashed that died while it held the lock."""
     waiting = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
     with workspace.writing(what, flow_run=flow_run_id, **waiting) as crashed_id:
         mark_dead_commands(home, crashed_id, flow_run_id)
@@ -160,7 +167,7 @@ def _mlflow_run(
 
 @contextmanager
 def _announce_end(flow_run_id: str) -> Iterator[None]:
-    """At the end of the block, waits for running stages, which write to the home, and emits LEFT_EVENT."""
+    """Waits at the end of the block for running stages, which may still write files; emits LEFT_EVENT."""
     resource = {"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"}
     try:
         yield
@@ -176,11 +183,16 @@ def _announce_end(flow_run_id: str) -> Iterator[None]:
 
 
 def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
-    """Marks flow runs of commands that died Crashed, because no worker watches them.
+    """Sets flow runs to Crashed if they were started by commands whose process has died.
 
-    These are the run ``crashed_id`` ('' if none), which died while it held the lock of the home, and, if this
-    process started the server, all runs of the home that are older than the server: because of a full disk
-    they may still be Running. Skips retried runs, because a later attempt may be a process that is waiting.
+    No worker monitors such runs. If this process started the Prefect server, all Running runs of the home
+    that are older than the server have died as well (a full disk may have kept them Running). Retried runs
+    are skipped, because a later attempt may be a process that is waiting.
+
+    Args:
+        home: Folder of the home, as in the parameters of flow runs.
+        crashed_id: Id of the flow run that died while it held the lock of the home; '' if none.
+        flow_run_id: Id of the current flow run.
     """
     crashed_id = crashed_id if crashed_id != flow_run_id else ""
     if not FlowRunContext.get() or not (crashed_id or server.started_at):
@@ -194,12 +206,12 @@ def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
             runs += _older_runs(client, home, server.started_at)
         for run in runs:
             if run.state and run.state.is_running() and run.run_count <= 1:
-                crashed = Crashed(message="Its process died, as the next run of the home has found.")
+                crashed = Crashed(message="The process of this run died; the next run detected it.")
                 client.set_flow_run_state(run.id, crashed, force=True)
 
 
 def _older_runs(client: SyncPrefectClient, home: str, before: datetime.datetime) -> list[FlowRun]:
-    """Returns flow runs of a home in the state Running that began before an instant."""
+    """Returns the flow runs of a home that are in the state Running and began before an instant."""
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
     runs = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=running)
     return [
@@ -210,7 +222,7 @@ def _older_runs(client: SyncPrefectClient, home: str, before: datetime.datetime)
 
 
 def close_crashed(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
-    """Hook: ends the MLflow run of a flow run that crashed or was cancelled."""
+    """Ends the MLflow run of a crashed or cancelled flow run; hook ``on_crashed`` and ``on_cancellation``."""
     home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
     if (home / "home.json").exists():
         Tracking(home).close_orphans(str(flow_run.id))

@@ -1,9 +1,9 @@
-"""ASGI middleware that rejects requests which a web page of another site may have sent.
+"""Rejects HTTP requests that a web page of another site may have sent (ASGI middleware).
 
 A page cannot change two headers of its requests. ``Host`` is the name by which the browser reached the
 server: a foreign name that resolves to this machine is DNS rebinding. ``Origin`` names the page that sent the
-request; every POST request, cross-origin request and WebSocket handshake of a browser has it. Other clients
-send none.
+request; every POST request, cross-origin request and WebSocket handshake of a browser has it. Clients other
+than browsers do not send ``Origin``.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,10 @@ from storage.addresses import is_loopback_address
 
 
 class SameSite:
-    """Accepts requests whose Host is one of ``hosts`` or loopback, and whose Origin, if any, is this site.
+    """ASGI middleware that accepts only requests to this server's hosts and from pages of this site.
+
+    A request is accepted if its header Host is one of ``hosts`` or loopback, and its header Origin, if any,
+    is this site or one of ``origins``.
 
     Args:
         app: The application.
@@ -31,7 +34,7 @@ class SameSite:
         self.origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request or WebSocket handshake."""
+        """Forwards a request or WebSocket handshake to the application, or answers 403 if it is rejected."""
         problem = self._problem(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else ""
         if problem:
             await JSONResponse({"reason": problem, "detail": problem}, 403)(scope, receive, send)

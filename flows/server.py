@@ -1,9 +1,10 @@
-"""A Prefect server for one command, started before heavy imports, because both take equally long.
+"""Starts a Prefect server for one command, before heavy imports, because both take equally long.
 
 Prefect's client can start a server (``SubprocessASGIServer``), but imports the server's code for that (3 s of
 processor time). That server is in the terminal's process group: Ctrl-C ends it together with the command,
-which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. Our server reads a
-pipe of the command and ends when the pipe is closed. The kernel closes it whenever the command ends.
+which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. The server of this
+module reads a pipe of the command and ends when the pipe is closed. The kernel closes the pipe whenever the
+command ends.
 """
 
 import asyncio
@@ -31,11 +32,14 @@ USER_CONFIGURATION = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")
 
 
 def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None] | None:
-    """Starts the server; returns a function that waits for it, or None if Prefect's settings name a server.
+    """Starts a Prefect server, unless Prefect's settings name one.
 
     Args:
         home: Folder of the home.
         writes: Whether the command writes to the home.
+
+    Returns:
+        A function that waits until the started server answers, or None if no server was started.
 
     Raises:
         HomeLocked: Another process writes to the home; checked before Prefect is started, if ``writes``.
@@ -76,9 +80,10 @@ def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None
 
 
 def leave(code: int) -> None:
-    """Runs the exit functions and ends the process without the teardown of PyTorch, MLflow and Prefect (2 s).
+    """Ends the process with an exit code, without the teardown of PyTorch, MLflow and Prefect (2 s).
 
-    Drains Prefect's worker threads first, because the server waits five seconds for an open connection.
+    Runs the functions registered with atexit. Drains Prefect's worker threads first, because the server waits
+    five seconds for an open connection.
     """
     if "prefect.events.worker" in sys.modules:
         from prefect.events.worker import EventsWorker
@@ -93,7 +98,7 @@ def leave(code: int) -> None:
 
 
 def _has_server() -> bool:
-    """Whether Prefect's settings name a server. Imports Prefect (1.5 s) only if a file has such settings."""
+    """Returns whether Prefect's settings name a server; imports Prefect (1.5 s) only if necessary."""
     if os.environ.get("PREFECT_API_URL"):
         return True
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
@@ -107,7 +112,7 @@ def _has_server() -> bool:
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
-    """Waits until the server answers.
+    """Waits until the Prefect server in a process answers on a port.
 
     Raises:
         RuntimeError: The server ended, or did not answer within START_SECONDS.
@@ -120,14 +125,15 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
         timed_out = isinstance(error, TimeoutError)
         state = f"did not answer within {START_SECONDS} s" if timed_out else f"ended with {process.wait(10)}"
         raise RuntimeError(
-            f"Prefect's own server {state}. The lines above may say why. Set PREFECT_API_URL to use another."
+            f"The Prefect server {state}; the lines above may say why. Set PREFECT_API_URL to use another."
         ) from error
 
 
 def migrate_prefect() -> None:
-    """Copies an empty SQLite database of this version of Prefect to a new PREFECT_HOME.
+    """Creates Prefect's SQLite database in a new PREFECT_HOME by copying an empty one of the same version.
 
-    Prefect's migrations take half of the first start of its server (6 of 11 CPU seconds).
+    The copy replaces Prefect's migrations, which take half of the first start of its server (6 of 11 CPU
+    seconds).
     """
     from prefect.server.database import provide_database_interface
     from prefect.settings import get_current_settings
@@ -145,7 +151,7 @@ def migrate_prefect() -> None:
 
 
 def _serve(listening: int) -> None:
-    """Runs the server on a listening socket until the parent process ends or SIGTERM arrives."""
+    """Runs Prefect's server on a listening socket (file descriptor) until the parent process ends."""
     import uvicorn
     from prefect.server.api.server import create_app
 

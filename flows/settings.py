@@ -1,4 +1,7 @@
-"""Presets of the settings (measured by benchmarks/nights/nightly.py), and the choice of a run's settings."""
+"""Defines the presets of the settings and selects the settings of a run.
+
+benchmarks/nights/nightly.py measures the presets.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,7 +49,7 @@ NO_CHANGES: tuple[str, ...] = ()
 
 
 def resolve_settings(preset: Preset, changes: Sequence[str], settings: Settings | None) -> Settings:
-    """Applies changes such as ``train.epochs=5`` to ``settings``, or to the preset if ``settings`` is None.
+    """Returns ``settings``, or those of the preset if None, with changes such as ``train.epochs=5`` applied.
 
     Raises:
         SettingError: A change names no setting, or its value is invalid.
@@ -55,7 +58,7 @@ def resolve_settings(preset: Preset, changes: Sequence[str], settings: Settings 
 
 
 def choose_settings(preset: str, changes: Sequence[str], feeds: Sequence[str]) -> Settings:
-    """Applies changes to a preset; excludes the bundled sample guide unless it is one of the feeds."""
+    """Applies changes to a preset, and excludes the bundled sample guide unless it is one of the feeds."""
     settings = override(PRESETS[preset], changes)
     if not feeds or not SAMPLE.exists() or str(SAMPLE) in {str(Path(feed).resolve()) for feed in feeds}:
         return settings

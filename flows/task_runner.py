@@ -9,7 +9,7 @@ from tasks.pool import AUTOMATIC
 
 
 def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskRunner[Any]:
-    """Creates a task runner of Prefect.
+    """Creates a Prefect task runner with threads, processes, or a Dask or Ray cluster.
 
     Args:
         pool: ``threads``, ``processes``, ``dask`` or ``ray``.

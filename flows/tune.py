@@ -1,4 +1,7 @@
-"""Compares optimizers at several embedding sizes and learning rates, or searches over both."""
+"""Defines the flow ``tune``, which compares optimizers at several embedding sizes and learning rates.
+
+Instead of all combinations, it can run hyper-parameter searches over optimizers and learning rates.
+"""
 
 from dataclasses import dataclass
 
@@ -18,21 +21,24 @@ from tasks.train.tuning.entries import entries
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.task import log_ranking, log_searches, search, test_ranges, train_candidates
 
-ALL_OPTIMIZERS = TuningSettings()
+DEFAULT_TUNING = TuningSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonResult:
-    """The result of a comparison."""
+    """Result of a comparison of optimizers, or of an ablation."""
 
     table: str  # Markdown: the preset's optimizer, then a row per optimizer (or search) and size
     run: str  # id of the parent MLflow run
-    where: str  # how to open that run
+    where: str  # URL of that run, or the command that opens it
 
 
 @flow(name="searches", flow_run_name="searches", on_running=[tag_with_home])
 def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
-    """Runs the searches one after the other with this flow's task runner; returns a Markdown table."""
+    """Runs hyper-parameter searches over optimizers and learning rates; returns a Markdown table of results.
+
+    The searches run one after the other; the trainings of a search use the task runner of this flow.
+    """
     outcomes = [
         search(home, corpus, settings, tuning, method, size, run)
         for size in tuning.sizes
@@ -53,10 +59,10 @@ def tune(
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
-    tuning: TuningSettings = ALL_OPTIMIZERS,
+    tuning: TuningSettings = DEFAULT_TUNING,
     settings: Settings | None = None,
 ) -> ComparisonResult:
-    """Compares optimizers with the optimizer of the preset.
+    """Compares other optimizers with the optimizer of the preset, each at several learning rates.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
@@ -64,7 +70,7 @@ def tune(
         changes: Changes of the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         tuning: Optimizers, sizes, rates, searches, and where trainings run.
-        settings: All settings, in place of those of the preset; None: those of the preset.
+        settings: Complete settings that replace the preset; None: use the preset.
     """
     settings = resolve_settings(preset, changes, settings)
     with open_night(home, feeds, settings) as night:
@@ -79,10 +85,10 @@ def tune(
             runner = task_runner(tuning.pool, tuning.workers, tuning.pool_address)
             tables.append(run_searches.with_options(task_runner=runner)(*inputs))
         else:
-            courses = [
+            runs_by_optimizer = [
                 train_candidates(home, corpus, entry, size, tuning, night.run)
                 for size in tuning.sizes
                 for entry in entries(settings.train, tuning.optimizers)
             ]
-            tables.append(log_ranking(home, courses, settings.train.optimizer.name, night.run))
+            tables.append(log_ranking(home, runs_by_optimizer, settings.train.optimizer.name, night.run))
         return ComparisonResult(table="\n".join(tables), run=night.run, where=night.tracking.where(night.run))

@@ -96,7 +96,10 @@ def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
     assert int(read) > 9_000  # of the deployment ingest: now, under the name that the file has
     assert "no guide as of 2025-03-16" in early and "its guides are from 2025-03-17 00:00 to " in early
     assert failed == "2 of 2 nights failed: 2025-03-17, 2025-03-18"
-    assert (made, again) == ("2 nights made, 0 existed already", "0 nights made, 2 existed already")
+    assert (made, again) == (
+        "2 nights finished, 0 had finished earlier",
+        "0 nights finished, 2 had finished earlier",
+    )
     nights = read_nights(tracking)
     assert [each.champion for each in nights] == [False, False, True]
     instants = [due_time(datetime.date(2025, 3, day), datetime.UTC) for day in (17, 18)]

@@ -65,7 +65,7 @@ def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 1
-    assert "Prefect's own server ended with 1. The lines above may say why" in done.stderr
+    assert "The Prefect server ended with 1; the lines above may say why" in done.stderr
 
 
 @pytest.mark.slow
