@@ -1,1 +1,1 @@
-"""The command line: one file per command or command group."""
+"""Implements the command line of GuideSpace, with one file per command or group of commands."""

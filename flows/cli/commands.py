@@ -1,4 +1,4 @@
-"""All commands of ``guidespace``, by group and in the order of ``guidespace --help``."""
+"""Registers all commands of ``guidespace``, in the groups and the order of ``guidespace --help``."""
 
 import importlib.metadata
 import sys
@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Home and settings": (home.settings, home.zone, home.gc, home.doctor),
     "Servers": (up, serve),
 }
-NIGHT = (
+NIGHT = (  # commands that need the packages of the extra ``night``
     run.nightly,
     run.patterns,
     run.rollback,
@@ -46,16 +46,16 @@ NIGHT = (
     up,
 )
 NAME_WIDTH = max(len(command.__name__) for group in COMMANDS.values() for command in group)
-# Commands that print a line immediately and need no message that they are loading.
+# Commands that print a line at once, and therefore need no message that they are loading.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
 LOADING_SECONDS = 0.7  # after which the terminal shows that a command is loading
 
 
 class GroupedHelp(TyperGroup):
-    """Help that lists the commands by group; Typer's ``rich_help_panel`` requires Rich markup."""
+    """Typer group whose help lists the commands by group; ``rich_help_panel`` would require Rich markup."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes one section per group."""
+        """Writes one section of the help text for each group of COMMANDS."""
         limit = formatter.width - NAME_WIDTH - 6
         for group, functions in COMMANDS.items():
             names = (function.__name__ for function in functions)

@@ -1,4 +1,4 @@
-"""Checks of an installation and a home, with a remedy for each problem."""
+"""Checks an installation and a home for ``guidespace doctor``, and names a remedy for each problem."""
 
 import importlib.metadata
 import importlib.util
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 PROJECT = "guidespace"
-CONSEQUENCES = {
+CONSEQUENCES = {  # of an untested version of the package
     "fastapi": "Prefect's server answers 422 to workers, or does not start",
     "sqlalchemy": "Prefect's scheduler creates no runs, without a message",
     "prefect": "forms and caching have been tested with these versions only",
@@ -32,15 +32,15 @@ CONSEQUENCES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check."""
+    """Result of one check of ``guidespace doctor``."""
 
     state: Literal["ok", "note", "bad"]
-    about: str  # what was checked
+    about: str  # subject of the check, such as "Python" or "home"
     text: str  # the result, with a remedy if needed
 
 
 def examine(home: str | Path) -> Iterator[Finding]:
-    """Checks Python, the libraries, the devices, the machine and the home."""
+    """Yields the findings about Python, the installed packages, the devices, the machine and the home."""
     has_night = is_installed("torch")
     if _version(PROJECT) is None:
         advice = "run `make setup`, or `pip install -e .` in the checkout"
@@ -63,7 +63,7 @@ def examine(home: str | Path) -> Iterator[Finding]:
 
 
 def _requirements(with_night: bool) -> Iterator[Requirement]:
-    """Yields the requirements of a light installation, or also those of the extra ``night``."""
+    """Yields the requirements of the light installation, and those of the extra ``night`` on demand."""
     for requirement in map(Requirement, importlib.metadata.requires(PROJECT) or []):
         extra = re.search(r'extra == "(.+?)"', str(requirement.marker))
         if extra is None or (with_night and extra[1] == "night"):
@@ -84,8 +84,12 @@ def _library(requirement: Requirement) -> Finding:
         return Finding("bad", name, f"missing; install {name}{specifier} (`make setup`)")
     if specifier.contains(Version(version).base_version, prereleases=True):
         return Finding("ok", name, version)
-    why = CONSEQUENCES.get(re.sub(r"[-_.]+", "-", name).lower(), "other versions have not been tested")
-    return Finding("bad", name, f"{version}, expected {specifier}: {why}. Install `{name}{specifier}`")
+    consequence = CONSEQUENCES.get(
+        re.sub(r"[-_.]+", "-", name).lower(), "other versions have not been tested"
+    )
+    return Finding(
+        "bad", name, f"{version}, expected {specifier}: {consequence}. Install `{name}{specifier}`"
+    )
 
 
 def _devices() -> Iterator[Finding]:
@@ -93,19 +97,19 @@ def _devices() -> Iterator[Finding]:
 
     if not torch.cuda.is_available():
         how = f"training runs on the CPU with {torch.get_num_threads()} threads"
-        yield Finding("note", "GPU", f"torch {torch.__version__} finds none; {how}")
+        yield Finding("note", "GPU", f"torch {torch.__version__} finds no GPU; {how}")
     for number in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(number)
         yield Finding("ok", "GPU", f"cuda:{number} {about.name}, {about.total_memory / 2**30:.0f} GiB")
     if importlib.util.find_spec("cupy"):
         yield _kernels(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     else:
-        use = "only tables larger than the GPU's memory would use it (extra `gpu`)"
+        use = "only embedding tables larger than the GPU's memory would use it (extra `gpu`)"
         yield Finding("note", "CuPy", f"not installed; {use}")
 
 
 def _kernels(device: "torch.device") -> Finding:
-    """Checks that CuPy compiles the kernels of tables larger than GPU memory, and that a GPU runs them."""
+    """Checks that CuPy compiles the kernels for tables larger than GPU memory, and that a GPU runs them."""
     from storage.tables import check_kernels
 
     packages = [name for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)]
@@ -114,10 +118,12 @@ def _kernels(device: "torch.device") -> Finding:
         check_kernels(device)
     except Exception as error:  # of CuPy, of its compiler, of the driver
         advice = "install the extra `gpu` (CUDA 12) or `gpu-cuda13`, whichever fits the driver"
-        slower = "tables larger than the GPU's memory are slower"
+        slower = "embedding tables larger than the GPU's memory are slower"
         return Finding("bad", "CuPy", f"{about} does not work ({error}): {slower}; {advice}")
-    done = "compiles the kernels, and the GPU runs them" if device.type == "cuda" else "compiles the kernels"
-    return Finding("ok", "CuPy", f"{about} {done}")
+    result = (
+        "compiles the kernels, and the GPU runs them" if device.type == "cuda" else "compiles the kernels"
+    )
+    return Finding("ok", "CuPy", f"{about} {result}")
 
 
 def _home(home: Path) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Exit codes, expected errors (docs/json.md) and signals.
+"""Defines exit codes (docs/json.md) and reports expected errors, interruptions and SIGTERM.
 
 Python runs a signal handler only between two bytecodes of the main thread, and during unwinding Prefect and
 MLflow may wait for a lost server (75 s). The C handler writes the signal's number immediately to the
@@ -43,21 +43,21 @@ def expected_error(error: BaseException) -> tuple[int, str] | None:
 
 
 def full_disk(error: BaseException | None) -> str | None:
-    """Returns the path that raised ENOSPC or EDQUOT, '' if unknown, None for any other error.
+    """Returns the path whose write raised ENOSPC or EDQUOT, '' if unknown, and None for any other error.
 
     Searches the chain of causes, because MLflow and safetensors raise their own errors for a full disk.
     """
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return str(error.filename2 or error.filename or "")
-        if any(words in str(error) for words in DISK_FULL):
+        if any(text in str(error) for text in DISK_FULL):
             return ""
         error = error.__cause__ or error.__context__
     return None
 
 
 def watch_signals() -> None:
-    """Makes SIGINT and SIGTERM raise KeyboardInterrupt, and end the process after SECONDS_TO_UNWIND."""
+    """Makes SIGINT and SIGTERM raise KeyboardInterrupt, and end the process SECONDS_TO_UNWIND later."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
@@ -68,7 +68,7 @@ def watch_signals() -> None:
 
 
 class Signals:
-    """Records Ctrl-C, SIGTERM and SIGHUP in a ``with`` block instead of ending the process.
+    """Context manager that records Ctrl-C, SIGTERM and SIGHUP in ``received`` instead of ending the process.
 
     Used by commands that have to stop other processes first. Signals are also recorded after the block.
     """
@@ -101,7 +101,7 @@ def exit_code() -> int:
 
 
 def signalled() -> bool:
-    """Whether SIGINT or SIGTERM has arrived, which may cause later errors (DuckDB's "Query interrupted")."""
+    """Returns whether SIGINT or SIGTERM has arrived, which may cause later errors ("Query interrupted")."""
     return bool(_received)
 
 
@@ -115,8 +115,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _silence() -> None:
-    """Discards standard error except MESSAGE, because interrupted libraries log errors, and Python prints
-    exceptions of callbacks that cannot raise (such as SQLAlchemy's for a collected connection).
+    """Redirects standard error to the null device, except for MESSAGE.
+
+    Interrupted libraries log errors, and Python prints exceptions of callbacks that cannot raise (such as
+    SQLAlchemy's for a collected connection).
     """
     global _message_fd
     _message_fd = os.dup(2)

@@ -1,4 +1,4 @@
-"""Commands that compare settings: tune, ablate."""
+"""Defines the commands that compare settings: ``tune`` and ``ablate``."""
 
 from typing import Annotated, get_args
 
@@ -7,14 +7,17 @@ from typer import BadParameter, Option
 from flows.cli.options import HOME, NONE, Feeds, Home, Preset, Set
 from flows.cli.render import count_feeds
 
-BLOCKS = "blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
-OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
+BLOCKS = "building blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
+OPTIMIZERS = "optimizers to compare, by name; also yellowfin [default: all]"
 RATES = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
 SEARCHES = "esgd, random, tpe: search over optimizers and rates instead of trying each optimizer at each rate"
 TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS)]
-Seeds = Annotated[int, Option(metavar="N", help="trainings of each block on each fold", min=1, max=100)]
+Seeds = Annotated[
+    int,
+    Option(metavar="N", help="trainings per building block and fold", min=1, max=100),
+]
 Folds = Annotated[int, Option(metavar="N", help="splits into training and held-out titles", min=1, max=5)]
 Workers = Annotated[int, Option(metavar="N", help="training processes; -1: one per core", min=-1, max=256)]
 Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS)]
@@ -52,7 +55,7 @@ def tune(
     check_feeds(feeds, IngestSettings())
     searches = {kind.name: kind for kind in get_args(Search)}
     if unknown := ", ".join(sorted(set(search) - searches.keys())):
-        raise BadParameter(f"no search is called {unknown}; known are {', '.join(searches)}")
+        raise BadParameter(f"no search is called {unknown}; choose {', '.join(searches)}")
     options = {
         "optimizers": tuple(optimizers),
         "sizes": tuple(sizes),
@@ -64,9 +67,9 @@ def tune(
         tuning = TuningSettings(**{name: value for name, value in options.items() if value})
     except ValueError as error:
         raise BadParameter(str(error)) from error
-    of_tuning = [change for change in changes if change.startswith("tuning.")]
-    tuning = override(tuning, [change.removeprefix("tuning.") for change in of_tuning])
-    settings = choose_settings(preset, [change for change in changes if change not in of_tuning], feeds)
+    tuning_changes = [change for change in changes if change.startswith("tuning.")]
+    tuning = override(tuning, [change.removeprefix("tuning.") for change in tuning_changes])
+    settings = choose_settings(preset, [change for change in changes if change not in tuning_changes], feeds)
     entries(settings.train, tuning.optimizers)  # raises for an unknown optimizer
     return run("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
 
@@ -81,7 +84,7 @@ def ablate(
     folds: Folds = 5,
     workers: Workers = -1,
 ) -> int:
-    """Measure what each building block of the settings is worth."""
+    """Measure the contribution of each building block to the scores."""
     print(f"GuideSpace: ablation of the preset {preset} in {home}", flush=True)
     from flows.cli.progress import run
     from flows.server import start_prefect

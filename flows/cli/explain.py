@@ -20,7 +20,7 @@ from tasks.text.titles import parse_title
 if TYPE_CHECKING:
     from tasks.enrich.explain import Decision
 
-EVIDENCE = {  # by source of a kind
+EVIDENCE = {  # why a programme has its kind (film, series …), by source
     "guide": "as the guide says",
     "structure": "because its airings have episode numbers",
     "predicted": "predicted with probability {:.2f}",
@@ -41,7 +41,7 @@ def open_champion(
 
 
 def corrections_of(home: str, *titles: str) -> list[Correction]:
-    """Returns the corrections of the shows of these titles."""
+    """Returns the corrections of categories that users made for the shows of these titles."""
     corrections = read_corrections(Workspace(home).home)
     shows = dict.fromkeys(parse_title(title).show_key for title in titles)
     return [corrections[show] for show in shows if show in corrections]
@@ -50,7 +50,7 @@ def corrections_of(home: str, *titles: str) -> list[Correction]:
 def neighbour_documents(
     corrections: Mapping[str, Correction], neighbours: Sequence[Neighbour]
 ) -> list[dict[str, Any]]:
-    """Converts neighbours to JSON; corrected neighbours have the new categories and ``corrected_at``."""
+    """Converts neighbours to JSON; corrected ones have the user's categories and ``corrected_at``."""
     documents = []
     for near in neighbours:
         correction = corrections.get(parse_title(near.title).show_key)
@@ -60,7 +60,7 @@ def neighbour_documents(
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats neighbours: cosine, title, categories, kinds, the first channels, number of other editions."""
+    """Formats each neighbour as a line: cosine, title, categories, kinds, first channels, other editions."""
     width = min(60, max((len(near["title"]) for near in neighbours), default=0))
     for near in neighbours:
         corrected = f" ({corrected_on(near['corrected_at'])})" if "corrected_at" in near else ""
@@ -74,7 +74,9 @@ def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def explain_titles(
     home: str, left: str, right: str | None, model: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Explains why two titles are near, or (``right`` is None) the categories of one; lists corrections.
+    """Explains why two titles are near, or, if ``right`` is None, how the categories of ``left`` follow.
+
+    The explanation also lists corrections by users.
 
     Returns:
         The explanation as JSON and as lines of text.
@@ -100,7 +102,7 @@ def explain_titles(
 
 
 def decision_lines(decision: "Decision") -> Iterator[str]:
-    """Formats how the categories of a title were decided; its own correction is printed elsewhere."""
+    """Formats as text how the categories of a title were decided, without a correction of this title."""
     categories = ", ".join(decision.categories)
     if decision.by == "edition":
         yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"
@@ -125,12 +127,12 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Formats why two titles are near, by pairs of words and by the effect of removing a word."""
+    """Formats as text why two titles are near: by pairs of words, and by the effect of removing a word."""
     rank = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
     yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank}"
-    together = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
-    apart = [pair for pair in reversed(explanation.pairs) if pair.contribution <= -MIN_CONTRIBUTION]
-    for heading, pairs in (("brings them together", together), ("keeps them apart", apart)):
+    attracting = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
+    separating = [pair for pair in reversed(explanation.pairs) if pair.contribution <= -MIN_CONTRIBUTION]
+    for heading, pairs in (("brings them together", attracting), ("keeps them apart", separating)):
         if pairs:
             yield f"\n{heading}:"
         for pair in pairs[:MAX_PAIRS]:
@@ -146,7 +148,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
-    """Finds pairs of nearly equal titles of the last run, on any channels; returns them, nearest first.
+    """Returns the pairs of titles of the last run with at least a minimum cosine, most similar first.
 
     Raises:
         HomeError: No run has finished in this home, or its model is missing.
@@ -166,6 +168,6 @@ def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
 
 
 def duplicate_line(pair: Mapping[str, Any]) -> str:
-    """Formats a pair of ``find_duplicates``."""
+    """Formats a pair of nearly equal titles as a line: cosine, and both titles with their channels."""
     titles = zip(pair["titles"], pair["channels"], strict=True)
     return f"{pair['cosine']:.3f}  " + "  =  ".join(f"{title} [{', '.join(on[:2])}]" for title, on in titles)

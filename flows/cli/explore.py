@@ -1,6 +1,4 @@
-"""Commands that print results of the last run: similar, explain, duplicates, scores, categories, status, sql,
-export.
-"""
+"""Defines the commands that print results of the last run: ``similar``, ``explain``, ``sql`` and others."""
 
 import sys
 from pathlib import Path
@@ -11,14 +9,16 @@ from typer import Argument, BadParameter, Option
 from flows.cli.options import HOME, NONE, AsJson, Home, Model, Number
 from flows.cli.render import show
 
-SEARCH = "exact: all titles; approximate: titles of the nearest cells (prints the recall); auto: by size"
+SEARCH = (
+    "exact: all titles; approximate: titles of the nearest index cells (prints the recall); auto: by size"
+)
 QUERY = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
 VALUE = "value of $NAME in the query; may be repeated"
 FORMS = (
     "titles: labels, word2vec, parquet; words: fasttext (with n-grams), vec, glove, word2vec-binary; "
     "model: the champion in one file, for --model"
 )
-BUCKETS = "fasttext: number of hash buckets to distil into; fewer make a smaller file [default: the model's]"
+BUCKETS = "fasttext: number of hash buckets of n-grams; fewer make a smaller file [default: the model's]"
 
 Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
 Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]

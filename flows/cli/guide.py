@@ -1,4 +1,4 @@
-"""The command guide: one merged guide for players."""
+"""Defines the command ``guide``, which merges all feeds of a home into one guide for TV players."""
 
 import datetime
 import sys
@@ -91,7 +91,7 @@ def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed
 def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:
     """Returns the locations of the feeds that a home has read, in the order of their first reading.
 
-    Feeds that ``ingest.leave_out`` excludes and dated guides of ``backfill`` are not among them.
+    Omits feeds that ``ingest.leave_out`` excludes, and dated guides of ``backfill``.
     """
     from storage.catalogue.feeds import read_status
     from storage.source_patterns import matches_any

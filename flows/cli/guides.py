@@ -1,4 +1,4 @@
-"""Commands that fill or correct categories: enrich, correct."""
+"""Defines the commands that fill or correct categories: ``enrich`` and ``correct``."""
 
 import datetime
 import difflib
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tasks.ingest.settings import IngestSettings
 
 SUGGESTIONS = 5  # known categories in the message about an unknown one
-WRITING = "correction of a title"
+LOCK_PURPOSE = "correction of a title"
 GUIDE = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
 OUT = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output"
 VOCABULARY = "names to use: own (as in the guide), etsi (EN 300 468), or a CSV file (raw, a column per level)"
-PRECISION = "intended share of correct categories; a higher one fills fewer programmes"
+PRECISION = "intended share of correct categories; a higher share fills fewer programmes"
 ALL = "also add names to programmes that have categories, for players that know only these names"
 FOR = "add the words that a player understands: emby, jellyfin, kodi or tvheadend; can be repeated"
 EPISODES = "also add episode numbers that other airings of the same episode have"
@@ -97,7 +97,16 @@ def enrich_guide(
     reading: "IngestSettings",
     model: str | None = None,
 ) -> "Report":
-    """Fills the gaps of a guide with the champion, or ``model``, and writes it; an empty ``out``: nothing."""
+    """Fills missing categories of a guide with the champion, or ``model``, and writes the filled guide.
+
+    Args:
+        guide: XMLTV file, URL, ``env:NAME``, or ``-`` for standard input.
+        out: File to write, ``-`` for standard output; '': write nothing, only count the additions.
+        home: Folder of the home.
+        options: Which elements are added, and their names.
+        reading: Limits for reading the guide.
+        model: See ``flows.champion.open_models``.
+    """
     from flows.champion import champion_folder
     from storage.home.corrections import read_corrections
     from storage.home.guides import current_guide
@@ -163,7 +172,7 @@ def correct(
 def correct_title(
     home: str, title: str, categories: Sequence[str], at: datetime.datetime, model: str | None = None
 ) -> tuple["Correction", bool]:
-    """Stores the categories of a title's show in place of an earlier correction.
+    """Stores a user's correction of the categories of a title's show; replaces an earlier correction.
 
     Returns:
         The correction, and whether the champion model contains the title.
@@ -189,16 +198,16 @@ def correct_title(
         show_key=show_key, title=(titles or [title])[0], categories=labels, corrected_at=at
     )
     workspace = Workspace(home, create=False)
-    with workspace.writing(WRITING), Catalogue.open(workspace.home) as catalogue:
+    with workspace.writing(LOCK_PURPOSE), Catalogue.open(workspace.home) as catalogue:
         store_correction(catalogue, correction)
     return correction, bool(titles)
 
 
 def undo_correction(home: str, title: str) -> "Correction":
-    """Removes the correction of a title's show, and returns it.
+    """Removes the correction of a title's show, and returns the removed correction.
 
     Raises:
-        CorrectionError: There is none.
+        CorrectionError: The show has no correction.
         HomeError: Another process writes to the home.
     """
     from storage.catalogue.connection import Catalogue
@@ -206,7 +215,7 @@ def undo_correction(home: str, title: str) -> "Correction":
     from storage.home.workspace import Workspace
 
     workspace, show_key = Workspace(home, create=False), _show_key(title)
-    with workspace.writing(WRITING), Catalogue.open(workspace.home) as catalogue:
+    with workspace.writing(LOCK_PURPOSE), Catalogue.open(workspace.home) as catalogue:
         correction = remove_correction(catalogue, show_key)
     if correction is None:
         raise CorrectionError(f"{title!r} was not corrected; `guidespace correct --list` lists all")
@@ -214,7 +223,7 @@ def undo_correction(home: str, title: str) -> "Correction":
 
 
 def read_categories(model: Path) -> dict[str, str]:
-    """Maps categories of a Model folder (labels, and folded spellings of guides) to their labels."""
+    """Maps names of categories in a Model folder (labels, and folded spellings of guides) to labels."""
     import pyarrow.parquet as pq
 
     from storage.formats.model import read_spellings
@@ -232,10 +241,10 @@ def find_category(category: str, spellings: Mapping[str, str]) -> str:
     if label := spellings.get(fold(category)):
         return label
     near = difflib.get_close_matches(fold(category), spellings, n=SUGGESTIONS, cutoff=0.5)
-    some = (
+    suggestions = (
         f"near it are {', '.join(near)}" if near else f"some are {', '.join(sorted(spellings)[:SUGGESTIONS])}"
     )
-    raise CorrectionError(f"the champion has no category {category!r}; {some}")
+    raise CorrectionError(f"the champion has no category {category!r}; {suggestions}")
 
 
 def _show_key(title: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands on the installation and the home folder: settings, doctor, gc, zone."""
+"""Defines the commands on the installation and the home: ``settings``, ``doctor``, ``gc`` and ``zone``."""
 
 import json
 from dataclasses import asdict
@@ -78,7 +78,7 @@ def gc(
 
 
 def zone(name: Zone = "", viewer: ZoneOf = "", home: Home = HOME) -> None:
-    """Show or set the time zone of a home, for schedules, dates and hours, or that of a viewer."""
+    """Show or set the time zone of a home (schedules, dates, hours), or of a viewer."""
     from storage.home.workspace import Workspace
     from storage.home.zones import home_zone, read_zone, set_zone
 

@@ -1,7 +1,7 @@
-"""The commands that a light installation lacks, and the message about them.
+"""Rejects commands whose packages a light installation lacks, with a message that names the packages.
 
-`pip install guidespace` installs what reading commands need; the extra ``night`` adds what a run needs
-(pyproject.toml).
+`pip install guidespace` installs the packages of commands that only read; the extra ``night`` adds those that
+runs need (pyproject.toml).
 """
 
 import functools
@@ -37,7 +37,7 @@ def require_night(command: str) -> None:
 
 
 def explain_missing(command: str, error: BaseException) -> NightMissing | None:
-    """Converts the error of an import that failed because a package of ``night`` is missing."""
+    """Converts an ImportError to NightMissing if a package of ``night`` is missing; None for other errors."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return NightMissing(_message(command, [package])) if package in NIGHT else None
 

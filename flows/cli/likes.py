@@ -1,4 +1,7 @@
-"""Stores and deletes likes. Imports PyTorch only to suggest similar titles if a title is unknown."""
+"""Stores and deletes likes (ratings of titles by viewers).
+
+Imports PyTorch only if a title is unknown, to suggest similar titles.
+"""
 
 import datetime
 import difflib
@@ -25,8 +28,8 @@ from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
 SUGGESTIONS = 5  # known titles in the message about an unknown one
-WAIT_SECONDS = 6 * 3600.0  # for another run in the home
-PLAYERS = ".db", ".sqlite", ".sqlite3"  # suffixes of databases of players (Kodi, Jellyfin)
+WAIT_SECONDS = 6 * 3600.0  # to wait until another run in the home ends
+PLAYER_SUFFIXES = ".db", ".sqlite", ".sqlite3"  # databases of Kodi and Jellyfin
 
 
 def like_title(
@@ -56,11 +59,15 @@ def like_title(
 
 
 def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> str:
-    """Stores the likes in a file; returns a line with their number."""
+    """Stores the likes in a file (a table, or an export of a player); returns a line with their number.
+
+    Raises:
+        LikesError: The file is missing, or its content is not a table of likes or a known export.
+    """
     folder = Workspace(home, create=False).home
     if not file.is_file():
         raise LikesError(f"{file} is not a file")
-    read = read_player if file.suffix.lower() in PLAYERS else read_export
+    read = read_player if file.suffix.lower() in PLAYER_SUFFIXES else read_export
     rows = read(file, viewer, utc(at), viewer_zone(folder, viewer))
     if rows is None:
         rows = read_likes_table(file, viewer, utc(at))
@@ -109,5 +116,5 @@ def _unknown(title: str, titles: dict[str, str], show_key: str, folder: Path) ->
             near = [neighbour.title for neighbour in TitleSearch.open(folder).similar(title, SUGGESTIONS)]
         except SearchError:
             near = []
-    some = f"; near it are {', '.join(f'“{name}”' for name in near)}" if near else ""
-    return f"the guide has no title {title!r}{some}"
+    suggestion = f"; near it are {', '.join(f'“{name}”' for name in near)}" if near else ""
+    return f"the guide has no title {title!r}{suggestion}"

@@ -1,4 +1,4 @@
-"""Entry point of the command ``guidespace`` (also ``python -m flows``)."""
+"""Defines the entry point of the command ``guidespace`` (also ``python -m flows``)."""
 
 import codecs
 import io
@@ -20,7 +20,7 @@ from storage.memory import configure_memory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code (exits.py)."""
+    """Parses the arguments of the command line, runs the command and returns its exit code (exits.py)."""
     os.environ.setdefault("DO_NOT_TRACK", "1")  # no telemetry of Prefect and MLflow by default
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     # After Ctrl-C the process ends immediately, and multiprocessing would warn of each leaked semaphore.
@@ -104,7 +104,7 @@ def escape_unprintable() -> None:
 
 
 def entry() -> None:
-    """Runs the command and exits without the interpreter's teardown."""
+    """Runs the command ``guidespace`` and ends the process without the interpreter's teardown."""
     escape_unprintable()
     watch_signals()
     configure_memory()

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share."""
+"""Defines options and arguments that several commands share."""
 
 import datetime
 from typing import Annotated, Any, Literal
@@ -21,7 +21,11 @@ Model = Annotated[str | None, Option(envvar="GUIDESPACE_MODEL", metavar="MODEL",
 
 
 def read_instant(text: str) -> datetime.datetime:
-    """Parses an ISO instant; the result has a time zone only if the text has one (storage/home/zones.py)."""
+    """Parses an ISO 8601 instant; the result has a time zone only if the text has one.
+
+    Raises:
+        BadParameter: The text is not an instant.
+    """
     try:
         return datetime.datetime.fromisoformat(text)
     except ValueError as error:
@@ -29,7 +33,11 @@ def read_instant(text: str) -> datetime.datetime:
 
 
 def read_date_or_instant(text: str) -> datetime.datetime:
-    """Parses an ISO instant, or a date, which means the end of that day."""
+    """Parses an ISO 8601 instant, or a date, which means the end of that day.
+
+    Raises:
+        BadParameter: The text is neither.
+    """
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:

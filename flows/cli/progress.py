@@ -1,6 +1,7 @@
-"""Output of a flow run on a terminal: messages, a progress bar of stages, and one line for expected errors.
+"""Prints the progress and the result of a flow run: messages, a progress bar of stages, and errors.
 
-Without a terminal there is no bar; a stage that has printed nothing for some seconds is named on a line.
+If the output is no terminal, there is no bar; instead, the current stage is printed after QUIET_SECONDS
+without a message.
 """
 
 import importlib
@@ -22,7 +23,7 @@ from storage.addresses import without_secrets
 from storage.home.readings import read_readings
 
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged, reused"}
-REDUNDANT = (  # beginnings of Prefect messages that our messages repeat
+REDUNDANT = (  # beginnings of Prefect's messages that repeat ours
     "Encountered exception",
     "Finished in state Failed(",
     "Beginning flow run",
@@ -31,27 +32,31 @@ REDUNDANT = (  # beginnings of Prefect messages that our messages repeat
     "Running hook ",
     "Hook ",
 )
-HELP = (
+UNEXPECTED_ERROR = (
     "An unexpected error occurred. `guidespace doctor` checks the installation; "
     "the lines above say where it happened."
 )
-NIGHTLY = """
+NIGHTLY_RESULT = """
 The map:    {map}
 The scores: {scores}   (guidespace scores --home {home})
 MLflow run: {where}
 The model:  {registered_model} version {version}, {state}: {reason}"""
-COMPARISON = "\n{table}\nMLflow run: {where}"
-RESULTS = {"nightly": NIGHTLY, "tune": COMPARISON, "ablate": COMPARISON}
+COMPARISON_RESULT = "\n{table}\nMLflow run: {where}"
+RESULTS = {"nightly": NIGHTLY_RESULT, "tune": COMPARISON_RESULT, "ablate": COMPARISON_RESULT}
 STAGES = (
     "ingest", "check", "tokenize", "preprocess", "baselines", "train", "augment", "embed", "neighbours",
     "layout", "cluster", "evaluate", "draw", "pack", "register", "promote", "report",
 )  # fmt: skip
-MEMBER = "member"  # task of a search that trains hundreds of models (tasks/train/tuning); not printed
+MEMBER = "member"  # name of tasks that are not printed: each trains one of hundreds of models of a search
 QUIET_SECONDS = 3.0  # if no message was printed for so long, the current stage is printed
 
 
 class Ticker:
-    """Prints messages with the stage and the seconds since ``started`` (a value of time.perf_counter)."""
+    """Prints messages with the elapsed seconds and the stage, and a progress bar of the stages.
+
+    Args:
+        started: Start of the run, a value of time.perf_counter.
+    """
 
     def __init__(self, started: float) -> None:
         self._started = self._since = self._last = started
@@ -75,9 +80,10 @@ class Ticker:
             self._thread.join()
 
     def print(self, stage: str, text: str, *, ended: bool = False) -> None:
-        """Prints a message of a stage; makes it the current stage, or the next one if it has ``ended``.
+        """Prints a message of a stage and updates the progress bar.
 
-        Prints nothing after a signal, because the message about the interruption is sufficient.
+        The stage becomes the current one; if it has ``ended``, the next unfinished stage does. Prints nothing
+        after a signal, because the message about the interruption is sufficient.
         """
         if signalled():
             return
@@ -111,7 +117,10 @@ def run(
     parameters: Mapping[str, Any],
     wait_for_server: Callable[[], None] | None,
 ) -> int:
-    """Runs a flow that reads feeds (see ``run_flow``), prints where its result is; returns the exit code."""
+    """Runs a flow that reads feeds, prints where its results are, and returns the exit code.
+
+    See ``run_flow`` for the arguments.
+    """
     from tasks.ingest.sources.feeds import conceal
 
     started, folder = time.perf_counter(), Path(home).expanduser()
@@ -132,7 +141,7 @@ def run_flow(
     arguments: Mapping[str, Any],
     wait_for_server: Callable[[], None] | None,
 ) -> Any:
-    """Runs a flow in this process and prints its log.
+    """Runs a flow in this process, prints its log, and returns the result of the flow.
 
     Args:
         name: Name of the flow and of its module, which is imported while Prefect starts.
@@ -161,18 +170,18 @@ def run_flow(
 
 
 def explain(error: Exception) -> int:
-    """Prints one line for an expected error, else the traceback; returns the exit code."""
+    """Prints an error, as one line if it is expected, else with the traceback; returns the exit code."""
     if expected := expected_error(error):
         code, message = expected
         print(f"guidespace: {message}", file=sys.stderr)
         return code
     traceback.print_exception(error)
-    print(f"guidespace: {type(error).__name__}: {error}\n{HELP}", file=sys.stderr)
+    print(f"guidespace: {type(error).__name__}: {error}\n{UNEXPECTED_ERROR}", file=sys.stderr)
     return FAILED
 
 
 def _print_logs(ticker: Ticker) -> None:
-    """Prints the logs of flows and tasks with readable states; tracebacks are left to ``explain``."""
+    """Prints log messages of flows and tasks with readable states; ``explain`` prints tracebacks later."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

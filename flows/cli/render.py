@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 MEASURES = ("accuracy", "precision_at_k", "mrr", "micro_f1", "macro_f1")
-ROWS = {
+PREDICTORS = {
     "knn": "GuideSpace k-NN",
     "knn_oov": "  with unseen words",
     "tfidf_knn": "TF-IDF k-NN",
@@ -16,7 +16,7 @@ ROWS = {
     "sentence_knn": "sentence k-NN",
     "majority": "majority class",
 }
-AGREEMENT = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
+AGREEMENT_MEASURES = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
 KIND_SETS, KIND_MEASURES = ("all",), ("precision", "recall", "average_precision")
 COUNTS = ("seen", "stored", "duplicates", "rejected")
 TOTALS = ("channels", "programmes", "titles", "categories")
@@ -24,7 +24,7 @@ CATEGORIES_SHOWN = 15  # dropped categories per reason
 
 
 def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
-    """Prints a document as JSON, or its lines."""
+    """Prints a document as JSON if ``as_json``, else prints ``lines``."""
     for line in [json.dumps(document, ensure_ascii=False, indent=1)] if as_json else lines:
         print(line)
 
@@ -35,14 +35,14 @@ def count_feeds(feeds: Sequence[str]) -> str:
 
 
 def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Formats the scores document in columns."""
+    """Formats the scores of a run (scores.json) as lines of a table."""
     for protocol, forms in document["protocols"].items():
         for form, score in forms.items():
             heading = f"{protocol}, {form.replace('_', ' ')}"
             if score["n"]:
                 rows = [
                     [name, *(_number(score[key].get(measure)) for measure in MEASURES)]
-                    for key, name in ROWS.items()
+                    for key, name in PREDICTORS.items()
                     if key in score
                 ]
                 yield from _columns([[f"{heading} ({score['n']} titles)", *MEASURES], *rows])
@@ -59,14 +59,14 @@ def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _columns([["kinds of programmes", *headings], *rows])
         yield ""
     clusters = document["clusters"]
-    agreement = ", ".join(f"{name} {_number(clusters[name])}" for name in AGREEMENT)
+    agreement = ", ".join(f"{name} {_number(clusters[name])}" for name in AGREEMENT_MEASURES)
     yield f"clusters: {clusters['count']}, noise {_number(clusters['noise_share'])}, {agreement}"
     state = "is the champion" if document["champion"] else "is not the champion, which is unchanged"
     yield f"this model {state}"
 
 
 def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Formats the status document in columns."""
+    """Formats the status of the catalogue (feeds, rejects by reason, totals) as lines of a table."""
     rows = [["feed", *COUNTS, "why"]]
     for feed in document["feeds"]:
         reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
@@ -79,7 +79,7 @@ def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats rows of a query in columns, without truncation."""
+    """Formats rows of a query as lines of a table, without truncation."""
     cells = [["–" if value is None else str(value) for value in row.values()] for row in rows]
     return _columns([list(rows[0]), *cells]) if rows else iter(["no rows"])
 

@@ -1,4 +1,4 @@
-"""Commands that read feeds, train and promote: nightly, ingest, backfill, patterns, rollback.
+"""Defines the commands that read feeds, train and promote: ``nightly``, ``ingest``, ``backfill`` and others.
 
 As in the other modules of commands, imports are inside the functions, so that a command loads only what it
 needs and ``--help`` is fast.

@@ -1,4 +1,4 @@
-"""Runs queries over the artifacts of the last run, for the command ``guidespace sql``."""
+"""Runs SQL queries over the artifacts of the last run, for the command ``guidespace sql``."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from storage.home.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Returns the folders of the last run's artifacts, the current guide, and the newest recommendations.
+    """Returns the folders, by name, of the last run's artifacts, the current guide and the newest lists.
 
     Raises:
         HomeError: No run has finished, or one of its artifacts is missing.
@@ -45,7 +45,7 @@ def run_folders(home: str | Path) -> dict[str, Path]:
 
 
 def _input_digests(file: Path, kind: type[Artifact]) -> list[str]:
-    """Returns the digests of the inputs of a kind in an ``artifact.json``; empty if the file is missing."""
+    """Returns the digests of inputs of one kind that an ``artifact.json`` lists; [] if there is no file."""
     if not file.exists():
         return []
     made_of = json.loads(file.read_text(encoding="utf-8")).get("made_of", {})
@@ -53,15 +53,16 @@ def _input_digests(file: Path, kind: type[Artifact]) -> list[str]:
 
 
 def answer(home: str | Path, query: str, assignments: Sequence[str]) -> list[dict[str, Any]]:
-    """Runs a query and returns its rows as dictionaries; repeated column names get a number, ``title_1``.
+    """Runs a query and returns its rows as dictionaries.
 
-    ``$title`` in the query is the value of an assignment such as ``title=Murder, She Wrote``.
+    ``$title`` in the query is the value of an assignment such as ``title=Murder, She Wrote``. Repeated column
+    names get a number, such as ``title_1``.
 
     Raises:
         QueryError: DuckDB rejects the query, or an assignment has no ``=``.
     """
-    if wrong := [assignment for assignment in assignments if "=" not in assignment]:
-        raise QueryError(f"--with {wrong[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'")
+    if invalid := [assignment for assignment in assignments if "=" not in assignment]:
+        raise QueryError(f"--with {invalid[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'")
     values = dict(assignment.split("=", 1) for assignment in assignments)
     salt = home_salt(Workspace(home, create=False).home) if "tonight_of" in query.lower() else ""
     columns, rows = run_query(run_folders(home), query, values, salt)
@@ -71,7 +72,7 @@ def answer(home: str | Path, query: str, assignments: Sequence[str]) -> list[dic
 
 
 def plain(value: Any) -> Any:
-    """Converts a value to JSON: decimals to numbers, NaN and infinity to null, dates and others to text."""
+    """Converts a value of a query to JSON: decimals to numbers, NaN and infinity to null, others to text."""
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

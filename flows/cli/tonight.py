@@ -1,4 +1,7 @@
-"""Recommendations of ``guidespace tonight`` as text and as files; does not import PyTorch."""
+"""Computes the recommendations of ``guidespace tonight`` and writes them as text and files.
+
+Does not import PyTorch.
+"""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -34,9 +37,12 @@ def list_tonight(
     settings: TonightSettings = TONIGHT,
     model: str | None = None,
 ) -> tuple[list[Recommendation], Hidden]:
-    """Ranks the programmes that start in [``begin``, ``end``) for a viewer, best first; counts hidden ones.
+    """Recommends programmes that start in [``begin``, ``end``) to a viewer.
 
     The likes of other viewers are read only if the recommender uses them.
+
+    Returns:
+        The recommendations, best first, and the numbers of programmes that filters hide.
 
     Raises:
         TonightError: The guide has no programme in that interval, or the viewer has no likes.
@@ -55,7 +61,7 @@ def list_tonight(
 
 
 def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
-    """Formats recommendations as text, with times in a zone."""
+    """Formats recommendations as lines of text, with start times in a time zone."""
     width = min(48, max((len(item.programme.title) for item in recommendations), default=0))
     for recommendation in recommendations:
         programme = recommendation.programme
@@ -77,13 +83,13 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
 
 
 def why_line(recommendation: Recommendation) -> str:
-    """Formats the liked titles that are the reasons: "because you like A (60%), B (40%)"."""
+    """Formats the liked titles that explain a recommendation: "because you like A (60%), B (40%)"."""
     liked = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
     return f"because you like {', '.join(liked)}" if liked else ""
 
 
 def people_line(recommendation: Recommendation) -> str:
-    """Formats the liked people: "with Ann Actor, as in Vera"."""
+    """Formats the people of a programme who also appear in liked titles: "with Ann Actor, as in Vera"."""
     return "; ".join(
         f"{'directed by' if person.role == DIRECTOR else 'with'} {person.name}, as in {person.title}"
         for person in recommendation.people
@@ -115,7 +121,16 @@ def write_files(
     now: datetime.datetime,
     zone: str = "",
 ) -> None:
-    """Writes recommendations to files, each in the format of its suffix; ``zone`` is that of the page.
+    """Writes recommendations to files, each in the format of its suffix.
+
+    Args:
+        files: Files to write.
+        recommendations: The recommendations, best first.
+        viewer: Name of the viewer, shown on the page.
+        begin: Start of the evening.
+        end: End of the evening.
+        now: Instant that the calendar states as its creation time.
+        zone: Time zone of the page; '': that of the browser.
 
     Raises:
         TonightError: A file has an unknown suffix (then no file is written), or cannot be written.

@@ -1,4 +1,4 @@
-"""Commands for viewers: like, forget, tonight."""
+"""Defines the commands for viewers: ``like``, ``forget`` and ``tonight``."""
 
 import datetime
 import sys
@@ -10,7 +10,7 @@ from typer import Argument, BadParameter, Option
 from flows.cli.options import HOME, NONE, AsJson, Home, Model, read_instant
 from flows.cli.render import show
 
-ME = "me"
+DEFAULT_VIEWER = "me"
 FILE = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
 AT = "instant to use as now, such as 2025-03-31T18:00+02:00; without a zone: in the viewer's zone"
 OUT = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
@@ -51,7 +51,7 @@ Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT)]
 def like(
     title: Title = "",
     file: File = None,
-    viewer: Viewer = ME,
+    viewer: Viewer = DEFAULT_VIEWER,
     dislike: Dislike = False,
     seen: Seen = False,
     home: Home = HOME,
@@ -79,7 +79,7 @@ def forget(viewer: Name, home: Home = HOME) -> None:
 
 
 def tonight(
-    viewer: Viewer = ME,
+    viewer: Viewer = DEFAULT_VIEWER,
     begin: Begin = None,
     until: End = None,
     hours: Hours = None,

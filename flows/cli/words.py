@@ -1,4 +1,4 @@
-"""Commands on the words of a fastText model or a file of word vectors: ngrams, vector, neighbours."""
+"""Defines the commands about words of a fastText model or a file of word vectors, such as ``neighbours``."""
 
 import json
 import sys
@@ -53,7 +53,9 @@ def _read_words(words: list[str]) -> list[str]:
 
 
 def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Yields a line per n-gram (word, n-gram, row, vector), a known word first; as JSON, a line per word.
+    """Yields a line per n-gram of each word: the word, the n-gram, its row number and its vector.
+
+    The first line of a word that is in the vocabulary is the word itself. As JSON, yields a line per word.
 
     Raises:
         WordsError: The file contains no n-grams.
@@ -76,7 +78,7 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
 
 
 def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Yields a line per word with its vector, which is zero for a word without known n-grams."""
+    """Yields a line per word with its vector; the vector is zero if the word has no known n-grams."""
     for word, vector in zip(words, _open(path).vectors(words), strict=True):
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)
@@ -85,7 +87,7 @@ def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[st
 
 
 def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
-    """Returns the k words of the file nearest to ``word``, which need not be in the file.
+    """Returns the k words of a file that are nearest to ``word``, which need not be in the file.
 
     Raises:
         WordsError: The vector of ``word`` is zero, or k is below 1.
