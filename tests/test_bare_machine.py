@@ -72,6 +72,7 @@ for room in rooms.split():
             names.append(str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__"))
 names += ["storage.artifacts", "storage.home.workspace", "storage.arrays"]
 names += ["benchmarks.on_gpu", "benchmarks.offload.measurements"]
+names += ["benchmarks.profile_on_gpu", "benchmarks.offload.profiles"]
 for name in names:
     importlib.import_module(name)
 print(json.dumps(names))

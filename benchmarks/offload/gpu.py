@@ -1,14 +1,15 @@
 """Steps over an offloaded table on a GPU, beside the resident table and other libraries."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from benchmarks.claims import Claim
-from benchmarks.offload.steps import DIM, Measured, batches, timed, train, triplet_loss, zipf
+from benchmarks.offload.libraries import embedding_bag, fbgemm, train_library
+from benchmarks.offload.steps import DIM, Measured, batches, train, zipf
 from benchmarks.offload.transfers import GPU
 from storage.tables import (
     Offloaded,
@@ -21,7 +22,7 @@ from storage.tables import (
     random_rows,
 )
 from tasks.encoder.bags import Bags
-from tasks.optimizers import SGD, Adam, Optimizer, RowwiseAdagrad
+from tasks.optimizers import Adam, Optimizer, RowwiseAdagrad
 
 BATCHES = 24  # batches per contest
 RULED = 20_000, 8192, 30  # rows, tokens and steps of the comparison of optimizers
@@ -54,16 +55,8 @@ def _both(rule: RowOptimizer, start: Section, cache_rows: int) -> list[Table]:
 
 
 def _resident(start: Section, rule: RowOptimizer) -> Resident:
-    rows = torch.empty(start.shape, device=GPU)
-    _fill_(rows, start)
+    rows = start.tensor(GPU)
     return Resident(rows, rule.initial_state(rows))
-
-
-def _fill_(rows: Tensor, start: Section) -> None:
-    first = 0
-    for piece in start.pieces():
-        rows[first : first + len(piece)] = piece
-        first += len(piece)
 
 
 class Contest:
@@ -126,12 +119,14 @@ class Contest:
 
     def sparse_adam(self, tokens: int) -> Iterator[Claim]:
         """Compares nn.EmbeddingBag and SparseAdam of torch with ours, if ours was measured."""
-        steps = _sparse_adam(self.start, self.bags(tokens))
+        table = embedding_bag(self.start, partial(torch.optim.SparseAdam, lr=0.01), GPU)
+        steps = train_library(table, self.bags(tokens), GPU, warm=6)
         yield self._other("nn.EmbeddingBag, SparseAdam", "adam", tokens, steps)
 
     def fbgemm(self, rule: Any, tokens: int) -> Iterator[Claim]:
         """Compares FBGEMM's table in managed memory, with 5 % of its rows cached on the GPU, with ours."""
-        steps = _fbgemm(self.start, rule, self.bags(tokens), 0.05)
+        table = fbgemm(self.start, rule, GPU, 0.05)
+        steps = train_library(table, self.bags(tokens), GPU, warm=6)
         yield self._other("FBGEMM, UVM_CACHING", rule.name, tokens, steps)
 
     def _other(self, name: str, rule: str, tokens: int, other: Measured, aim: float | None = None) -> Claim:
@@ -167,54 +162,3 @@ def _speedtorch(start: Section, bags: Sequence[Bags]) -> Measured:
                 state[name][where] = tensor.cpu()
 
     return train(Pinned(), rule, bags, GPU)  # pyright: ignore[reportArgumentType]
-
-
-def _sparse_adam(start: Section, bags: Sequence[Bags]) -> Measured:
-    """Measures SparseAdam as in the PyTorch documentation, with all rows on the GPU."""
-    table = nn.EmbeddingBag.from_pretrained(
-        _resident(start, SGD()).rows, freeze=False, mode="sum", sparse=True, include_last_offset=True
-    )
-    optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.01)
-
-    def learn(loss: Tensor) -> None:
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    return _train_bags(table, learn, bags)
-
-
-def _fbgemm(start: Section, rule: Any, bags: Sequence[Bags], share: float) -> Measured:
-    """Measures FBGEMM, whose backward pass updates the rows; without a GPU the table is in host memory."""
-    from fbgemm_gpu import split_table_batched_embeddings_ops_common as common  # pyright: ignore
-    from fbgemm_gpu import split_table_batched_embeddings_ops_training as ops  # pyright: ignore
-
-    cached = common.EmbeddingLocation.MANAGED_CACHING, ops.ComputeDevice.CUDA
-    place = cached if GPU.type == "cuda" else (common.EmbeddingLocation.HOST, ops.ComputeDevice.CPU)
-    rules = {"adam": "ADAM", "rowwise_adagrad": "EXACT_ROWWISE_ADAGRAD"}
-    table = ops.SplitTableBatchedEmbeddingBagsCodegen(
-        [(*start.shape, *place)],
-        feature_table_map=[0],
-        optimizer=getattr(ops.OptimType, rules[rule.name]),
-        learning_rate=rule.learning_rate,
-        cache_load_factor=share,
-        pooling_mode=common.PoolingMode.SUM,
-    )
-    _fill_(table.split_embedding_weights()[0], start)
-    return _train_bags(table, Tensor.backward, bags)
-
-
-def _train_bags(
-    add_up: Callable[[Tensor, Tensor], Tensor], learn: Callable[[Tensor], object], bags: Sequence[Bags]
-) -> Measured:
-    """Trains triplet steps of a table that itself sums the rows of bags (ids, offsets)."""
-
-    def losses() -> Iterator[Tensor]:
-        for batch in bags:
-            batch = batch.to(GPU)
-            sums = add_up(batch.ids[batch.tokens], batch.offsets)
-            loss = triplet_loss(nn.functional.normalize(sums, dim=1))
-            learn(loss)
-            yield loss.detach()
-
-    return timed(losses(), GPU, warm=6)

@@ -4,27 +4,27 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from xml.etree import ElementTree
 
 import torch
 
 from benchmarks.claims import ROOT, Claim
+from benchmarks.offload import transfers
 from benchmarks.offload.gpu import Contest, every_rule
-from benchmarks.offload.steps import step
-from benchmarks.offload.transfers import GPU, both_at_once, gathers, grids, link
+from benchmarks.offload.transfers import GPU, both_at_once, gathers, link
 from benchmarks.on_gpu import Line, Measurement
 from benchmarks.training.synthetic import make_synthetic_corpus
-from storage.tables import Offloaded, check_kernels
+from storage.tables import check_kernels
 from tasks.neighbours import similarity
 from tasks.neighbours.similarity import top_neighbours
 from tasks.optimizers import Adam, RowwiseAdagrad
@@ -53,59 +53,43 @@ QUERIED = (
 )
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 ROWS, HUGE_ROWS, TOKENS, MANY_TOKENS = 10_000_000, 100_000_000, 98_304, 786_432
+TEST_SECONDS = 60.0
+OUTCOME = re.compile(r"\S+::(\S.*?) (PASSED|FAILED|ERROR|SKIPPED)")  # of pytest -v
 TITLES = 500_000  # titles of the corpus of the part night
-TRACED = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 SEARCHED = 100_000  # titles in the search for neighbours
 
 
 def measurements(out: Path) -> list[Measurement]:
     """Returns all measurements, the most important first; seconds are estimates for a GPU on PCIe 5."""
     has_cupy = importlib.util.find_spec("cupy") is not None
-    contest = Contest(ROWS)
-    made = [
-        Measurement("facts", "facts", 5, lambda left: facts()),
-        Measurement("tests", "pytest -m gpu", 60, partial(tests, out)),
-        Measurement("moves", "link", 5, lambda left: link()),
-        Measurement("moves", "link, both directions at once", 5, lambda left: both_at_once()),
-        Measurement("moves", "rules", 20, lambda left: every_rule()),
-        *([Measurement("moves", "by grid size", 20, lambda left: grids())] if has_cupy else []),
-        Measurement("moves", "gathers", 60, lambda left: gathers(has_cupy)),
-    ]
-    for rule in (RowwiseAdagrad(), Adam()):
-        claims = partial(contest.ours, rule)
-        name = rule.name
-        made.append(
-            Measurement("steps", f"{name}, 5 %", 60, lambda left, claims=claims: claims(TOKENS, 0.05))
-        )
-        made.append(
-            Measurement(
-                "steps",
-                f"{name}, 5 %, unpinned",
-                45,
-                lambda left, claims=claims: claims(TOKENS, 0.05, "staged"),
-            )
-        )
-    made.append(Measurement("profile", "20 steps", 40, lambda left: profile(out, contest)))
-    made.append(Measurement("night", f"{TITLES:,} titles", 60, lambda left: night()))
-    made.append(Measurement("night", "nearest titles", 40, lambda left: neighbours()))
-    for rule in (RowwiseAdagrad(), Adam()):
-        claims = partial(contest.ours, rule)
+    contest, made = Contest(ROWS), []
+    rules = RowwiseAdagrad(), Adam()
+
+    def add(part: str, name: str, seconds: float, run: Callable[..., Any], *arguments: Any) -> None:
+        made.append(Measurement(part, name, seconds, lambda left: run(*arguments)))
+
+    add("decisive", "facts", 5, facts)
+    made.append(Measurement("decisive", "tests of the tables", 10, tests))
+    add("decisive", "link", 5, link)
+    add("decisive", "one transfer", 20, gathers, has_cupy, transfers.HELD[:1], (512, 1536))
+    for rule, seconds in zip(rules, (40, 60), strict=True):
+        add("decisive", f"{rule.name}, 5 %", seconds, contest.ours, rule, TOKENS, 0.05)
+    add("moves", "link, both directions at once", 5, both_at_once)
+    add("moves", "rules", 20, every_rule)
+    add("moves", "gathers", 60, gathers, has_cupy, transfers.HELD, (256, 512, 1536))
+    for rule in rules:
+        add("steps", f"{rule.name}, 5 %, unpinned", 45, contest.ours, rule, TOKENS, 0.05, "staged")
         for share in (0.01, 0.02, 0.1, 0.5):
-            name = f"{rule.name}, {100 * share:g} %"
-            made.append(
-                Measurement("steps", name, 45, lambda left, claims=claims, share=share: claims(TOKENS, share))
-            )
-        name = f"{rule.name}, {MANY_TOKENS:,} tokens"
-        made.append(Measurement("steps", name, 90, lambda left, claims=claims: claims(MANY_TOKENS, 0.05)))
-    made.append(Measurement("steps", "Adam, SpeedTorch's way", 60, lambda left: contest.speedtorch(TOKENS)))
-    made.append(Measurement("steps", "Adam, SparseAdam", 30, lambda left: contest.sparse_adam(TOKENS)))
+            add("steps", f"{rule.name}, {100 * share:g} %", 45, contest.ours, rule, TOKENS, share)
+        add("steps", f"{rule.name}, {MANY_TOKENS:,} tokens", 90, contest.ours, rule, MANY_TOKENS, 0.05)
+    add("steps", "Adam, SpeedTorch's way", 60, contest.speedtorch, TOKENS)
+    add("steps", "Adam, SparseAdam", 30, contest.sparse_adam, TOKENS)
     if importlib.util.find_spec("fbgemm_gpu"):
-        for rule in (RowwiseAdagrad(), Adam()):
-            claims = partial(contest.fbgemm, rule)
-            made.append(
-                Measurement("steps", f"{rule.name}, FBGEMM", 60, lambda left, claims=claims: claims(TOKENS))
-            )
-    made.append(Measurement("steps", f"{HUGE_ROWS:,} rows", 240, lambda left: huge()))
+        for rule in rules:
+            add("steps", f"{rule.name}, FBGEMM", 60, contest.fbgemm, rule, TOKENS)
+    add("steps", f"{HUGE_ROWS:,} rows", 150, huge)
+    add("night", f"{TITLES:,} titles", 60, night)
+    add("night", "nearest titles", 40, neighbours)
     return made
 
 
@@ -140,50 +124,32 @@ def facts() -> Iterator[Line]:
         yield {"kernels": "compiled, and moved a record there and back"}
 
 
-def tests(out: Path, left: float) -> Iterator[Line]:
-    """Runs the tests that need a GPU; yields a line per test.
+def tests(left: float) -> Iterator[Line]:
+    """Runs the tests of the tables that need a GPU, for at most TEST_SECONDS; yields a line per test.
 
-    Runs all of them if the packages of the extra dev are installed, otherwise only the tests of the tables,
-    which need no fixture of the project.
+    They need no fixture of the project except for those of their folder.
     """
     if importlib.util.find_spec("pytest") is None:
         yield {"skipped": "pytest is not installed"}
         return
-    junit = out / "tests.xml"
-    junit.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider"]
-    command.append(f"--junitxml={junit.absolute()}")
-    if not all(map(importlib.util.find_spec, ("prefect", "duckdb", "jaxtyping", "pytest_timeout"))):
-        command += ["-c", os.devnull, f"--rootdir={ROOT}", "--noconftest", "--import-mode=importlib"]
-        command.append("tests/storage/tables/test_gpu.py")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=left, check=False)
-    if done.returncode:
-        yield {"exit_code": done.returncode, "output": (done.stdout + done.stderr)[-3000:]}
-    for case in ElementTree.parse(junit).iter("testcase") if junit.exists() else ():
-        problem = next((child for child in case if child.tag in ("failure", "error", "skipped")), None)
-        details = {} if problem is None else {"message": problem.get("message", "")[:500]}
-        outcome = "passed" if problem is None else problem.tag
-        yield {"test": case.get("name"), "outcome": outcome, "seconds": float(case.get("time", 0)), **details}
-    done.check_returncode()  # the command then ends with 1
-
-
-def profile(out: Path, contest: Contest) -> Iterator[Line]:
-    """Writes a trace of 20 steps with Adam and 5 % cached, for chrome://tracing or ui.perfetto.dev."""
-    rule, bags = Adam(), contest.bags(TOKENS)
-    table = Offloaded(contest.start, rule, device=GPU, cache_rows=contest.rows // 20)
-    with torch.profiler.profile(activities=TRACED) as trace:
-        for number, batch in enumerate(table.prefetch(bags[:20], lambda batch: batch.ids), start=1):
-            step(table, rule, batch.to(GPU), number)
-        torch.cuda.synchronize()
-    trace.export_chrome_trace(str(out / "trace.json"))
-    costly: list[Any] = sorted(trace.key_averages(), key=lambda event: -event.device_time_total)[:20]
-    for event in costly:
-        yield {
-            "event": event.key,
-            "calls": event.count,
-            "device_ms": event.device_time_total / 1000,
-            "cpu_ms": event.cpu_time_total / 1000,
-        }
+    command = [sys.executable, "-m", "pytest", "-v", "-m", "gpu", "--tb=short", "--maxfail=5"]
+    command += ["-c", os.devnull, f"--rootdir={ROOT}", "--import-mode=importlib", "-p", "no:cacheprovider"]
+    command += ["--noconftest", "-p", "tests.storage.tables.conftest", "tests/storage/tables/test_gpu.py"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, **options) as process:
+        end = threading.Timer(min(left, TEST_SECONDS), process.kill)
+        end.start()
+        assert process.stdout is not None
+        output = []
+        for line in process.stdout:
+            output.append(line)
+            if match := OUTCOME.match(line):
+                yield {"test": match[1], "outcome": match[2].lower()}
+        end.cancel()
+    if process.returncode:
+        yield {"exit_code": process.returncode, "output": "".join(output)[-6000:]}
+        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def night() -> Iterator[Line]:

@@ -1,7 +1,7 @@
 """Transfers between host memory and the GPU: copies, gathers and scatters."""
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -94,15 +94,15 @@ def grids() -> Iterator[Claim]:
                 )
 
 
-def gathers(has_cupy: bool) -> Iterator[Claim]:
-    """Measures transfers of 131,072 records to the GPU and back.
+def gathers(has_cupy: bool, held: Sequence[int], widths: Sequence[int]) -> Iterator[Claim]:
+    """Measures transfers of 131,072 records to the GPU and back, out of ``held`` records of ``widths`` bytes.
 
     They are compared with one copy of the same bytes, and with ``W[idx]`` of torch for pageable memory and
     for pinned memory, which is the method of SpeedTorch.
     """
     rng = np.random.default_rng(0)
-    for rows in HELD:
-        for width in (256, 512, 1536):
+    for rows in held:
+        for width in widths:
             host = Host(rows, width)
             host.data.zero_()
             drawn = {

@@ -14,8 +14,10 @@ import torch
 
 from benchmarks.claims import Claim
 from benchmarks.offload import gpu
+from benchmarks.offload.libraries import fbgemm, train_library
 from benchmarks.offload.steps import train
 from benchmarks.on_gpu import PARTS, Measurement, main, measure
+from benchmarks.profile_on_gpu import slow_parts
 from tasks.optimizers import RowwiseAdagrad
 
 ROOT = Path(__file__).parents[2]
@@ -26,18 +28,23 @@ install()
 from tests.device.streams import GPU
 GPU.reset(1)
 from tests.device.tensors import Simulated
-from benchmarks.offload import gpu, measurements, transfers
-from benchmarks.on_gpu import main
+from benchmarks import on_gpu, profile_on_gpu
+from benchmarks.offload import gpu, measurements, profiles, transfers
 transfers.COPIED, transfers.MOVED, transfers.HELD = 1 << 16, 256, (1000, 2000)
 gpu.BATCHES, gpu.RULED = 8, (200, 60, 3)
-measurements.TRACED = measurements.TRACED[:1]  # this torch cannot trace a GPU
+profiles.TRACED = profiles.TRACED[:1]  # this torch cannot trace a GPU
 gpu.Contest.sparse_adam = lambda self, tokens: iter(())  # sparse tensors: the test below
 sizes = {"ROWS": 3000, "HUGE_ROWS": 4000, "TOKENS": 240, "MANY_TOKENS": 480, "TITLES": 200, "SEARCHED": 300}
 for name, size in sizes.items():
     assert hasattr(measurements, name)
     setattr(measurements, name, size)
+out, limit, *parts = sys.argv[1:]
 with Simulated():
-    sys.exit(main(["--out", sys.argv[1], "--seconds", "100000"]))
+    codes = [
+        (profile_on_gpu if part == "slow" else on_gpu).main(["--out", out, "--limit", limit, "--part", part])
+        for part in parts
+    ]
+sys.exit(max(codes))
 """
 
 
@@ -54,10 +61,11 @@ def test_lines_are_in_the_file_as_soon_as_they_are_measured(tmp_path: Path):
         yield {"second": 2}
 
     assert measure([Measurement("moves", "own", 0, run)], file, 60) == []
-    assert [(line["name"], line["ratio"], line["met"]) for line in seen] == [("first", 2.0, True)]
-    assert [set(line) - {"part", "measurement"} for line in lines(file)[1:]] == [{"second"}, {"took_seconds"}]
+    assert [(line["name"], line["ratio"], line["met"]) for line in seen[1:]] == [("first", 2.0, True)]
+    fields = [set(line) - {"part", "measurement"} for line in lines(file)]
+    assert fields[0] == {"began_after_seconds"} and fields[2:] == [{"second"}, {"took_seconds"}]
     assert measure([Measurement("moves", "again", 0, lambda left: iter([{}]))], file, 60) == []
-    assert len(lines(file)) == 5  # appended
+    assert len(lines(file)) == 7  # appended
 
 
 def test_what_raises_is_written_down_and_the_next_goes_on(tmp_path: Path):
@@ -70,7 +78,7 @@ def test_what_raises_is_written_down_and_the_next_goes_on(tmp_path: Path):
         Measurement("steps", "next", 0, lambda left: iter([{"after": 1}])),
     ]
     assert measure(made, tmp_path / "lines", 60) == ["broken"]
-    before, error, after, _ = lines(tmp_path / "lines")
+    _, before, error, _, after, _ = lines(tmp_path / "lines")
     assert before["before"] == after["after"] == 1
     assert "RuntimeError: no kernel image" in error["error"] and error["measurement"] == "broken"
 
@@ -89,7 +97,7 @@ def test_what_does_not_fit_is_named_and_skipped_and_what_takes_too_long_is_stopp
     assert measure(made, tmp_path / "lines", 0.5) == []
     found = lines(tmp_path / "lines")
     assert found[0]["measurement"] == "large" and "needs about 600 s" in found[0]["skipped"]
-    assert "stopped" in found[-2] and 1 <= len(found) - 3 <= 5
+    assert "stopped" in found[-2] and 1 <= len(found) - 4 <= 5
     assert found[-1]["measurement"] == "late" and "skipped" in found[-1]
 
 
@@ -100,27 +108,82 @@ def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
-def test_every_part_runs_on_the_simulated_device(tmp_path: Path):
-    """The command as it is, with small tables: its first run on a GPU must not end at a slip of the pen."""
-    tests = "-p tests.device.plugin -k there_and_back tests/storage/tables/test_gpu.py"
+def rehearse(out: Path, limit: int, *parts: str) -> list[dict]:
+    """Runs the parts on the simulated device with small tables; the lines that they wrote."""
+    tests = "-p tests.device.plugin -k 'there_and_back or stale_control' -W ignore"
     about = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": tests}
-    command = [sys.executable, "-c", SIMULATED, str(tmp_path)]
+    command = [sys.executable, "-c", SIMULATED, str(out), str(limit), *parts]
     done = subprocess.run(
         command, cwd=ROOT, env=about, capture_output=True, encoding="utf-8", timeout=280, check=False
     )
-    made = lines(tmp_path / "measured.jsonl")
+    made = lines(out / "measured.jsonl")
     assert done.returncode == 0, [line for line in made if "error" in line] or done.stderr[-2000:]
+    assert not [line for line in made if {"skipped", "stopped", "error"} & {*line}]
+    differ = [line["value"] for line in made if "differ" in line.get("name", "")]
+    assert differ and not any(differ)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_the_decisive_figures_and_the_profile_on_the_simulated_device(tmp_path: Path):
+    """Both commands as they are run on a GPU, within their limit."""
+    made = rehearse(tmp_path, 240, "decisive", "slow")
     found = {key: value for line in made for key, value in line.items()}
     assert found["versions"]["torch"] and found["CanUseHostPointerForRegisteredMem"] == 1
     assert found["kernels"] == "compiled, and moved a record there and back"
-    assert {line["part"] for line in made if "took_seconds" in line} == set(PARTS)
-    assert not [line for line in made if {"skipped", "stopped", "error"} & {*line}]
-    assert {line["outcome"] for line in made if "test" in line} == {"passed"}
-    differ = [line["value"] for line in made if "differ" in line.get("name", "")]
-    assert len(differ) > 15 and not any(differ)
-    assert (tmp_path / "trace.json").exists()
+    assert [line["outcome"] for line in made if "test" in line] == ["passed"] * 3
+    named = {line["name"] for line in made if "name" in line}
+    assert "link, host to device, GB/s" in named and "uva gather, 512 B of 1,000, random, GB/s" in named
+    ratios = [line for line in made if line.get("name", "").endswith("240 tokens, 5 % cached, tokens/s")]
+    assert [line["aim"] for line in ratios] == [None, None]  # the target is for 98,304 tokens
+    took = [(line["part"], line["measurement"]) for line in made if "took_seconds" in line]
+    assert took[-2:] == [("profile", "rowwise_adagrad"), ("profile", "adam")] and len(took) == 9
+    times = {"planner_ms", "transfers_alone_ms", "offloaded_step_ms", "resident_step_ms"}
+    assert times < {key for line in made if line["part"] == "profile" for key in line}
+    assert {file.name for file in tmp_path.glob("*.json")} == {"rowwise_adagrad.json", "adam.json"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_the_other_parts_run_on_the_simulated_device(tmp_path: Path):
+    made = rehearse(tmp_path, 100_000, *PARTS[1:])
+    assert {line["part"] for line in made if "took_seconds" in line} == set(PARTS[1:])
+    assert len([line for line in made if "differ" in line.get("name", "")]) > 10
+
+
+def decisive(name: str, ratio: float, aim: float | None) -> dict:
+    claim = Claim(f"{name}, 10 rows, 5 % cached, tokens/s", ratio, "resident", 1.0, aim=aim)
+    return {"part": "decisive", "measurement": "steps", **claim.row()}
+
+
+def test_the_profile_is_of_what_missed_its_target():
+    gather = Claim("uva gather, 512 B of 1,000, random, GB/s", 0.5, "one copy", 1.0, aim=0.8).row()
+    slow, fast = decisive("adam", 0.5, 0.9), decisive("rowwise_adagrad", 0.97, 0.95)
+    assert slow_parts([slow, fast]) == ["adam"]
+    assert slow_parts([{"part": "decisive", **gather}, fast]) == ["transfer", "adam"]  # adam: no figure
+    assert slow_parts([slow, fast, decisive("adam", 0.95, 0.9)]) == ["adam"]  # all met: the lowest ratio
+    assert slow_parts([{"part": "decisive", "began_after_seconds": 1}]) == ["rowwise_adagrad", "adam"]
+
+
+HANGING = """
+import sys, time, torch
+from pathlib import Path
+from benchmarks.on_gpu import Measurement, run_command
+def hangs(left):
+    yield {"before": 1}
+    time.sleep(100)
+torch.cuda.is_available = lambda: True
+made = [Measurement("decisive", "hangs", 1, hangs)]
+run_command("it", "", ["decisive"], lambda out, part: made, ["--out", sys.argv[1], "--limit", "2"])
+"""
+
+
+def test_the_process_ends_at_its_limit_within_a_measurement_and_keeps_the_lines(tmp_path: Path):
+    command = [sys.executable, "-c", HANGING, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=60, check=False)
+    assert done.returncode == 1 and "Timeout (0:00:02)!" in done.stderr and "in hangs" in done.stderr
+    assert lines(tmp_path / "measured.jsonl")[-1]["before"] == 1
 
 
 @pytest.fixture
@@ -143,7 +206,7 @@ def test_fbgemm_on_the_cpu(contest_on_the_cpu: gpu.Contest):
     (claim,) = contest.fbgemm(rule, 120)
     assert claim.value > 0 and "FBGEMM" in claim.name and rule.name in claim.name
     bags = contest.bags(120)
-    theirs = gpu._fbgemm(contest.start, rule, bags, 0.05).losses  # pyright: ignore[reportPrivateUsage]
+    theirs = train_library(fbgemm(contest.start, rule), bags).losses
     ours = train(gpu._resident(contest.start, rule), rule, bags, device).losses  # pyright: ignore[reportPrivateUsage]
     np.testing.assert_allclose(theirs[:2], ours[:2], rtol=0.02)
     assert theirs[-1] < theirs[0] and ours[-1] < ours[0]

@@ -1,0 +1,266 @@
+"""Tables of PyTorch, FBGEMM, TorchRec and PyTorch-BigGraph, trained with the steps of our benchmarks.
+
+Needs torch, NumPy, safetensors, pyarrow and the measured library, so that the interpreter of another
+environment can run ``python -m benchmarks.offload.libraries``, which prints one line of JSON.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.offload.steps import DIM, Measured, batches, timed, triplet_loss, zipf
+from benchmarks.processes import peak
+from storage.tables import OffloadedEmbeddingBag, Section, as_section, random_rows
+from tasks.encoder.bags import Bags
+from tasks.optimizers import Adagrad, Adam, RowwiseAdagrad
+
+CPU = torch.device("cpu")
+RULES = {"adagrad": Adagrad(), "rowwise_adagrad": RowwiseAdagrad(), "adam": Adam()}
+EXACT = 512, 2048, 50  # rows, ids and steps of the comparison with nn.EmbeddingBag
+WARM = 4  # steps that are not timed
+
+
+def no_prefetch(bags: Iterable[Bags]) -> Iterable[Bags]:
+    """Returns the batches as they are."""
+    return bags
+
+
+@dataclass(frozen=True)
+class Library:
+    """A table of a library, with an optimizer.
+
+    Attributes:
+        sums: Returns the sums of the rows of bags, (bags, dim), for ids and offsets.
+        learn: Updates the rows by a loss.
+        rows: Returns all rows, (rows, dim).
+        prefetch: Iterates over batches.
+    """
+
+    sums: Callable[[Tensor, Tensor], Tensor]
+    learn: Callable[[Tensor], object]
+    rows: Callable[[], Tensor]
+    prefetch: Callable[[Iterable[Bags]], Iterable[Bags]] = no_prefetch
+
+
+def embedding_bag(
+    start: Section, optimizer: Callable[..., Any], device: torch.device = CPU, *, sparse: bool = True
+) -> Library:
+    """Returns nn.EmbeddingBag with an optimizer of torch, which gets the parameters."""
+    table = nn.EmbeddingBag.from_pretrained(
+        start.tensor(device), freeze=False, mode="sum", sparse=sparse, include_last_offset=True
+    )
+    updates = optimizer(table.parameters())
+
+    def learn(loss: Tensor) -> None:
+        updates.zero_grad()
+        loss.backward()
+        updates.step()
+
+    return Library(table, learn, lambda: table.weight.detach())
+
+
+def _torch(start: Section, rule: Any) -> Library:
+    options: dict[str, Any] = {"lr": rule.learning_rate, "eps": rule.epsilon}
+    kinds = {"adam": torch.optim.SparseAdam, "adagrad": torch.optim.Adagrad}
+    return embedding_bag(start, partial(kinds[rule.name], **options))
+
+
+def _biggraph(start: Section, rule: Any) -> Library:
+    """Returns the optimizer of PyTorch-BigGraph, whose epsilon is 1e-10, with a table of torch."""
+    from torchbiggraph.row_adagrad import RowAdagrad  # pyright: ignore[reportMissingImports]
+
+    return embedding_bag(start, partial({"rowwise_adagrad": RowAdagrad}[rule.name], lr=rule.learning_rate))
+
+
+def fbgemm(start: Section, rule: Any, device: torch.device = CPU, share: float = 1.0) -> Library:
+    """Returns FBGEMM's table, whose backward pass updates the rows.
+
+    On a GPU, it is in managed memory with a share of its rows cached; otherwise, it is in host memory.
+    """
+    from fbgemm_gpu import split_table_batched_embeddings_ops_common as common  # pyright: ignore
+    from fbgemm_gpu import split_table_batched_embeddings_ops_training as ops  # pyright: ignore
+
+    cached = common.EmbeddingLocation.MANAGED_CACHING, ops.ComputeDevice.CUDA
+    place = cached if device.type == "cuda" else (common.EmbeddingLocation.HOST, ops.ComputeDevice.CPU)
+    rules = {"adagrad": "EXACT_ADAGRAD", "rowwise_adagrad": "EXACT_ROWWISE_ADAGRAD", "adam": "ADAM"}
+    table = ops.SplitTableBatchedEmbeddingBagsCodegen(
+        [(*start.shape, *place)],
+        feature_table_map=[0],
+        optimizer=getattr(ops.OptimType, rules[rule.name]),
+        learning_rate=rule.learning_rate,
+        eps=rule.epsilon,
+        cache_load_factor=share,
+        pooling_mode=common.PoolingMode.SUM,
+    )
+    start.copy_to(table.split_embedding_weights()[0])
+    return Library(table, Tensor.backward, lambda: table.split_embedding_weights()[0])
+
+
+def _torchrec(start: Section, rule: Any) -> Library:
+    """Returns TorchRec's collection of one table, which updates rows in the backward pass by FBGEMM."""
+    from torchrec.modules.embedding_configs import EmbeddingBagConfig  # pyright: ignore
+    from torchrec.modules.fused_embedding_modules import FusedEmbeddingBagCollection  # pyright: ignore
+    from torchrec.optim import RowWiseAdagrad  # pyright: ignore
+    from torchrec.sparse.jagged_tensor import KeyedJaggedTensor  # pyright: ignore
+
+    kinds = {"adagrad": torch.optim.Adagrad, "rowwise_adagrad": RowWiseAdagrad, "adam": torch.optim.Adam}
+    rows, dim = start.shape
+    config = EmbeddingBagConfig(name="t", embedding_dim=dim, num_embeddings=rows, feature_names=["f"])
+    options = {"lr": rule.learning_rate, "eps": rule.epsilon}
+    table = FusedEmbeddingBagCollection([config], kinds[rule.name], options, device=CPU)
+    (weight,) = table.parameters()
+    start.copy_to(weight.detach())
+
+    def sums(ids: Tensor, offsets: Tensor) -> Tensor:
+        return table(KeyedJaggedTensor.from_offsets_sync(["f"], ids, offsets))["f"]
+
+    return Library(sums, Tensor.backward, weight.detach)
+
+
+def _ours(start: Section, rule: Any, share: float) -> Library:
+    rows, dim = start.shape
+    options: dict[str, Any] = {"mode": "sum", "include_last_offset": True}
+    table = OffloadedEmbeddingBag(
+        rows, dim, optimizer=rule, cache_rows=int(share * rows), device=CPU, start=0.0, **options
+    )
+    table.table.start_from(start, rule)
+
+    def learn(loss: Tensor) -> None:
+        loss.backward()
+        table.step()
+
+    def prefetch(bags: Iterable[Bags]) -> Iterable[Bags]:
+        return table.prefetch(bags, lambda batch: batch.ids)
+
+    return Library(table, learn, table.table.sections()["rows"].tensor, prefetch)
+
+
+# builder, and the distribution that has the version
+LIBRARIES: dict[str, tuple[Callable[[Section, Any], Library], str]] = {
+    "ours, 5 % cached": (partial(_ours, share=0.05), "torch"),
+    "ours, all cached": (partial(_ours, share=1.0), "torch"),
+    "nn.EmbeddingBag(sparse=True)": (_torch, "torch"),
+    "FBGEMM": (fbgemm, "fbgemm-gpu-cpu"),
+    "TorchRec": (_torchrec, "torchrec"),
+    "PyTorch-BigGraph": (_biggraph, "torchbiggraph"),
+}
+
+
+def train_library(
+    library: Library, bags: Sequence[Bags], device: torch.device = CPU, warm: int = WARM
+) -> Measured:
+    """Trains triplet steps of a table that itself sums the rows of bags."""
+
+    def losses() -> Iterator[Tensor]:
+        for batch in library.prefetch(bags):
+            batch = batch.to(device)
+            sums = library.sums(batch.ids[batch.tokens], batch.offsets)
+            loss = triplet_loss(nn.functional.normalize(sums, dim=1))
+            library.learn(loss)
+            yield loss.detach()
+
+    return timed(losses(), device, warm)
+
+
+def differing_values(build: Callable[[Section, Any], Library], rule: Any) -> float:
+    """Returns the share of values, in percent, that differ in a bit from nn.EmbeddingBag and torch.optim.
+
+    All rows are in each batch, frequent ones several times, so that lazy and dense updates are equal.
+    """
+    rows, tokens, steps = EXACT
+
+    def draw(rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.permutation(np.concatenate([np.arange(rows), zipf(rows, size - rows, rng)]))
+
+    start = as_section(random_rows(rows, DIM, 0.1, 1).tensor())
+    bags = batches(draw, rows, tokens, steps)
+    reference = embedding_bag(start, partial(_DENSE[rule.name], rule), sparse=False)
+    ours = build(start, rule)
+    for library in (reference, ours):
+        train_library(library, bags)
+    return 100 * float((reference.rows() != ours.rows()).double().mean())
+
+
+class _DenseRowwiseAdagrad(torch.optim.Optimizer):
+    """Row-wise Adagrad, which torch.optim lacks."""
+
+    def __init__(self, rule: RowwiseAdagrad, parameters: Iterable[Tensor]) -> None:
+        super().__init__(parameters, {"lr": rule.learning_rate})
+        (self.rows,) = self.param_groups[0]["params"]
+        self.total, self.rule = torch.zeros(len(self.rows), 1), rule
+
+    @torch.no_grad()
+    def step(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.total += self.rows.grad.square().mean(1, keepdim=True)
+        self.rows -= self.rule.learning_rate * self.rows.grad / (self.total.sqrt() + self.rule.epsilon)
+
+
+_DENSE: dict[str, Callable[..., Any]] = {
+    "adagrad": lambda rule, rows: torch.optim.Adagrad(
+        rows, rule.learning_rate, eps=rule.epsilon, foreach=False
+    ),
+    "adam": lambda rule, rows: torch.optim.Adam(rows, rule.learning_rate, eps=rule.epsilon, foreach=False),
+    "rowwise_adagrad": _DenseRowwiseAdagrad,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of a process: seconds per step, MiB beyond imports and batches, and values that differ in %."""
+
+    version: str
+    seconds: float
+    cpu_seconds: float
+    memory: float
+    differ: float
+
+
+def measure_library(name: str, rule: Any, rows: int, tokens: int, steps: int) -> Result:
+    """Measures a library in this process, whose peak of memory it reads."""
+    build, distribution = LIBRARIES[name]
+    bags = batches(zipf, rows, tokens, WARM + steps)
+    build(random_rows(64, DIM, 0.1, 1), rule)  # imports
+    before = peak()
+    library = build(random_rows(rows, DIM, 0.1, 1), rule)
+    train_library(library, bags[:WARM])
+    begun = time.process_time()
+    measured = train_library(library, bags[WARM:], warm=0)
+    cpu, memory = time.process_time() - begun, peak() - before
+    differ = differing_values(build, rule)
+    version = importlib.metadata.version(distribution)
+    return Result(version, measured.median, cpu / steps, memory, differ)
+
+
+def main() -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.offload.libraries", description=__doc__)
+    parser.add_argument("library", choices=LIBRARIES)
+    parser.add_argument("optimizer", choices=RULES)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--ids", type=int, default=98_304, help="per step")
+    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    rule = RULES[options.optimizer]
+    try:
+        result = measure_library(options.library, rule, options.rows, options.ids, options.steps)
+    except KeyError:
+        print(json.dumps({"missing": f"has no {rule.name}"}))
+    except (ImportError, OSError, importlib.metadata.PackageNotFoundError) as error:
+        print(json.dumps({"missing": "not installed", "reason": str(error)}))
+    else:
+        print(json.dumps(asdict(result)))
+
+
+if __name__ == "__main__":
+    main()
