@@ -1,13 +1,10 @@
-r"""Logistic regression per kind on the features of titles, with thresholds that reach a precision.
+"""Logistic regression per kind on the features of titles, with thresholds that reach a precision.
 
-For each kind k, over the titles whose label y (1 or −1) is known, with x the features of a title:
-
-    minimize  Σ log(1 + exp(−y (w_k · x + b_k))) + ½ ‖w_k‖²
-
-All kinds are fitted at once by L-BFGS. Each title also gets a margin from a model that was not fitted to any
-edition of its show (folds by franchise). A threshold is the lowest margin above which the precision on these
-titles reaches the requested value with 95 % confidence, 75 % for films (lower bound of Clopper and Pearson.
-The use of confidence or fiducial limits illustrated in the case of the binomial. Biometrika 26, 1934).
+Each kind is fitted to the titles whose label is known (logistic.py). Each title also gets a margin from a
+model that was not fitted to any edition of its show (folds by franchise). A threshold is the lowest margin
+above which the precision on these titles reaches the requested value with 95 % confidence, 75 % for films
+(lower bound of Clopper and Pearson. The use of confidence or fiducial limits illustrated in the case of the
+binomial. Biometrika 26, 1934).
 
 Nothing is predicted on channels without labelled titles: with thresholds from folds by channel, the precision
 of films was .91 on twelve guides, .72 on the worst (docs/kinds.md).
@@ -20,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from storage.shapes import Float32, Int
-from tasks.kinds.features import BITS, CHANNEL_SCALES, WORD_SCALE, Inputs, Scaling
+from tasks.kinds.features import Inputs, Scaling
 from tasks.kinds.kinds import KINDS, Kind
+from tasks.kinds.logistic import fit_columns
 from tasks.scoring.isotonic import fit_shares
 
 PRECISION: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.95), "film": 0.97}
-FOLDS, ITERATIONS = 4, 40
+FOLDS = 4
 MAX_TRAINING = 100_000  # titles; more are sampled
 MIN_EXAMPLES = 20  # titles of a kind; with fewer, it is not predicted
 SOURCE_EXAMPLES = 50  # a feed with at least this many titles of a kind has its own threshold
@@ -190,10 +188,28 @@ def fit_classifier(
     inputs, labels = inputs.take(rows), labels[rows]
     names, source_ids = np.unique(np.array(sources, dtype=str)[rows], return_inverse=True)
     folds = (families[rows] % FOLDS).astype(np.int8)
-    margins = _cross_fitted(inputs, labels, folds)
+    weights, margins = _fit(inputs, labels, folds)
     validation = Validation.of(rows, labels, folds, margins, source_ids.astype(np.int16))
     labelled = frozenset(np.array(channels, dtype=object)[rows].tolist())
-    return KindClassifier(scaling, _fit(inputs, labels), validation, labelled, tuple(names.tolist()))
+    return KindClassifier(scaling, weights, validation, labelled, tuple(names.tolist()))
+
+
+def _fit(
+    inputs: Inputs, labels: np.ndarray, folds: np.ndarray
+) -> tuple[Float32[np.ndarray, "weights kinds"], Float32[np.ndarray, "examples kinds"]]:
+    """Returns weights fitted to all titles, and margins by models that were not fitted to the same fold."""
+    kinds = np.flatnonzero((labels == 1).any(axis=0))
+    is_example = labels[:, kinds] >= 0
+    parts = [is_example, *(is_example & (folds != fold)[:, None] for fold in range(FOLDS))]
+    signs = np.where(labels[:, kinds] == 1, 1, -1).astype(np.float32)
+    fitted = fit_columns(inputs, np.tile(signs, len(parts)), np.hstack(parts))
+    weights = np.zeros((len(parts), len(fitted), labels.shape[1]), dtype=np.float32)
+    weights[:, :, kinds] = np.stack(np.split(fitted, len(parts), axis=1))
+    margins = np.zeros(labels.shape, dtype=np.float32)
+    for fold in range(FOLDS):
+        rows = np.flatnonzero(folds == fold)
+        margins[rows] = inputs.take(rows).margins(weights[1 + fold])
+    return weights[0], margins
 
 
 def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> np.ndarray:
@@ -206,53 +222,3 @@ def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> n
     some = np.maximum(correct, 1)
     bounds[order] = np.where(correct > 0, betaincinv(some, count - some + 1, risk), 0.0)
     return bounds
-
-
-def _cross_fitted(inputs: Inputs, labels: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    margins = np.zeros(labels.shape, dtype=np.float32)
-    for fold in range(FOLDS):
-        rows, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        if len(rows) and len(others):
-            margins[rows] = inputs.take(rows).margins(_fit(inputs.take(others), labels[others]))
-    return margins
-
-
-def _fit(inputs: Inputs, labels: np.ndarray) -> Float32[np.ndarray, "weights kinds"]:
-    """Minimizes the objective of all kinds."""
-    from scipy import sparse
-    from scipy.optimize import minimize
-
-    is_example, signs = (labels >= 0).astype(np.float32), np.where(labels == 1, 1, -1).astype(np.float32)
-    widths = inputs.dense.shape[1], 1 << BITS, 2 << BITS
-    ends = np.cumsum(widths)
-    words = sparse.csr_matrix(
-        (
-            np.full(len(inputs.words.values), WORD_SCALE, np.float32),
-            inputs.words.values,
-            inputs.words.offsets,
-        ),
-        (len(labels), widths[1]),
-    )
-    ones = np.ones(len(inputs.channels.values), dtype=np.float32)
-    names = (ones, inputs.channels.values, inputs.channels.offsets)
-    channels = sparse.csr_matrix(names, (len(inputs.channels), widths[2])).multiply(CHANNEL_SCALES.T).tocsr()
-    rows = np.arange(len(labels)), inputs.channel_of
-    channel_of = sparse.csr_matrix(
-        (np.ones(len(labels), np.float32), rows), (len(labels), len(inputs.channels))
-    )
-    words_, channels_, channel_of_ = (matrix.T.tocsr() for matrix in (words, channels, channel_of))
-
-    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weights = flat.astype(np.float32).reshape(ends[-1] + 1, -1)
-        margins = inputs.dense @ weights[: ends[0]] + words @ weights[ends[0] : ends[1]] + weights[-1]
-        agreement = signs * (margins + channel_of @ (channels @ weights[ends[1] : ends[2]]))
-        penalty = 0.5 * np.square(weights[:-1]).sum(dtype=np.float64)
-        loss = (np.logaddexp(0, -agreement) * is_example).sum(dtype=np.float64) + penalty
-        slopes = -signs * is_example / (1 + np.exp(np.minimum(agreement, 60)))
-        parts = [inputs.dense.T @ slopes, words_ @ slopes, channels_ @ (channel_of_ @ slopes)]
-        gradient = np.concatenate([np.concatenate(parts) + weights[:-1], slopes.sum(axis=0)[None]])
-        return float(loss), gradient.ravel().astype(np.float64)
-
-    start = np.zeros((ends[-1] + 1) * labels.shape[1])
-    result = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
-    return result.x.astype(np.float32).reshape(ends[-1] + 1, -1)

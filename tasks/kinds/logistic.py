@@ -1,0 +1,124 @@
+r"""Logistic regressions on common features, all fitted at once: one column per kind and held-out fold.
+
+Column c minimizes Σ log(1 + exp(−y (w · x + b))) + ½ ‖w‖² over its examples, by L-BFGS (Nocedal, Wright.
+Numerical Optimization. 2006, algorithm 7.4). The step along a direction minimizes a quadratic upper bound of
+the loss (Jaakkola, Jordan. Bayesian parameter estimation via variational methods. Statistics and Computing
+10, 2000): at the margin a, its curvature is tanh(a/2) / (2a). Each step therefore lowers the loss without a
+line search, and an iteration computes one product with the features and one with their transpose.
+
+We differ: the initial inverse Hessian is the square root of a diagonal one; it needs the fewest iterations.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from storage.shapes import Bool, Float32
+from tasks.kinds.features import BITS, CHANNEL_SCALES, WORD_SCALE, Inputs
+
+ITERATIONS = 20  # the average precision of all kinds is within .002 of that after 40
+MEMORY = 6  # steps from which the Hessian is estimated
+
+
+class _Design:
+    """The features of titles as sparse matrices, with their transposes."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        from scipy import sparse
+
+        def ones(offsets: np.ndarray, ids: np.ndarray, columns: int) -> sparse.csr_matrix:
+            values = np.ones(len(ids), np.float32)
+            return sparse.csr_matrix((values, ids, offsets), (len(offsets) - 1, columns))
+
+        titles = len(inputs.dense)
+        words = ones(inputs.words.offsets, inputs.words.values, 1 << BITS) * np.float32(WORD_SCALE)
+        names = ones(inputs.channels.offsets, inputs.channels.values, 2 << BITS)
+        channel_of = ones(np.arange(titles + 1), inputs.channel_of, len(inputs.channels))
+        self.dense = inputs.dense
+        self.parts = words.tocsr(), channel_of, names.multiply(CHANNEL_SCALES.T).tocsr()
+        self.transposed = [part.T.tocsr() for part in self.parts]
+        self.ends = np.cumsum([self.dense.shape[1], 1 << BITS, 2 << BITS])
+
+    def squares(self) -> Float32[np.ndarray, "weights 1"]:
+        """Returns the sum of squares of each feature."""
+        words, channel_of, names = (part.multiply(part) for part in self.parts)
+        of_names = np.asarray(channel_of.sum(axis=0)) @ names
+        parts = [
+            np.square(self.dense).sum(axis=0),
+            np.asarray(words.sum(axis=0)),
+            of_names,
+            [len(self.dense)],
+        ]
+        return np.concatenate([np.ravel(part) for part in parts])[:, None].astype(np.float32)
+
+    def margins(self, weights: np.ndarray) -> np.ndarray:
+        """Returns x · w + b, (titles, columns)."""
+        of_dense, of_words, of_names, intercepts = np.split(weights, self.ends)
+        words, channel_of, names = self.parts
+        return self.dense @ of_dense + words @ of_words + channel_of @ (names @ of_names) + intercepts
+
+    def gradient(self, slopes: np.ndarray) -> np.ndarray:
+        """Returns the gradient by the weights from that by the margins."""
+        words, channel_of, names = self.transposed
+        parts = [self.dense.T @ slopes, words @ slopes, names @ (channel_of @ slopes)]
+        return np.concatenate([*parts, slopes.sum(axis=0)[None]])
+
+
+def fit_columns(
+    inputs: Inputs,
+    signs: Float32[np.ndarray, "titles columns"],
+    is_example: Bool[np.ndarray, "titles columns"],
+) -> Float32[np.ndarray, "weights columns"]:
+    """Fits all columns.
+
+    Args:
+        inputs: Features of titles.
+        signs: 1 for titles of the kind, else -1.
+        is_example: Whether the title is an example of the column.
+    """
+    design, examples = _Design(inputs), is_example.astype(np.float32)
+    scale = (1 + design.squares() / 4) ** -0.5
+    weights = np.zeros((len(scale), signs.shape[1]), dtype=np.float32)
+    agreement, history = np.zeros_like(signs), []
+    gradient = design.gradient(-signs * examples / 2)
+    for _ in range(ITERATIONS):
+        direction = _direction(gradient, scale, history)
+        along = signs * design.margins(direction)
+        curvature = examples * _tanh_half(agreement)[1]
+        bend = (curvature * along**2).sum(axis=0) + np.square(direction[:-1]).sum(axis=0)
+        step = -_dot(gradient, direction) / np.maximum(bend, 1e-12)
+        weights += step * direction
+        agreement += step * along
+        slopes = -signs * examples * (1 - _tanh_half(agreement)[0]) / 2
+        previous, gradient = gradient, design.gradient(slopes)
+        gradient[:-1] += weights[:-1]
+        history = [*history, (step * direction, gradient - previous)][-MEMORY:]
+    return weights
+
+
+def _tanh_half(agreement: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns tanh(a/2), and the curvature tanh(a/2) / (2a)."""
+    tanh, some = np.tanh(agreement / 2), np.abs(agreement) > 1e-3
+    return tanh, np.where(some, tanh / np.where(some, 2 * agreement, 1), np.float32(0.25))
+
+
+def _direction(
+    gradient: np.ndarray, scale: np.ndarray, history: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """Returns minus the gradient multiplied by the estimated inverse Hessian, in each column."""
+    direction, factors = -gradient, []
+    for moved, changed in reversed(history):
+        factors.append(_dot(moved, direction) / np.maximum(_dot(moved, changed), 1e-12))
+        direction = direction - factors[-1] * changed
+    direction = direction * scale
+    if history:
+        moved, changed = history[-1]
+        direction *= _dot(moved, changed) / np.maximum(_dot(changed, changed * scale), 1e-12)
+    for (moved, changed), factor in zip(history, reversed(factors), strict=True):
+        back = _dot(changed, direction) / np.maximum(_dot(moved, changed), 1e-12)
+        direction = direction + (factor - back) * moved
+    return direction
+
+
+def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->j", first, second)
