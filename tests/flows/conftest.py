@@ -3,6 +3,8 @@
 import datetime
 import os
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,15 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         if not output.exists():
             done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
             assert done.returncode == 0, done.stdout + done.stderr
+            shutil.copytree(home, home.with_name("untouched"))
             output.write_text(done.stdout, encoding="utf-8")
     return home, output.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def copy_night(night: tuple[Path, str]) -> Callable[[Path], Path]:
+    """Copies the home as the night left it, because other processes may have its databases open."""
+    return partial(shutil.copytree, night[0].with_name("untouched"))
 
 
 @pytest.fixture(scope="module")

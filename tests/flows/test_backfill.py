@@ -78,8 +78,8 @@ def test_a_night_has_the_date_on_which_it_was_due(tmp_path, zone):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
-    home = shutil.copytree(night[0], tmp_path / "home")
+def test_nights_that_lack_are_made_and_the_champion_stays(copy_night, tmp_path):
+    home = copy_night(tmp_path / "home")
     tracking, latest = Tracking(home), (home / "latest.json").read_text(encoding="utf-8")
     champion = Registry(home).champion()
     for day in (17, 18):
@@ -92,6 +92,7 @@ def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
     ]
     command = [sys.executable, "-c", BACKFILLS, str(home), str(tmp_path), json.dumps(calls)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=500)
+    assert done.returncode == 0, done.stderr
     read, early, failed, made, again = done.stdout.splitlines()
     assert int(read) > 9_000  # of the deployment ingest: now, under the name that the file has
     assert "no guide as of 2025-03-16" in early and "its guides are from 2025-03-17 00:00 to " in early

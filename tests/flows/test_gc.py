@@ -33,8 +33,8 @@ def count(database, table):
 
 
 @pytest.mark.slow
-def test_a_home_after_gc_answers_as_before(night, tmp_path):
-    home = shutil.copytree(night[0], tmp_path / "home")
+def test_a_home_after_gc_answers_as_before(copy_night, tmp_path):
+    home = copy_night(tmp_path / "home")
     write_marker(home, folder=str(home))  # as if it had been moved: the runs in its databases are its own
     spare = home / "artifacts" / "corpus" / "spare"
     shutil.copytree(next((home / "artifacts" / "corpus").glob("*/")), spare)
@@ -67,8 +67,8 @@ def test_a_home_after_gc_answers_as_before(night, tmp_path):
 
 
 @pytest.mark.slow
-def test_gc_waits_for_no_run(night, tmp_path):
-    home = shutil.copytree(night[0], tmp_path / "home")
+def test_gc_waits_for_no_run(copy_night, tmp_path):
+    home = copy_night(tmp_path / "home")
     with Workspace(home).writing("a night"):
         done = guidespace("gc", "--home", home)
     assert (

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -36,8 +37,8 @@ def test_every_command_is_light_or_names_the_extra():
     assert not light & {function.__name__ for function in NIGHT}
 
 
-def test_reading_commands_import_no_package_of_the_extra(night: tuple[Path, str], tmp_path: Path):
-    home = shutil.copytree(night[0], tmp_path / "home")
+def test_reading_commands_import_no_package_of_the_extra(copy_night: Callable[[Path], Path], tmp_path: Path):
+    home = copy_night(tmp_path / "home")
     done = guidespace(home, tmp_path, program=("-m", "tests.flows.light_commands"))
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
@@ -51,9 +52,9 @@ def test_reading_commands_import_no_package_of_the_extra(night: tuple[Path, str]
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_an_empty_environment_installs_and_runs_every_reading_command(
-    night: tuple[Path, str], tmp_path: Path
+    copy_night: Callable[[Path], Path], tmp_path: Path
 ):
-    home = shutil.copytree(night[0], tmp_path / "home")
+    home = copy_night(tmp_path / "home")
     checkout, environment = tmp_path / "checkout", tmp_path / "venv"
     for name in ("flows", "tasks", "storage", "deployments"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import json
-import shutil
 import sqlite3
 
 import pytest
@@ -141,8 +140,8 @@ def test_the_agreement_of_clusters_arrives_in_mlflow(night):
 
 
 @pytest.mark.slow
-def test_a_second_night_says_how_many_titles_stayed_in_their_cluster(night, tmp_path):
-    home = shutil.copytree(night[0], tmp_path / "home")
+def test_a_second_night_says_how_many_titles_stayed_in_their_cluster(copy_night, tmp_path):
+    home = copy_night(tmp_path / "home")
     arguments = ("--feed", SAMPLE, "--home", home, "--preset", "smoke", "--set", "cluster.seed=5")
     assert guidespace("nightly", *arguments).returncode == 0
     found = cluster_metrics(home)

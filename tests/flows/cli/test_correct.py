@@ -1,7 +1,6 @@
 """The command ``correct`` as a user types it, and what other commands say then."""
 
 import json
-import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,10 +19,10 @@ NEW = "Zebra Crossing Blues"
 
 
 @pytest.fixture(scope="module")
-def home(night, tmp_path_factory):
+def home(copy_night, tmp_path_factory):
     """A copy of the home, whose titles are corrected."""
     copy = tmp_path_factory.mktemp("corrected") / "home"
-    shutil.copytree(night[0], copy)
+    copy_night(copy)
     return copy
 
 

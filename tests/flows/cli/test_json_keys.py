@@ -1,7 +1,6 @@
 """Every key that a command prints with --json stands on the page that documents it."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,10 +40,10 @@ def keys_of(document: Any) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def home(night, tmp_path_factory):
+def home(copy_night, tmp_path_factory):
     """A copy of the night's home in which somebody likes and corrects a title."""
     home = tmp_path_factory.mktemp("keys") / "home"
-    shutil.copytree(night[0], home)
+    copy_night(home)
     for command in (["like", TITLE], ["correct", TITLE, "crime"]):
         assert guidespace(*command, "--home", home).returncode == 0
     return home

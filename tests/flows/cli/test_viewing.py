@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -34,10 +33,10 @@ HEAVY = {"torch", "prefect", "mlflow", "numba", "sklearn", "pandas"}
 
 
 @pytest.fixture(scope="module")
-def home(night, tmp_path_factory):
+def home(copy_night, tmp_path_factory):
     """A copy, in which Ann likes crime and cookery."""
     home = tmp_path_factory.mktemp("viewing") / "home"
-    shutil.copytree(night[0], home)
+    copy_night(home)
     for title in ("Midsomer Murders", "MASTERCHEF"):
         done = guidespace("like", title, "--viewer", "Ann", "--home", home)
         assert (done.returncode, done.stderr) == (0, "")
