@@ -107,7 +107,9 @@ def nightly(
         version = register(home, guide, corpus, model, settings.publish, night.run)
         page = drawing.result()
         # Promotion comes after everything that can fail: a failed run keeps the champion.
-        challenger = Challenger(version=version, guide=guide, corpus=corpus, model=model, scores=scores)
+        challenger = Challenger(
+            version=version, guide=guide, corpus=corpus, vectors=vectors, model=model, scores=scores
+        )
         verdict = promote(home, challenger, settings.publish, night.run)
         report_inputs = ReportInputs(
             guide=guide,

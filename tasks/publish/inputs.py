@@ -55,6 +55,7 @@ class Challenger:
     version: str  # version number in the MLflow model registry
     guide: Guide
     corpus: Corpus
+    vectors: Vectors
     model: Model
     scores: Scores
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from tasks.publish.registry.gate import FORM, QueryQualities
+from tasks.publish.registry.gate import CHAMPION, HEADLINE, QueryQualities
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 
@@ -19,24 +19,23 @@ NEAREST = 5  # nearest titles per example
 
 
 def example_table(
-    corpus: Path, scores: Path, qualities: QueryQualities, challenger: Path, champion: Path | None
+    corpus: Path, qualities: QueryQualities, challenger: Path, champion: Path | None
 ) -> dict[str, list[object]]:
     """Returns the evaluation table, sorted by the challenger's quality minus the champion's, ascending.
 
     Args:
         corpus: Folder of tonight's Corpus.
-        scores: Folder of tonight's Scores.
-        qualities: Quality of each model on each held-out title of ``scores``, from ``gate.score_models``.
+        qualities: Quality of each model on each held-out title of the Corpus.
         challenger: Model folder of the new model (challenger).
         champion: Model folder of the served model (champion); None if there is none to compare with.
 
     Returns:
         The columns of the table by name, with one row per title.
     """
-    rows = pq.read_table(scores / "queries.parquet", columns=["title_id", "form"])
-    ids = rows["title_id"].to_numpy()[np.asarray(rows["form"].to_pylist(), dtype=object) == FORM]
+    ids, quality = qualities.titles, qualities.challenger[HEADLINE]
+    champion_quality = qualities.others[CHAMPION][HEADLINE] if CHAMPION in qualities.others else None
     sample = np.unique(np.linspace(0, len(ids) - 1, min(MAX_EXAMPLES, len(ids))).astype(np.int64))
-    gain = qualities.challenger if qualities.champion is None else qualities.challenger - qualities.champion
+    gain = quality if champion_quality is None else quality - champion_quality
     sample = sample[np.argsort(gain[sample], kind="stable")]
     rows = pq.read_table(corpus / "titles.parquet", columns=["title", "labels"]).take(ids[sample])
     titles = rows["title"].to_pylist()
@@ -44,13 +43,13 @@ def example_table(
         "title": titles,
         "held_out": qualities.protocols[sample].tolist(),
         "categories": [", ".join(labels) for labels in rows["labels"].to_pylist()],
-        "quality": qualities.challenger[sample].round(3).tolist(),
+        "quality": quality[sample].round(3).tolist(),
         "nearest": _nearest(challenger, titles),
     }
-    if qualities.champion is not None and champion is not None:
+    if champion_quality is not None and champion is not None:
         verdicts = np.array(["worse", "same", "better"])[np.sign(gain[sample]).astype(np.int64) + 1]
         table |= {
-            "champion_quality": qualities.champion[sample].round(3).tolist(),
+            "champion_quality": champion_quality[sample].round(3).tolist(),
             "champion_nearest": _nearest(champion, titles),
             "verdict": verdicts.tolist(),
         }

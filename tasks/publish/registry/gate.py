@@ -1,19 +1,24 @@
 """The gate decides whether the new model (the challenger) replaces the served model (the champion).
 
-Both models predict the categories of tonight's held-out titles, the queries. The quality of a query is the
-mean of its correctness (0 or 1) and its precision at k. A paired bootstrap that resamples groups of related
-titles gives 95 % intervals. The challenger is promoted unless one of these intervals is entirely below its
-limit:
+The challenger is compared with two models on tonight's held-out titles: with the champion, and with the
+reference, which is the oldest promoted model that still has its files. Both embed tonight's titles with their
+own tokenizers, so all models answer the same queries. The reference prevents a gradual decline: a small loss
+that no single night shows adds up against a model of many nights ago. It is scored again on tonight's titles,
+because qualities of other nights depend on the titles of these nights.
 
-    mean(challenger − champion)    limit 0
-    mean(challenger)               limit: best quality of the last 30 promoted models
+Each kind of vector that users see (VECTORS) is compared. The quality of a query is the mean of its
+correctness (0 or 1) and its precision at k. A paired bootstrap over groups gives an upper confidence bound of
+mean(challenger − other model) for each comparison. The challenger is promoted unless a bound is negative.
+ERROR_PROBABILITY is divided by the number of comparisons (Bonferroni). The rate of wrong refusals is higher
+than ERROR_PROBABILITY, because a champion that was lucky on some titles is compared with until they leave the
+guide.
 
-The second condition prevents a gradual decline in many small steps. A challenger that cannot be compared is
-not promoted without a manual decision, unless no model was promoted before.
+A challenger that cannot be compared with the champion is not promoted without a manual decision, unless no
+model was promoted before.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,69 +26,134 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from storage.arrays import row_blocks
-from storage.formats.corpus import open_corpus
+from storage.arrays import open_array, row_blocks
+from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.shapes import Float
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles, resample_mean
-from tasks.scoring.protocols import CorpusTitles, judge_knn
+from tasks.scoring.bootstrap import (
+    count_groups,
+    draw_groups,
+    number_groups,
+    percentiles,
+    resample_mean,
+)
+from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, judge_knn
 
-MAX_PROMOTED = 30  # number of latest promoted models whose qualities are compared
-FORM = "title_only"  # the models see the titles without airing context
+# Arrays of the artifact Vectors that are compared, with their name in messages. The first is the headline.
+VECTORS = {
+    "vectors": "vectors of titles",
+    "full": "vectors with airing context (categories, clusters, map)",
+    "similarity": "vectors for similar titles",
+}
+HEADLINE = "vectors"
+# Of a refusal on one night without a loss. In simulated years (tests/tasks/publish/registry/test_gate.py),
+# 2 to 4 % of the nights were refused without a loss, and all losses of .02 were detected within ten nights.
+ERROR_PROBABILITY = 0.02
+CHAMPION, REFERENCE = "the champion", "the oldest promoted model"
 NO_TITLES = "there are no held-out titles to score the challenger"
 OVERRIDE = "run again with --promote (publish.promote=always) to promote it anyway"
 
+Qualities = Mapping[str, np.ndarray]  # float64 (queries,), quality of each query by the names of VECTORS
+
 
 class NotComparable(Exception):
-    """Raised if the champion cannot embed tonight's titles; the message has the reason."""
+    """Raised if a model cannot embed tonight's titles; the message has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateDecision:
-    """Decision of the gate about a challenger; numbers that cannot be computed are None."""
+    """What the gate decides about a challenger; undefined numbers are None."""
 
     promote: bool  # whether the challenger becomes the champion
     reason: str  # sentence with the compared qualities
-    quality: float | None = None  # mean quality of the challenger, 0 to 1
-    difference: float | None = None  # mean of challenger − champion
-    interval: tuple[float, float] | None = None  # 95 % interval of ``difference``
+    quality: float | None = None  # mean quality of the challenger's headline vectors, 0 to 1
+    difference: float | None = None  # mean of challenger − champion, headline vectors
+    interval: tuple[float, float] | None = None  # 95 % interval of the difference
 
 
 class QueryQualities(NamedTuple):
-    """Qualities of both models on the same held-out titles (queries); arrays have one entry per query."""
+    """Qualities of all models on the same queries; arrays have one entry per query."""
 
-    challenger: np.ndarray  # float64, qualities of the challenger, 0 to 1
-    champion: np.ndarray | None  # float64, qualities of the champion; None if it is not compared
+    challenger: Qualities
+    others: Mapping[str, Qualities]  # of the compared models, by CHAMPION and REFERENCE
+    titles: np.ndarray  # int64, row in the corpus of each query
     protocols: np.ndarray  # name of the held-out set of each query
     groups: np.ndarray  # int64, id of the group that the bootstrap resamples, such as a show
 
 
-def score_models(corpus: Path, scores: Path, champion: Path | None) -> QueryQualities:
-    """Returns the quality of both models on each held-out title of a Corpus.
+class QualityScorer:
+    """Scores models on the labelled held-out titles of a Corpus.
 
     Args:
-        corpus: Folder of tonight's Corpus.
-        scores: Folder of tonight's Scores, which contain the results of the challenger.
-        champion: Model folder of the champion, which is scored here; None to score only the challenger.
-
-    Raises:
-        NotComparable: The champion cannot embed these titles.
+        corpus: Folder of the Corpus.
+        k: Number of neighbours that vote.
     """
-    queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", FORM)])
-    quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
-    rows = queries["title_id"].to_numpy()
-    champion_quality = champion and _champion_quality(corpus, champion, rows, neighbour_count(scores))
-    protocols, groups = queries["protocol"].to_numpy().astype(str), queries["group"].to_numpy()
-    return QueryQualities(quality, champion_quality, protocols, groups)
+
+    def __init__(self, corpus: Path, k: int) -> None:
+        self.corpus, self.k = corpus, k
+        self._files: OpenCorpus = open_corpus(corpus)
+        self._titles = CorpusTitles.of(self._files)
+        self._training = self._titles.labelled("train")
+        rows = {protocol: self._titles.labelled(protocol) for protocol in PROTOCOLS}
+        self.rows = np.concatenate([*rows.values()])
+        self.protocols = np.repeat([*rows], [*map(len, rows.values())])
+        groups = [self._titles.groups(protocol)[titles] for protocol, titles in rows.items()]
+        self.groups = np.concatenate(groups)
+
+    def score_vectors(self, vectors: Path) -> Qualities:
+        """Returns the qualities of tonight's vectors, an artifact Vectors."""
+        return self._qualities({name: open_array(vectors, name) for name in VECTORS})
+
+    def score_model(self, model: Path) -> Qualities:
+        """Embeds tonight's titles with the model of another night and returns its qualities.
+
+        Raises:
+            NotComparable: The model cannot embed these titles.
+        """
+        try:
+            return self._qualities(self._embed(TitleEncoder.open(model)))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            what = f"this version cannot read the model in {model}"
+            raise NotComparable(f"{what} ({type(error).__name__}: {error})") from error
+
+    def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
+        """Returns arrays with the names of VECTORS, a row per title of the corpus; unused rows are zero."""
+        table = pq.read_table(self.corpus / "titles.parquet", columns=["raw_title", "context"])
+        identity = _details(self.corpus).get("sentences", {}).get("identity")
+        has_same_sentences = (
+            encoder.meaning is not None and encoder.meaning.encoder_info["identity"] == identity
+        )
+        arrays: dict[str, np.ndarray] = {}
+        needed = np.union1d(self.rows, self._training)
+        for block in (needed[block] for block in row_blocks(len(needed))):
+            raw_titles, contexts = (column.to_pylist() for column in table.take(block).columns)
+            sentences = self._files.sentences[block], self._files.descriptions[block]
+            dense = encoder.bag.dense(*sentences) if has_same_sentences else encoder.dense(raw_titles)
+            alone, full = encoder.embed_with_context(raw_titles, contexts, dense)
+            embedded = {"vectors": alone, "full": full, "similarity": encoder.similarity(dense, full)}
+            for name, values in embedded.items():
+                if name not in arrays:
+                    arrays[name] = np.zeros((len(self._files), values.shape[1]), dtype=np.float32)
+                arrays[name][block] = values
+        return arrays
+
+    def _qualities(self, vectors: Mapping[str, np.ndarray]) -> Qualities:
+        if not len(self.rows):
+            return dict.fromkeys(VECTORS, np.zeros(0))
+        return {name: self._quality(vectors[name]) for name in VECTORS}
+
+    def _quality(self, vectors: np.ndarray) -> np.ndarray:
+        judged = judge_knn(self._titles, vectors, self.rows, self._training, self.k)
+        precision = np.zeros(len(self.rows)) if judged.precision_at_k is None else judged.precision_at_k
+        return query_quality(judged.correct, precision)
 
 
 def neighbour_count(scores: Path) -> int:
-    """Returns the number k of neighbours that voted on each title, from a Scores folder."""
+    """Returns the number of neighbours that voted on each title."""
     return int(_details(scores)["k"])
 
 
 def _details(artifact: Path) -> dict[str, Any]:
-    """Returns the field "details" of artifact.json in the folder of an artifact."""
     return json.loads((artifact / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
@@ -92,32 +162,8 @@ def query_quality(correct: np.ndarray, precision_at_k: np.ndarray) -> Float[np.n
     return (correct.astype(np.float64) + precision_at_k) / 2
 
 
-def _champion_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -> np.ndarray:
-    """Returns the quality of the champion on the titles ``rows`` of a Corpus, float64 [rows]."""
-    corpus_files = open_corpus(corpus)
-    titles = CorpusTitles.of(corpus_files)
-    training = titles.labelled("train")
-    raw_titles = pq.read_table(corpus / "titles.parquet", columns=["raw_title"])["raw_title"]
-    try:
-        encoder, identity = TitleEncoder.open(champion), _details(corpus).get("sentences", {}).get("identity")
-        reads_dense = encoder.meaning is not None and encoder.meaning.encoder_info["identity"] == identity
-        vectors = np.zeros((len(corpus_files), encoder.width), dtype=np.float32)
-        needed = np.union1d(rows, training)
-        for block in (needed[block] for block in row_blocks(len(needed))):
-            dense_inputs = corpus_files.sentences[block], corpus_files.descriptions[block]
-            dense = encoder.bag.dense(*dense_inputs) if reads_dense else None
-            vectors[block] = encoder.embed(raw_titles.take(block).to_pylist(), dense)
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        problem = f"this version of GuideSpace cannot read the champion's model in {champion}"
-        raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
-    judged = judge_knn(titles, vectors, rows, training, k)
-    precision = np.zeros(len(rows)) if judged.precision_at_k is None else judged.precision_at_k
-    return query_quality(judged.correct, precision)
-
-
 def decide_promotion(
-    qualities: QueryQualities,
-    past_qualities: Sequence[float],
+    answers: QueryQualities,
     rng: np.random.Generator,
     resamples: int = 1000,
     *,
@@ -125,12 +171,10 @@ def decide_promotion(
     incomparable: str = "",
     first: bool = True,
 ) -> GateDecision:
-    """Decides whether the challenger is promoted, by the rule in the docstring of the module.
+    """Decides whether the challenger is promoted.
 
     Args:
-        qualities: Qualities of both models on the same queries.
-        past_qualities: Qualities of the models promoted before, oldest first; only the last MAX_PROMOTED
-            are used.
+        answers: Qualities of the models on the same queries.
         rng: Random generator of the bootstrap.
         resamples: Number of resamples of the bootstrap.
         same_model: Whether challenger and champion are the same model.
@@ -140,72 +184,72 @@ def decide_promotion(
     Raises:
         ValueError: The arrays differ in length or contain NaN.
     """
-    challenger, champion, protocols, groups = qualities
-    for values in (challenger, *(() if champion is None else (champion,))):
-        if not values.shape == groups.shape == protocols.shape:
-            shapes = f"{values.shape}, {protocols.shape} and {groups.shape}"
-            raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
-        if missing := int(np.isnan(values).sum()):
-            problem = f"{missing} of {len(values)} queries have no quality"
-            raise ValueError(f"{problem}; score both models on the same queries first")
-    quality = float(challenger.mean()) if len(challenger) else None
+    _check(answers)
+    headline = answers.challenger[HEADLINE]
+    quality = float(headline.mean()) if len(headline) else None
 
-    def make_decision(promote: bool, reason: str) -> GateDecision:
+    def decision(promote: bool, reason: str) -> GateDecision:
         return GateDecision(promote=promote, reason=reason, quality=quality)
 
-    summary = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else NO_TITLES
+    summary = f"quality {quality:.3f} on {len(headline)} titles" if quality is not None else NO_TITLES
     if same_model:
-        return make_decision(False, "same model: the challenger is the champion")
+        return decision(False, "same model: the challenger is the champion")
     if incomparable and first:
-        return make_decision(True, f"the first model; {summary}; not compared: {incomparable}")
+        return decision(True, f"the first model; {summary}; not compared: {incomparable}")
     if incomparable:
-        problem = f"not comparable with the champion, which stays: {incomparable}"
-        return make_decision(False, f"{problem}; {summary}; {OVERRIDE}")
-    if champion is None:
-        return make_decision(True, f"there is no champion yet; {summary}")
-    group_numbers = number_groups(protocols, groups)
+        what = f"not comparable with the champion, which stays: {incomparable}"
+        return decision(False, f"{what}; {summary}; {OVERRIDE}")
+    if CHAMPION not in answers.others:
+        return decision(True, f"there is no champion yet; {summary}")
+    group_numbers = number_groups(answers.protocols, answers.groups)
     group_count = count_groups(group_numbers)
     if quality is None or group_count < 2:
-        problem = f"held-out titles of {group_count} shows are too few to compare the models"
-        return make_decision(False, f"{problem}: the champion stays")
-    group_counts = draw_groups(group_count, resamples, rng)
-    return _compare(challenger, champion, group_numbers, group_counts, list(past_qualities)[-MAX_PROMOTED:])
+        what = f"held-out titles of {group_count} shows are too few to compare the models"
+        return decision(False, f"{what}: the champion stays")
+    return _compare(answers, group_numbers, draw_groups(group_count, resamples, rng))
 
 
-def _compare(
-    challenger: np.ndarray,
-    champion: np.ndarray,
-    group_numbers: np.ndarray,
-    group_counts: np.ndarray,
-    past: Sequence[float],
-) -> GateDecision:
-    """Decides by the bootstrap intervals of the challenger's quality, and of its gain over the champion.
+def _check(answers: QueryQualities) -> None:
+    for values in (
+        array for model in (answers.challenger, *answers.others.values()) for array in model.values()
+    ):
+        if not values.shape == answers.groups.shape == answers.protocols.shape:
+            shapes = f"{values.shape}, {answers.protocols.shape} and {answers.groups.shape}"
+            raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
+        if missing := int(np.isnan(values).sum()):
+            what = f"{missing} of {len(values)} queries have no quality"
+            raise ValueError(f"{what}; score all models on the same queries first")
 
-    Args:
-        challenger: Quality of the challenger per query.
-        champion: Quality of the champion per query.
-        group_numbers: Group of each query, from 0.
-        group_counts: Number of occurrences of each group in each resample, [resamples, groups].
-        past: Qualities of the models promoted before.
+
+def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndarray) -> GateDecision:
+    """Decides by an upper bound of the difference from each model for each kind of vectors.
+
+    ``counts`` has the number of occurrences of each group in each resample.
     """
-    quality, difference = float(challenger.mean()), float((challenger - champion).mean())
-    low, high = percentiles(resample_mean(challenger - champion, group_numbers, group_counts))
-    quality_low, quality_high = percentiles(resample_mean(challenger, group_numbers, group_counts))
-    best, promote = max(past, default=0.0), False
-    if high < 0:
-        reason = "worse than the champion"
-    elif quality_high < best:
-        reason = f"below the best of the last {len(past)} promoted models: the 95 % interval of the quality, "
-        reason += f"{quality_low:.3f} to {quality_high:.3f}, is below {best:.3f}"
-    else:
-        promote = True
-        reason = f"{'better than' if low > 0 else 'not shown to be worse than'} the champion"
-    versus = f"quality {quality:.3f} against the champion's {float(champion.mean()):.3f}"
-    interval = f"{difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
+    count = len(answers.others) * len(VECTORS)
+    worst, refusal = 0.0, ""
+    for model, qualities in answers.others.items():
+        for name, description in VECTORS.items():
+            differences = answers.challenger[name] - qualities[name]
+            resampled = resample_mean(differences, group_numbers, counts)
+            if (bound := float(np.quantile(resampled, 1 - ERROR_PROBABILITY / count))) < worst:
+                worst = bound
+                means = f"{answers.challenger[name].mean():.3f} against {qualities[name].mean():.3f}"
+                bound_text = (
+                    f"at most {bound:+.3f} ({1 - ERROR_PROBABILITY:.0%} confidence in {count} comparisons)"
+                )
+                refusal = f"worse than {model}: {description}: quality {means} on {len(differences)} titles, "
+                refusal += f"difference {bound_text}"
+    ours, champion = answers.challenger[HEADLINE], answers.others[CHAMPION][HEADLINE]
+    difference = float((ours - champion).mean())
+    low, high = percentiles(resample_mean(ours - champion, group_numbers, counts))
+    relation = "better than" if low > 0 else "not shown to be worse than"
+    text = f"quality {ours.mean():.3f} against the champion's {champion.mean():.3f} on {len(ours)} titles: "
+    text += f"{difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
     return GateDecision(
-        promote=promote,
-        reason=f"{reason}: {versus} on {len(challenger)} titles: {interval}",
-        quality=quality,
+        promote=not refusal,
+        reason=refusal or f"{relation} the champion: {text}",
+        quality=float(ours.mean()),
         difference=difference,
         interval=(low, high),
     )

@@ -1,8 +1,8 @@
 """Prefect tasks that register the model of a nightly run in MLflow, and promote it if the gate allows it."""
 
 import dataclasses
+from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,11 +17,14 @@ from storage.tracking import Champion, Registry, Tracking
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
 from tasks.publish.registry.gate import (
+    CHAMPION,
     OVERRIDE,
+    REFERENCE,
     NotComparable,
+    QualityScorer,
     QueryQualities,
     decide_promotion,
-    score_models,
+    neighbour_count,
 )
 from tasks.publish.registry.lineage import (
     champion_or_reason,
@@ -69,15 +72,11 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
     model, version, last_promoted = challenger.model, challenger.version, registry.promoted(limit=1)
-    salt, feeds = salt_and_sources(workspace, challenger.guide, challenger.corpus)
     champion, no_champion_reason = champion_or_reason(registry, last_promoted)
     same = champion is not None and champion.digest == model.digest
-    folders = workspace.folder(challenger.corpus), workspace.folder(challenger.scores)
-    qualities, incomparable = _score(registry, folders, salt, feeds, None if same else champion)
-    past = registry.promoted(lineage_id(salt, feeds))
+    qualities, incomparable = _score(workspace, registry, challenger, None if same else champion)
     decision = decide_promotion(
         qualities,
-        [promoted.quality for promoted in reversed(past) if promoted.quality is not None],
         np.random.default_rng(settings.seed),
         settings.resamples,
         same_model=same,
@@ -97,11 +96,13 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     if not same:
         if not is_promoted:
             registry.refuse(version, reason)
-        compared = champion.folder if champion and qualities.champion is not None else None
-        table = example_table(*folders, qualities, workspace.folder(model), compared)
+        compared = champion.folder if champion and CHAMPION in qualities.others else None
+        corpus = workspace.folder(challenger.corpus)
+        table = example_table(corpus, qualities, workspace.folder(model), compared)
         Tracking(home).log_table(run, table, "evaluation.json")
         state = "Champion since" if is_promoted else "Not promoted on"
-        origin = f"{model.counts['titles']:,} titles of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}."
+        feeds = len(salt_and_sources(workspace, challenger.guide, challenger.corpus)[1])
+        origin = f"{model.counts['titles']:,} titles of {feeds} feed{'s' if feeds != 1 else ''}."
         registry.describe(version, f"{state} {now:%Y-%m-%d %H:%M} UTC: {reason}.\n\n{origin}")
     verdict = Verdict(
         name=registry.name,
@@ -121,25 +122,28 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
 
 
 def _score(
-    registry: Registry, folders: tuple[Path, Path], salt: str, feeds: list[str], champion: Champion | None
+    workspace: Workspace, registry: Registry, challenger: Challenger, champion: Champion | None
 ) -> tuple[QueryQualities, str]:
-    """Scores challenger and champion on tonight's held-out titles, or only the challenger.
-
-    Args:
-        registry: Registry of both models.
-        folders: Folders of tonight's Corpus and Scores.
-        salt: Salt of tonight's split.
-        feeds: Names of tonight's feeds.
-        champion: Champion; None to score only the challenger.
+    """Scores the challenger and, if they are comparable with it, the champion and the reference.
 
     Returns:
-        The qualities, and the reason why the models are not comparable ("" if they are).
+        The qualities, and the reason why the champion is not comparable ("" if it is, or if there is none).
     """
-    if champion is None:
-        return score_models(*folders, None), ""
-    origin = registry.lineage_of(champion.version)
-    mismatch = lineage_mismatch(lineage_id(salt, feeds), feed_fingerprints(salt, feeds), *origin)
-    try:
-        return score_models(*folders, None if mismatch else champion.folder), mismatch
-    except NotComparable as error:
-        return score_models(*folders, None), str(error)
+    k = neighbour_count(workspace.folder(challenger.scores))
+    scorer = QualityScorer(workspace.folder(challenger.corpus), k)
+    salt, feeds = salt_and_sources(workspace, challenger.guide, challenger.corpus)
+    lineage, fingerprints = lineage_id(salt, feeds), feed_fingerprints(salt, feeds)
+    others, incomparable = {}, ""
+    if champion is not None:
+        incomparable = lineage_mismatch(lineage, fingerprints, *registry.lineage_of(champion.version))
+    if champion is not None and not incomparable:
+        try:
+            others[CHAMPION] = scorer.score_model(champion.folder)
+        except NotComparable as error:
+            incomparable = str(error)
+    reference = registry.oldest_promoted(lineage) if CHAMPION in others else None
+    if champion and reference and reference.digest not in (champion.digest, challenger.model.digest):
+        with suppress(NotComparable):  # a model of an older version of GuideSpace
+            others[REFERENCE] = scorer.score_model(reference.folder)
+    qualities = scorer.score_vectors(workspace.folder(challenger.vectors))
+    return QueryQualities(qualities, others, scorer.rows, scorer.protocols, scorer.groups), incomparable

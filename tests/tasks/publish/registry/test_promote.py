@@ -10,6 +10,7 @@ import pytest
 from storage.digests import content_digest
 from storage.tracking import Registry, Tracking
 from tasks.evaluate.settings import EvaluateSettings
+from tasks.publish.registry.gate import QualityScorer
 from tasks.publish.settings import PublishSettings
 from tests import worlds
 
@@ -18,7 +19,7 @@ SETTINGS = PublishSettings(resamples=100)
 
 @pytest.fixture(scope="module")
 def published(learnt, tmp_path_factory):
-    """The toy world up to its model: (home, guide, corpus, model, scores). Read only."""
+    """The toy world up to its model: (home, guide, corpus, vectors, model, scores). Read only."""
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
@@ -35,7 +36,7 @@ def published(learnt, tmp_path_factory):
         settings = EvaluateSettings(baselines=(), resamples=100)
         baselines = score_baselines.fn(place, corpus, settings)
         scores = evaluate.fn(place, corpus, vectors, clustering, baselines, settings)
-        return home, guide, corpus, pack.fn(place, corpus, encoder, vectors), scores
+        return home, guide, corpus, vectors, pack.fn(place, corpus, encoder, vectors), scores
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def stage(published, without_run, tmp_path, monkeypatch):
     from tasks.publish.registry.task import promote, register
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    source, guide, corpus, model, scores = published
+    source, guide, corpus, vectors, model, scores = published
     home = tmp_path / "home"
     shutil.copytree(source, home)
     run = Tracking(home).start_run("flow-1", "friday", params={"train": {"epochs": 6}})
@@ -53,7 +54,9 @@ def stage(published, without_run, tmp_path, monkeypatch):
     def decide(digest, **settings):
         challenger, chosen = replace(model, digest=digest), replace(SETTINGS, **settings)
         version = without_run(register, str(home), guide, corpus, challenger, chosen, run)
-        inputs = Challenger(version=version, guide=guide, corpus=corpus, model=challenger, scores=scores)
+        inputs = Challenger(
+            version=version, guide=guide, corpus=corpus, vectors=vectors, model=challenger, scores=scores
+        )
         return without_run(promote, str(home), inputs, chosen, run)
 
     return SimpleNamespace(promote=decide, registry=Registry(home), home=home, run=run)
@@ -132,6 +135,26 @@ def test_the_evaluation_table_compares_both_models(stage, monkeypatch):
     assert len(near) == 5 and all(line.endswith(")") and float(line[-5:-1]) <= 1 for line in near)
     stage.promote("b" * 64)  # the champion adds no rows
     assert len(table()) == len(rows)
+
+
+def test_the_reference_is_the_oldest_promoted_model_with_files(stage, monkeypatch):
+    """The fourth night is compared with the first; without the files of the first, with the second."""
+    lineage = stage.registry.lineage_of
+    for digest in "abc":
+        assert stage.promote(digest * 64).champion
+    oldest = stage.registry.oldest_promoted(lineage("1")[0])
+    assert oldest is not None and (oldest.version, oldest.digest) == ("1", "a" * 64)
+    scored = []
+    score_model = QualityScorer.score_model
+    monkeypatch.setattr(
+        QualityScorer, "score_model", lambda self, model: (scored.append(model), score_model(self, model))[1]
+    )
+    assert stage.promote("d" * 64).champion
+    assert len(scored) == 2 and scored[1] == oldest.folder
+    shutil.rmtree(oldest.folder.parents[1])
+    second = stage.registry.oldest_promoted(lineage("1")[0])
+    assert second is not None and second.version == "2"
+    assert stage.registry.oldest_promoted("another lineage") is None
 
 
 def test_a_guide_with_more_feeds_is_compared(stage, monkeypatch):
