@@ -59,8 +59,7 @@ class Registry(Connection):
 
     def __init__(self, home: Path | str, code: Path | None = None, name: str | None = None) -> None:
         super().__init__(home)
-        self.code = code
-        self._chosen = name
+        self.code, self._chosen = code, name
 
     problem = ""  # why a newer version is not used, which only a model of another machine can have
 
@@ -190,28 +189,24 @@ class Registry(Connection):
         return not is_missing and version.tags.get(FILES) != REMOVED
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
-        """Returns the last promoted versions (of one lineage, if set), newest first, with the champion.
-
-        Versions that were rolled back are omitted.
-        """
+        """Returns the last promoted versions (of one lineage, if set), newest first, with the champion."""
         last = [(str(each.version), each.tags.get(QUALITY)) for each in self._promoted(lineage)[:limit]]
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
 
     def oldest_promoted(self, lineage: str) -> Champion | None:
         """Opens the oldest promoted version of a lineage whose files exist; None if no version has files."""
-        for version in reversed(self._promoted(lineage)):
-            if self._has_files(version):
-                with suppress(TrackingError):  # its files were changed
-                    return self._open(self._located(version))
+        for version in filter(self._has_files, reversed(self._promoted(lineage))):
+            with suppress(TrackingError):  # its files were changed
+                return self._open(self._located(version))
         return None
 
     def _promoted(self, lineage: str) -> list[RegisteredVersion]:
         """Returns the promoted versions that were not rolled back, newest first."""
-        query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''"
-        query += f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
+        of_lineage = f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
+        query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''{of_lineage}"
         promoted = self.client.search_model_versions(query)
-        versions = [version for version in promoted if ROLLED_BACK not in version.tags]
-        return sorted(versions, key=lambda each: (each.tags[PROMOTED_AT], int(each.version)), reverse=True)
+        kept = (version for version in promoted if ROLLED_BACK not in version.tags)
+        return sorted(kept, key=lambda each: (each.tags[PROMOTED_AT], int(each.version)), reverse=True)
 
     def champion(self) -> Champion | None:
         """Returns the version with the alias ``champion``, or None.
@@ -228,10 +223,9 @@ class Registry(Connection):
 
     def _open(self, version: AliasedVersion) -> Champion:
         """Downloads the files of a version if they are on a server, and verifies them."""
-        is_local = version.location.startswith(("/", "file:///"))
-        local = Path(version.location.removeprefix("file://"))
-        folder = local if is_local else self._download(version.version, version.digest)
-        return verify_files(self.name, version, folder)
+        if version.location.startswith(("/", "file:///")):
+            return verify_files(self.name, version, Path(version.location.removeprefix("file://")))
+        return verify_files(self.name, version, self._download(version.version, version.digest))
 
     def _create_version(
         self, run_id: str, model_folder: Path, example_title: str, tags: dict[str, str]
@@ -239,9 +233,8 @@ class Registry(Connection):
         """Logs a model and registers it, without MLflow's global state."""
         if self.code is None:
             raise ValueError("code is None; expected the file that MLflow executes to load a version")
-        client = self.client
+        client, inputs = self.client, (self.code, model_folder, example_title)
         model_tags = {name: value for name, value in tags.items() if name != FEEDS}  # would exceed the limit
-        inputs = self.code, model_folder, example_title
         model = log_model(client, self.experiment_id, run_id, *inputs, model_tags)
         # a server resolves models:/ID; the SQLite store would resolve it with MLflow's global tracking URI
         source = f"models:/{model.model_id}" if self.uri.startswith("http") else model.artifact_location
@@ -289,9 +282,9 @@ class Registry(Connection):
 
     def _located(self, version: RegisteredVersion) -> AliasedVersion:
         """Returns the digests and the location of a version."""
-        number, tags = str(version.version), version.tags
-        location = self.client.get_model_version_download_uri(self.name, number)
-        return AliasedVersion(number, tags.get(DIGEST, ""), tags.get(CONTENT, ""), location)
+        location = self.client.get_model_version_download_uri(self.name, str(version.version))
+        digest, content = (version.tags.get(tag, "") for tag in (DIGEST, CONTENT))
+        return AliasedVersion(str(version.version), digest, content, location)
 
     def _download(self, version: str, digest: str) -> Path:
         """Downloads the files of a version once per digest."""

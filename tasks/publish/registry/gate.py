@@ -113,7 +113,7 @@ class QualityScorer:
         try:
             return self._qualities(self._embed(TitleEncoder.open(model)))
         except (OSError, KeyError, TypeError, ValueError) as error:
-            what = f"this version cannot read the model in {model}"
+            what = f"this version of GuideSpace cannot read the model in {model}"
             raise NotComparable(f"{what} ({type(error).__name__}: {error})") from error
 
     def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
