@@ -1,1 +1,1 @@
-"""Deployments of the flows on a Prefect server, backups, and the model that MLflow serves."""
+"""Deploys the flows on a Prefect server, backs up a home, and defines the model that MLflow serves."""

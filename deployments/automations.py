@@ -23,7 +23,7 @@ NOTIFY = "notification block, such as slack-webhook/guidespace or custom-webhook
 
 
 def read_automations() -> list[AutomationCore]:
-    """Reads the automations that do not send messages."""
+    """Reads the automations of automations.yaml that do not send messages."""
     return list(map(AutomationCore.model_validate, _read()["automations"]))
 
 
@@ -52,7 +52,7 @@ def _read() -> dict[str, Any]:
 
 
 def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
-    """Creates or updates an automation and deletes its duplicates; returns a message.
+    """Creates or updates an automation on a server and deletes its duplicates; returns a message.
 
     Automations of other projects with the same name are not changed, because their triggers lack our tag.
     """

@@ -35,7 +35,12 @@ class BackupError(Exception):
 
 
 def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
-    """Writes the archive; replaces an existing archive.
+    """Writes the files of a home to a tar archive; replaces an existing archive.
+
+    Args:
+        home: Folder of the home.
+        archive: Tar file to write.
+        wait_seconds: How long to wait for another process that writes to the home.
 
     Raises:
         BackupError: A file changed while it was read, or a database cannot be copied.
@@ -112,7 +117,7 @@ def _warn(message: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command; returns 1 if the backup failed, 2 if the arguments are wrong."""
+    """Backs up HOME to ARCHIVE.tar; returns 1 if the backup failed, 2 if the arguments are wrong."""
     if len(arguments) != 2:
         _warn("usage: deployments/backup.sh HOME ARCHIVE.tar")
         return 2

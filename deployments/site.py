@@ -48,7 +48,10 @@ SERVER_TIMEOUT_SECONDS = 170.0
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
-    """Reads the deployments of prefect.yaml; puts their homes into ``home``; sets ``feeds`` if not empty."""
+    """Reads the deployments of prefect.yaml and sets their homes to ``home`` or a folder in it.
+
+    Deployments of ``home`` itself get the feeds ``feeds``, unless it is empty.
+    """
     entries = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
     for entry in entries:
         parameters = entry["parameters"]
@@ -60,7 +63,14 @@ def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str], zone: str) -> str:
-    """Creates or updates a deployment with schedules in a time zone; returns a message."""
+    """Creates or updates a deployment on a Prefect server; returns a message.
+
+    Args:
+        client: Client of the server.
+        entry: Deployment, as in prefect.yaml.
+        feeds: Feeds that replace those of an existing deployment, unless empty.
+        zone: IANA name of the time zone of the schedules.
+    """
     file, _, name = entry["entrypoint"].partition(":")
     module = file.removesuffix(".py").replace("/", ".")
     flow = getattr(importlib.import_module(module), name)
@@ -103,7 +113,7 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
 def schedules_of(
     existing: DeploymentResponse | None, entry: dict[str, Any], zone: str
 ) -> list[DeploymentScheduleCreate]:
-    """Returns the schedules of an existing deployment, or those of prefect.yaml for a new one."""
+    """Returns the schedules of an existing deployment, or those of prefect.yaml for a new deployment."""
     if existing is not None:
         fields = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
         return [
@@ -123,7 +133,10 @@ def schedules_of(
 
 
 def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
-    """Marks a worker's runs Crashed if their process is gone, unless workers on other machines are online."""
+    """Sets flow runs of the worker to Crashed if their process is gone; yields a message for each.
+
+    Does nothing if workers on other machines are online, because their processes cannot be seen here.
+    """
     workers = client.read_workers_for_work_pool(POOL)
     if any(worker.status == "ONLINE" and worker.name != socket.gethostname() for worker in workers):
         return
@@ -132,7 +145,7 @@ def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
     for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(tags=tags, state=state)):
         pid = run.infrastructure_pid  # set by the worker
         if run.work_pool_name == POOL and pid and not (pid.isdigit() and psutil.pid_exists(int(pid))):
-            message = "Its process ended with `guidespace up`. Retry continues after the last finished stage."
+            message = "The process ended with `guidespace up`; Retry continues after the last finished stage."
             crashed = Crashed(message=message)
             client.set_flow_run_state(run.id, crashed, force=True)
             close_crashed(None, run, crashed)
@@ -140,7 +153,7 @@ def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
 
 
 def wait_for_server(client: SyncPrefectClient) -> None:
-    """Waits until the server answers; raises httpx.ConnectError after a timeout."""
+    """Waits until a Prefect server answers; raises httpx.ConnectError after SERVER_TIMEOUT_SECONDS."""
     deadline = time.monotonic() + SERVER_TIMEOUT_SECONDS
     while isinstance(error := client.api_healthcheck(), Exception):
         if time.monotonic() > deadline:

@@ -32,7 +32,7 @@ packages = ["offloaded_tables"]
 
 
 def build(folder: Path) -> Path:
-    """Builds the wheel with the installed setuptools and returns its path in ``folder``."""
+    """Builds the wheel in ``folder`` with the installed setuptools, and returns the path of the wheel."""
     with tempfile.TemporaryDirectory() as temporary:
         project, package = Path(temporary), Path(temporary) / NAME
         package.mkdir()

@@ -33,10 +33,10 @@ EXAMPLE = '{"dataframe_split": {"columns": ["title"], "data": [["Cooking with Ni
 
 
 class TitleModel(PythonModel):
-    """Opens the model folder once and answers from its memory maps."""
+    """MLflow model that finds the nearest titles in the memory-mapped files of a model folder."""
 
     def load_context(self, context: PythonModelContext) -> None:
-        """Opens the folder that was logged as the artifact ``model``."""
+        """Opens the model folder that was logged as the artifact ``model``."""
         self.search = TitleSearch.open(context.artifacts["model"])
         logging.getLogger("mlflow.models.utils").addFilter(reject_unknown_params)
         if note := self.search.recall_note():
@@ -45,7 +45,7 @@ class TitleModel(PythonModel):
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride]  (MLflow's has no annotation, read as None)
         self, context: PythonModelContext, model_input: pandas.DataFrame, params: dict[str, Any] | None = None
     ) -> pandas.DataFrame:
-        """Returns ``k`` neighbours (1 to 1000, default 10) of each row.
+        """Returns the ``k`` nearest titles (1 to 1000, default 10) of the title in each row.
 
         Raises:
             MlflowException: The column ``title`` is missing, a title is empty, a description is not a string,
@@ -74,7 +74,7 @@ class TitleModel(PythonModel):
 
 
 def _query(row: int, values: dict[str, Any]) -> Query:
-    """Converts a row to a query; None and NaN are missing values."""
+    """Converts a row of a request to a query; None and NaN are missing values."""
     present: dict[str, Any] = {
         name: value for name, value in values.items() if isinstance(value, str) or not pandas.isna(value)
     }

@@ -1,1 +1,1 @@
-"""``guidespace serve``: the answers of ``similar`` and ``explain`` over HTTP, from the champion model."""
+"""Serves the answers of the commands ``similar`` and ``explain`` over HTTP (``guidespace serve``)."""

@@ -1,4 +1,4 @@
-"""Least-recently-used cache of serialized answers.
+"""Caches serialized answers in memory and evicts the least recently used ones.
 
 The limit is in bytes, because an answer with 1,000 neighbours is a hundred times as large as one with ten.
 """
@@ -17,7 +17,10 @@ ENTRY_OVERHEAD = 500  # bytes per entry in addition to those of its strings
 
 
 class AnswerCache:
-    """Maps (kind, query) to the serialized answer; ``kind`` is an endpoint with its options."""
+    """Least-recently-used cache that maps (kind, query) to a serialized answer.
+
+    The kind is an endpoint with its options.
+    """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._entries: LRUCache[tuple[Hashable, Query], tuple[Query, bytes]]

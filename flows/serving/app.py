@@ -1,4 +1,4 @@
-"""The HTTP application: endpoints for titles, the merged guide, health, metrics, and their documentation."""
+"""Builds the HTTP application of ``guidespace serve``: titles, merged guide, health and metrics."""
 
 import hmac
 import json
@@ -93,7 +93,7 @@ class MetricsMiddleware:
         self.app, self.metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Forwards one request to the application, and records its status and duration."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         started, status = time.perf_counter(), 500
@@ -116,7 +116,7 @@ class MetricsMiddleware:
 
 
 def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") -> FastAPI:
-    """Builds the application.
+    """Builds the FastAPI application that answers requests with the loaded model.
 
     Args:
         reloader: Provides the loaded model.
@@ -162,27 +162,25 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
     @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **guarded)
     async def similar(request: Request) -> Response:
-        """The nearest titles of the guide, as `guidespace similar --json`; `tonight`: this evening only."""
+        """Returns the nearest titles, as `guidespace similar --json`; `tonight`: this evening only."""
         titles = await _read(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
     @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_body(TitlesRequest), **guarded)
     async def vectors(request: Request) -> Response:
-        """The vector of each title, which is compared to find its neighbours."""
+        """Returns the vector of each title, which is compared to find similar titles."""
         return await respond(request, RequestKind("vectors"), await _read(request, TitlesRequest))
 
     @app.post(
         "/categories", response_model=Answers[Categories], openapi_extra=_body(TitlesRequest), **guarded
     )
     async def categories(request: Request) -> Response:
-        """The categories of each title and how they were decided, as `guidespace explain TITLE --json`, with
-        the probability that they are correct.
-        """
+        """Returns the categories of each title and how they were decided, as `guidespace explain TITLE --json`, with the probability that they are correct."""
         return await respond(request, RequestKind("categories"), await _read(request, TitlesRequest))
 
     @app.get("/health", response_model=Health)
     async def health() -> Response:
-        """The serving model, and whether the last check for another one succeeded."""
+        """Returns the serving model, and whether the last check for another one succeeded."""
         model = _model_json(reloader, reloader.current.champion)
         status = "stale" if reloader.is_stale else "ok"
         return Response(
@@ -191,7 +189,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
     @app.get("/metrics", response_class=Response, **guarded)
     async def serve_metrics() -> Response:
-        """Requests, errors, latencies, memory and the model in Prometheus' text format."""
+        """Returns requests, errors, latencies, memory and the model in Prometheus' text format."""
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     add_model_file(app, reloader, guarded)
@@ -209,7 +207,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
 
 def _model_json(reloader: ModelReloader, champion: Champion) -> bytes:
-    """Serializes schema.ModelInfo."""
+    """Serializes name, version and digest of a model as JSON (``schema.ModelInfo``)."""
     info = {"name": reloader.name, "version": champion.version, "digest": champion.digest}
     return json.dumps(info).encode()
 

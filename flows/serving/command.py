@@ -1,4 +1,4 @@
-"""The command ``guidespace serve``; slow imports are inside the function, as in all commands."""
+"""Defines the command ``guidespace serve``; imports slow modules inside the function, as all commands do."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Returns a listening socket.
+    """Opens a TCP socket that listens on a host and a port.
 
     Raises:
         ServeError: The address is in use, does not exist or is not permitted.

@@ -1,4 +1,4 @@
-"""Headers by which clients ask for a compressed or a newer version of a file."""
+"""Evaluates headers of requests: whether a client accepts gzip, and whether it has the current version."""
 
 from email.utils import parsedate_to_datetime
 
@@ -18,7 +18,15 @@ def accepts_gzip(header: str) -> bool:
 
 
 def is_unmodified(request: Request, etag: str, modified: float) -> bool:
-    """Returns whether the client has this version: If-None-Match, and without it If-Modified-Since."""
+    """Returns whether the client already has the version with this ETag and modification time.
+
+    If-None-Match is decisive; If-Modified-Since is used only without it (RFC 9110, 13.2.2).
+
+    Args:
+        request: Request of the client.
+        etag: ETag of the current version, in quotes.
+        modified: Time of the last modification in seconds since 1970.
+    """
     if tags := request.headers.get("If-None-Match"):
         return matches(tags, etag)
     try:
@@ -29,6 +37,6 @@ def is_unmodified(request: Request, etag: str, modified: float) -> bool:
 
 
 def matches(if_none_match: str, etag: str) -> bool:
-    """Whether the header If-None-Match contains an ETag or ``*``, by weak comparison (RFC 9110, 8.8.3.2)."""
+    """Returns whether If-None-Match contains an ETag or ``*``, by weak comparison (RFC 9110, 8.8.3.2)."""
     tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
     return not tags.isdisjoint({"*", etag})

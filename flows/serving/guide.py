@@ -1,4 +1,4 @@
-"""The merged guide of the home over HTTP: ``/guide.xml``, ``/guide.xml.gz`` and ``/genres.xml``.
+"""Serves the merged guide of the home as ``/guide.xml``, ``/guide.xml.gz`` and ``/genres.xml``.
 
 A response is read from one open file, so a guide that replaces it meanwhile does not change it. The ETag is
 the checksum and the sizes of the file. ``/guide.xml`` is sent compressed to clients that accept gzip, and
@@ -29,7 +29,7 @@ _MISSING = "the home has no merged guide yet; run `guidespace guide` or the flow
 def add_guide_routes(
     app: FastAPI, home: Path, guarded: dict[str, Any], check_token: Callable[[str], None]
 ) -> None:
-    """Adds GET and HEAD of PATHS, and of /TOKEN/guide.xml etc. for players that cannot send headers.
+    """Adds routes for the files in PATHS, and for /TOKEN/guide.xml etc. for players that cannot send headers.
 
     Args:
         app: The application.
@@ -39,7 +39,7 @@ def add_guide_routes(
     """
 
     async def respond(request: Request) -> Response:
-        """The merged guide of all feeds (docs/serve.md); with ETag, Last-Modified and gzip."""
+        """Returns the merged guide of all feeds (docs/serve.md); with ETag, Last-Modified and gzip."""
         return _response(request, home, request.url.path.rpartition("/")[2])
 
     async def respond_to_token(request: Request, token: str) -> Response:
@@ -90,6 +90,9 @@ def _blocks(file: IO[bytes], is_unpacked: bool) -> Iterator[bytes]:
 
 
 def _gzip_trailer(file: IO[bytes], size: int) -> tuple[str, int]:
-    """Returns a tag of the content, and its uncompressed bytes, from the end of a file with one member."""
+    """Reads a tag for the ETag and the uncompressed size (bytes) from the end of a gzip file.
+
+    The file must have one member.
+    """
     checksum, length = struct.unpack("<II", os.pread(file.fileno(), 8, size - 8))
     return f"{checksum:08x}-{length:x}-{size:x}", length

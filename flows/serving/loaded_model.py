@@ -1,4 +1,4 @@
-"""A loaded champion with the corrections of users and the programmes of this evening; answers queries.
+"""Answers queries with the champion, the corrections of users and the programmes of this evening.
 
 A ``LoadedModel`` is immutable. When the model, the corrections or the guide change, or every ten minutes, a
 new one is prepared and one reference is replaced (reloader.py). Running requests finish with the old model.
@@ -41,11 +41,11 @@ class RequestKind(NamedTuple):
 
 @dataclass(frozen=True)
 class EveningSearch:
-    """A search over this evening's titles, and airings by show key; ``reason`` if there is no search."""
+    """Search over the titles of this evening, with the airings (broadcasts) of each show."""
 
-    search: TitleSearch | None
-    airings: Mapping[str, list[dict[str, Any]]]
-    reason: str = ""
+    search: TitleSearch | None  # None if the guide has no programme for this evening
+    airings: Mapping[str, list[dict[str, Any]]]  # by show key, as JSON
+    reason: str = ""  # why there is no search
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +74,11 @@ class LoadedModel:
         return [answers[query] for query in queries]
 
     def cached_answer(self, kind: RequestKind, query: Query) -> bytes | None:
-        """Returns the cached answer, or None."""
+        """Returns the cached answer to a query as JSON, or None if it is not cached."""
         return self.cache.get(self._cache_kind(kind), query)
 
     def _cache_kind(self, kind: RequestKind) -> tuple[RequestKind, datetime.datetime | None]:
-        """Returns the cache key's kind; answers about this evening are valid for this instance only."""
+        """Returns the kind in the cache key; answers about this evening are valid only for this instance."""
         return kind, self.now if kind.tonight else None
 
     def _compute(self, kind: RequestKind, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ class LoadedModel:
 
     @cached_property
     def category_model(self) -> tuple[CategoryModel, Ballot]:
-        """The model that votes on categories, and its ballot."""
+        """The model that predicts categories, and the titles that vote on them."""
         try:
             model = CategoryModel(self.champion.folder, self.corrections)
         except EnrichError as error:
@@ -137,7 +137,7 @@ class LoadedModel:
 
     @cached_property
     def evening(self) -> EveningSearch:
-        """The titles and airings of this evening that begin after ``now``."""
+        """The search over titles of this evening whose broadcasts begin after ``now``."""
         from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
         from storage.catalogue.feeds import utc
         from tasks.tonight.evening import evening_interval
@@ -170,7 +170,7 @@ class LoadedModel:
         return EveningSearch(self.search.only(titles), airings)
 
     def warm_up(self) -> None:
-        """Computes in advance what the first requests would otherwise wait for."""
+        """Answers sample queries, so that the first requests do not wait until files are loaded."""
         self.search.replace_indexes_(with_codes)
         titles = self.search.columns["title"][:1]
         self.answer(RequestKind("similar", 1), [*map(Query, titles), Query("A Film that No Guide Has")])

@@ -1,4 +1,7 @@
-"""The paths ``/model`` and ``/model.sha256``: the champion as a model file (docs/model_file.md)."""
+"""Serves the champion as a model file at ``/model``, and its SHA-256 at ``/model.sha256``.
+
+The format of the file is in docs/model_file.md.
+"""
 
 import base64
 import functools
@@ -22,7 +25,7 @@ BLOCK_BYTES = 1 << 18
 
 
 class PackedModel:
-    """The model file of a champion, in a temporary file that exists as long as this object.
+    """A champion packed as a model file; the temporary file exists as long as this object.
 
     Attributes:
         name: File name for clients.
@@ -39,7 +42,7 @@ class PackedModel:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers that identify the version; clients are asked to validate a copy before each use."""
+        """HTTP headers that identify the version, and that ask clients to validate a copy before each use."""
         encoded = base64.b64encode(self.digest.digest()).decode()
         return {
             "ETag": f'"{self.digest.hexdigest()}"',
@@ -48,7 +51,7 @@ class PackedModel:
         }
 
     def blocks(self) -> Iterator[bytes]:
-        """Yields the content; several threads may read at the same time."""
+        """Yields the content of the model file in blocks; several threads may read at the same time."""
         for begin in range(0, self.size, BLOCK_BYTES):
             yield os.pread(self._file.fileno(), BLOCK_BYTES, begin)
 
@@ -57,12 +60,18 @@ pack_champion = functools.lru_cache(maxsize=1)(PackedModel)  # packing 22,000 ti
 
 
 def add_model_file(app: FastAPI, reloader: "ModelReloader", guarded: dict[str, Any]) -> None:
-    """Adds the paths to the application; ``guarded`` are options of routes that need the token."""
+    """Adds the paths /model and /model.sha256 to the application.
+
+    Args:
+        app: The application.
+        reloader: Provides the champion.
+        guarded: Arguments of routes that need the token in a header.
+    """
 
     @app.head("/model", include_in_schema=False, **guarded)
     @app.get("/model", response_class=Response, responses={304: {"description": "not modified"}}, **guarded)
     def model(request: Request) -> Response:
-        """The champion as a file for `--model`; its ETag is the SHA-256. Send it in If-None-Match."""
+        """Returns the champion as a file for `--model`; its ETag is the SHA-256. Send it in If-None-Match."""
         packed = pack_champion(reloader.current.champion)
         if matches(request.headers.get("If-None-Match", ""), packed.headers["ETag"]):
             return Response(status_code=304, headers=packed.headers)
@@ -75,6 +84,6 @@ def add_model_file(app: FastAPI, reloader: "ModelReloader", guarded: dict[str, A
     @app.head("/model.sha256", include_in_schema=False, **guarded)
     @app.get("/model.sha256", response_class=PlainTextResponse, **guarded)
     def model_digest() -> str:
-        """The SHA-256 of /model, as a line that `sha256sum --check` reads."""
+        """Returns the SHA-256 of /model, as a line that `sha256sum --check` reads."""
         packed = pack_champion(reloader.current.champion)
         return f"{packed.digest.hexdigest()}  {packed.name}\n"

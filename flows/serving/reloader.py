@@ -1,4 +1,4 @@
-"""Loads the champion, and loads it again when the champion, the corrections or the guide change."""
+"""Loads the champion, and reloads it when the champion, the corrections of users or the guide change."""
 
 import datetime
 import gc
@@ -20,7 +20,7 @@ from tasks.search.query import Query
 from tasks.search.search import TitleSearch
 
 POLL_SECONDS = 2.0
-EVENING_SECONDS = 600  # interval of reading this evening's programmes, without those that have begun
+EVENING_SECONDS = 600  # interval at which programmes that have begun are removed
 
 
 class Fingerprint(NamedTuple):
@@ -33,11 +33,11 @@ class Fingerprint(NamedTuple):
 
 
 class ModelReloader:
-    """Holds the current LoadedModel, which ``watch`` replaces in a thread.
+    """Holds the current LoadedModel, which ``watch`` replaces in a thread when it is out of date.
 
     Args:
         home: Folder of the home.
-        model: See ``open_models``.
+        model: Model to serve instead of the home's champion (see ``open_models``).
     """
 
     def __init__(self, home: str | Path, model: str | None = None) -> None:
@@ -61,7 +61,7 @@ class ModelReloader:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the last check or reload failed."""
+        """Whether the last check for a new model, or the last load of one, failed."""
         return bool(self._failure)
 
     def watch(self) -> None:
@@ -79,11 +79,11 @@ class ModelReloader:
             self._stopped.wait(POLL_SECONDS)
 
     def stop(self) -> None:
-        """Ends ``watch``."""
+        """Makes ``watch`` return."""
         self._stopped.set()
 
     def reload_if_stale(self) -> None:
-        """Replaces ``current`` if it is out of date; the first call warms it up."""
+        """Replaces ``current`` if it is out of date; the first call also warms up the model."""
         fingerprint = self._read_state()
         champion = fingerprint.champion
         is_stale = fingerprint != self._fingerprint

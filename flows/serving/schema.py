@@ -1,4 +1,4 @@
-"""Request and response schemas: the JSON of ``similar --json`` and ``explain --json`` for several titles.
+"""Defines request and response schemas: the JSON of ``similar --json`` and ``explain --json`` per title.
 
 loaded_model.py serializes the answers itself; the response classes are for OpenAPI and the tests.
 """
@@ -33,7 +33,7 @@ class Programme(BaseModel):
 
 
 class TitlesRequest(BaseModel):
-    """Titles, or programmes with further properties."""
+    """Request with titles, some of which may have further properties of a programme."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -55,7 +55,7 @@ class SimilarRequest(TitlesRequest):
 
 @dataclass(frozen=True)
 class Airing:
-    """Time and channel of a programme: ISO instants in UTC; ``stop`` is null if the guide has none."""
+    """Time and channel of a broadcast; instants are ISO 8601 in UTC, ``stop`` is null if unknown."""
 
     start: str
     stop: str | None
@@ -64,7 +64,7 @@ class Airing:
 
 @dataclass(frozen=True)
 class SimilarTitle(Neighbour):
-    """An entry of ``similar --json``."""
+    """A similar title: an entry of ``similar --json``."""
 
     corrected_at: str | None = None  # instant of a user's correction of its categories
     airings: list[Airing] | None = None  # with ``tonight``: airings that have yet to begin

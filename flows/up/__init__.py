@@ -1,1 +1,1 @@
-"""``guidespace up``: Prefect's server, a worker and MLflow's server on one machine, for one home."""
+"""Implements ``guidespace up``: Prefect's server, a worker and MLflow's server for one home."""

@@ -1,4 +1,4 @@
-"""The command ``guidespace up``."""
+"""Defines the command ``guidespace up``."""
 
 from typing import Annotated
 

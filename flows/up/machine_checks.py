@@ -19,7 +19,7 @@ CheckResult = tuple[Literal["ok", "note", "bad"], str, str]
 
 
 def examine_machine(home: Path) -> Iterator[CheckResult]:
-    """Yields state, subject and text (with advice) of each check."""
+    """Checks processes of ``up``, ports, disk and databases; yields state, subject and text of each check."""
     yield _disk(home)
     record = read_record(home)
     running = [process for process in record.processes if process.find()] if record else []
@@ -67,7 +67,7 @@ def _sqlite(file: Path) -> CheckResult:
 
 
 def lock_holders(file: Path) -> list[int]:
-    """Returns ids of processes with a write lock on a file (from /proc/locks); none on other systems."""
+    """Returns the ids of processes with a write lock on a file, from /proc/locks; [] on other systems."""
     try:
         lines, inode = Path("/proc/locks").read_text(encoding="utf-8").splitlines(), file.stat().st_ino
     except OSError:

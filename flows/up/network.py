@@ -1,4 +1,4 @@
-"""Hosts, ports and URLs of the servers, and the passwords that a public host requires."""
+"""Chooses hosts, ports and URLs of the servers, and checks the passwords that a public host requires."""
 
 import importlib.util
 import os
@@ -42,7 +42,7 @@ def check_host(host: str, environment: Mapping[str, str]) -> None:
 
 
 def has_mlflow_password(environment: Mapping[str, str]) -> bool:
-    """Whether the environment has user and password for MLflow's basic authentication."""
+    """Returns whether the environment has user and password for MLflow's basic authentication."""
     return all(environment.get(name) for name in MLFLOW_AUTH)
 
 
@@ -106,11 +106,11 @@ def server_url(host: str, port: int, *, shown: bool = False) -> str:
 
 
 def page_hosts(host: str, port: int) -> list[str]:
-    """Returns the ``HOST:PORT`` names of a server for browsers on this machine, the printed name first."""
+    """Returns the ``HOST:PORT`` names of a server for browsers on this machine, the displayed one first."""
     page = server_url(host, port, shown=True).removeprefix("http://")
     return list(dict.fromkeys([page, f"localhost:{port}", f"127.0.0.1:{port}"]))
 
 
 def child_environment() -> dict[str, str]:
-    """Returns this process' environment without the variables that name other servers."""
+    """Returns the environment of this process without variables that name other servers."""
     return {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}

@@ -1,4 +1,4 @@
-"""A client of Prefect's REST API, and messages about flow runs that start and end.
+"""Creates a client of Prefect's REST API, and reports flow runs that start and end.
 
 The client uses httpx, because importing Prefect's client takes seconds and 50 MB.
 """
@@ -48,7 +48,7 @@ class FlowRuns:
 
 
 class PrefectAuth(httpx.Auth):
-    """Adds the password, if any, and a CSRF token, which is requested after the first rejected request."""
+    """Authentication by password, if any, and CSRF token, requested after the first rejected request."""
 
     requires_response_body = True
 

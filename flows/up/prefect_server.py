@@ -1,4 +1,4 @@
-"""Prefect's server, protected from DNS rebinding and requests of other sites (flows/same_site.py).
+"""Runs Prefect's server, protected from DNS rebinding and requests of other sites (flows/same_site.py).
 
     python -m flows.up.prefect_server --host HOST --port PORT --allowed-hosts NAME,NAME
 
@@ -16,7 +16,7 @@ from flows.same_site import SameSite
 
 
 def main() -> None:
-    """Serves until SIGTERM or SIGINT."""
+    """Runs the server until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m flows.up.prefect_server", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on")
     parser.add_argument("--port", type=int, default=4200)

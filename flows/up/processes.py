@@ -29,7 +29,7 @@ RECORD_FILE = "up.json"
 
 @dataclass(frozen=True)
 class Process:
-    """A process: its role, id, start time (seconds since 1970) and the home of its ``up``."""
+    """Identifies a process by role, id, start time (seconds since 1970) and the home of its ``up``."""
 
     name: str
     pid: int
@@ -74,7 +74,7 @@ def start_process(
 def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) -> list[str]:
     """Terminates processes and their descendants in reverse order: flow runs before the servers.
 
-    Each gets SIGTERM, and SIGKILL after ``seconds``. Returns the names of those that were running.
+    Each process gets SIGTERM, and SIGKILL after ``seconds``. Returns the names of those that were running.
     """
     running = [(process.name, tree) for process in processes if (tree := _tree(process))]
     for _, tree in reversed(running):
@@ -87,7 +87,7 @@ def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) 
 
 
 def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Returns a text with how a process ended and the last lines of its log."""
+    """Describes how a process ended, with the last lines of its log."""
     code = process.returncode
     how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     lines = log.read_text(errors="replace", encoding="utf-8").splitlines()[-MAX_LOG_LINES:]
@@ -105,7 +105,7 @@ def _tree(process: Process) -> list[psutil.Process]:
 
 
 def _is_orphan_of(leader: Process, process: psutil.Process) -> bool:
-    """Whether a process belongs to the session of a leader that has ended, and to the same home.
+    """Returns whether a process belongs to the session of a leader that has ended, and to the same home.
 
     Session ids are reused, also by ``guidespace up`` of another home.
     """
@@ -134,7 +134,7 @@ class AlreadyUp(Exception):
 
 @dataclass(frozen=True)
 class RunningProcesses:
-    """URLs of the web pages, the process of ``up`` and the processes that it has started."""
+    """Record of a running ``up``: URLs of both web pages, its process, and the processes it has started."""
 
     prefect: str
     mlflow: str
@@ -164,7 +164,7 @@ def read_record(home: Path) -> RunningProcesses | None:
 
 
 def write_record(home: Path, record: RunningProcesses) -> None:
-    """Overwrites the locked file in place, because a new file would not be locked."""
+    """Writes the record of ``up`` in place, because a new file would not have the lock of the old one."""
     content = asdict(record)
     content["own"] = content.pop("supervisor")
     with open(home / RECORD_FILE, "r+", encoding="utf-8") as file:

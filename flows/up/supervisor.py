@@ -1,4 +1,4 @@
-"""Supervises the processes of one ``guidespace up``."""
+"""Starts, monitors and stops the processes of one ``guidespace up``."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ class ProcessEnded(Exception):
 
 
 class Supervisor:
-    """Starts processes, keeps the record up to date and stops all of them after a signal or a failure."""
+    """Starts processes, keeps their record up to date, and stops all of them after a signal or a failure."""
 
     def __init__(
         self, home: Path, record: RunningProcesses, environment: Mapping[str, str], stop: Signals
@@ -65,7 +65,7 @@ class Supervisor:
                 raise ProcessEnded(f"not ready after {START_TIMEOUT_SECONDS:.0f} s; the logs are in {logs}")
 
     def remove_finished(self, name: str) -> bool:
-        """Whether a one-shot process has succeeded; if so, removes it from the record."""
+        """Returns whether a one-shot process has succeeded; if so, removes it from the record."""
         if self._running[name].poll() != 0:
             return False
         del self._running[name]

@@ -1,4 +1,4 @@
-"""Runs everything that the nightly runs of a home need on one machine: servers, worker, deployments."""
+"""Runs the servers, the worker and the deployments that the nightly runs of a home need, on one machine."""
 
 import os
 import secrets
@@ -52,7 +52,7 @@ DEFAULTS = {  # unless the user has set them
 
 
 def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: Sequence[str]) -> int:
-    """Runs until Ctrl-C, SIGTERM or the end of a process; returns the exit code.
+    """Runs the servers and the worker until Ctrl-C, SIGTERM or the end of a process; returns the exit code.
 
     Args:
         home: The home folder; created if missing.
@@ -129,7 +129,7 @@ def _server_settings(
 
 
 def _describe_running(folder: Path) -> str:
-    """Describes the other ``up`` that is running for the home."""
+    """Returns a message about another ``up`` that is running for the home."""
     message = f"`guidespace up` is already running for {folder}"
     if (record := read_record(folder)) is None:
         return f"{message}; it has just been started"
