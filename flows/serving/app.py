@@ -175,8 +175,8 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         "/categories", response_model=Answers[Categories], openapi_extra=_body(TitlesRequest), **guarded
     )
     async def categories(request: Request) -> Response:
-        """Returns the categories of each title and how they were decided, as `guidespace explain --json`, with
-        the probability that they are correct.
+        """Returns the categories of each title and how they were decided, as `guidespace explain --json`,
+        with the probability that they are correct.
         """
         return await respond(request, RequestKind("categories"), await _read(request, TitlesRequest))
 
