@@ -1,8 +1,8 @@
-"""Redacts URLs for storage, logs and the identity of feeds; checks whether hosts are loopback addresses.
+"""Removes secrets from URLs before they are stored, logged or compared; recognizes loopback hosts.
 
-Providers use hundreds of names for secret parameters, so harmless query parameters are listed here, and
-everything else is removed: user, password, fragment, path parameters (``;jsessionid=…``) and other query
-parameters. The redacted URL of a feed stays the same if its token changes every night.
+Providers use hundreds of names for secret query parameters. This module therefore lists the harmless ones
+and removes everything else: user, password, fragment, path parameters (``;jsessionid=…``) and all other query
+parameters. The redacted URL identifies a feed, because it stays the same if a token changes every night.
 """
 
 import ipaddress
@@ -10,22 +10,22 @@ import re
 import socket
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
-HARMLESS = {  # docs/feeds.md lists them
+HARMLESS = {  # names of query parameters that are kept; docs/feeds.md lists them
     "action", "begin", "category", "channel", "channels", "city", "compress", "compression", "country",
     "date", "day", "days", "encoding", "end", "epg", "feed", "format", "from", "genre", "group", "guide",
     "hours", "lang", "language", "languages", "limit", "lineup", "list", "locale", "month", "offset",
     "output", "page", "platform", "provider", "region", "start", "time_zone", "timezone", "to", "type",
     "tz", "version", "week", "xmltv", "year", "zone",
 }  # fmt: skip
-# Does not match URLs with a user, a fragment, path parameters or query parameters that are not in HARMLESS.
-# It has no flags, because patterns of JSON schema have none.
+# Regular expression that a URL without secrets matches: no user, no fragment, no path parameters, and only
+# query parameters that are in HARMLESS. It has no flags, because patterns in a JSON schema cannot have any.
 WITHOUT_SECRETS = (
     rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{'|'.join(sorted(HARMLESS))})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
 )
 MIN_SECRET_LENGTH = 3  # characters; shorter texts occur in any message
 _PLAIN_VALUE = re.compile(r"[\w.,:+~*|/ -]{0,64}")
-_NEXT_IN_CHAIN = re.compile(r"::(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)  # fsspec: zip://*.xml::https://…
-_ROTATING = re.compile(  # names of query parameters with tokens or times of expiry
+_CHAIN_SEPARATOR = re.compile(r"::(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)  # fsspec: zip://*.xml::https://…
+_TOKEN_NAME = re.compile(  # matches names of query parameters that contain tokens or times of expiry
     "token|secret|sig|pass|pwd|key|auth|cred|session|sid|jwt|hash|hmac|user|login|account|expir|policy"
     "|x-(amz|goog|ms|oss)-|^(e|s[a-z]{1,2})$",
     re.IGNORECASE,
@@ -34,13 +34,16 @@ _ROTATING = re.compile(  # names of query parameters with tokens or times of exp
 
 def without_secrets(url: str) -> str:
     """Removes user, password, fragment and all but the harmless query parameters from a URL or other text."""
-    redacted = "::".join(map(_redact_part, _NEXT_IN_CHAIN.split(url)))
+    redacted = "::".join(map(_redact_part, _CHAIN_SEPARATOR.split(url)))
     # repeated, because https:////user:password@host has the password in its path
     return redacted if redacted == url else without_secrets(redacted)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name, which is resolved, or an address is reachable from this machine only."""
+    """Returns whether a host name or an IP address is reachable from this machine only.
+
+    Resolves host names.
+    """
     if is_loopback_address(host):
         return True
     try:
@@ -51,7 +54,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_loopback_address(host: str) -> bool:
-    """Whether a host is ``localhost`` or a loopback address. Does not resolve other names."""
+    """Returns whether a host is ``localhost`` or a loopback address. Does not resolve other host names."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -59,45 +62,51 @@ def is_loopback_address(host: str) -> bool:
 
 
 def is_valid_url(url: str) -> bool:
-    """Whether the URL is valid: balanced brackets, a numeric port, a host for http."""
+    """Returns whether a URL is valid: balanced brackets, a numeric port, and a host if it is an HTTP URL."""
     try:
-        parts = [_split(part) for part in _NEXT_IN_CHAIN.split(url)]
+        parts = [_split_url(part) for part in _CHAIN_SEPARATOR.split(url)]
         return all((part.hostname or "").encode("idna") for part in parts if part.scheme in ("http", "https"))
     except ValueError:
         return False
 
 
 def secrets_of(url: str) -> set[str]:
-    """Returns the parts of a URL that ``without_secrets`` removes, raw and decoded, for masking messages."""
+    """Returns the parts of a URL that ``without_secrets`` removes, so that messages can be masked.
+
+    Each part is returned as it is in the URL and percent-decoded.
+    """
     parts: set[str] = set()
-    for part in _NEXT_IN_CHAIN.split(url):
+    for part in _CHAIN_SEPARATOR.split(url):
         user = part.partition("://")[2].rpartition("@")[0]
         parts |= {user, *user.split(":")}
         for text in (*re.split(r"[?&;#/]", part), *re.split(r"[?&;#/]", unquote(part))):
             name, _, value = text.rstrip("=").partition("=")
             parts.add(value or name)
     redacted = without_secrets(url)
-    forms = parts | {unquote(text) for text in parts}
-    return {form for form in forms if len(form) >= MIN_SECRET_LENGTH and form not in redacted}
+    spellings = parts | {unquote(text) for text in parts}
+    return {form for form in spellings if len(form) >= MIN_SECRET_LENGTH and form not in redacted}
 
 
 def differ_in_secrets_only(url: str, other: str) -> bool:
-    """Whether two URLs with the same redacted form differ in tokens only, and thus name the same feed."""
+    """Returns whether two URLs with the same redacted form differ only in query parameters with tokens.
+
+    Such URLs identify the same feed.
+    """
     left, right = (dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other))
-    return all(left[name] == right[name] or _ROTATING.search(name) for name in left.keys() & right.keys())
+    return all(left[name] == right[name] or _TOKEN_NAME.search(name) for name in left.keys() & right.keys())
 
 
 def _redact_part(url: str) -> str:
     try:
-        parts = _split(url)
+        parts = _split_url(url)
     except ValueError:  # an invalid URL may have a password anywhere before the last @
-        scheme, _, rest = re.sub("[\t\r\n]", "", url).partition("://")  # as urlsplit reads it
-        return f"{scheme}://{re.split(r'[?#;]', rest.rpartition('@')[2])[0]}"
+        scheme, _, address = re.sub("[\t\r\n]", "", url).partition("://")  # urlsplit removes these characters
+        return f"{scheme}://{re.split(r'[?#;]', address.rpartition('@')[2])[0]}"
     query = "&".join(filter(_is_harmless, parts.query.split("&")))
     host, path = parts.netloc, re.sub(r";[^/]*", "", parts.path)
     if not host and path.startswith("//"):  # http:////user:password@host; Python 3.13 keeps it in the path
-        host, slash, rest = path[2:].partition("/")
-        path = slash + rest
+        host, slash, subpath = path[2:].partition("/")
+        path = slash + subpath
     return urlunsplit((parts.scheme, host.rpartition("@")[2], path, query, ""))
 
 
@@ -106,7 +115,7 @@ def _is_harmless(parameter: str) -> bool:
     return name.lower() in HARMLESS and _PLAIN_VALUE.fullmatch(unquote(value)) is not None
 
 
-def _split(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     parts = urlsplit(url)
     _ = parts.port  # raises ValueError if it is not a number, as in http://user:pass/word@host
     return parts

@@ -1,7 +1,11 @@
-"""Memory-mapped arrays, ragged arrays of offsets and values, and normalization of rows. Needs NumPy only.
+"""Opens memory-mapped arrays, stores ragged arrays (rows of different lengths), and normalizes rows.
+
+This module depends on NumPy only.
+
 
 A ragged array of n rows is stored in two files, ``NAME.offsets.npy`` (int64, n + 1) and ``NAME.values.npy``;
-row i is ``values[offsets[i]:offsets[i + 1]]``. Pass paths to workers: pickling a memory map copies its data.
+row i is ``values[offsets[i]:offsets[i + 1]]``. Pass paths, not arrays, to worker processes, because pickling
+a memory map copies its data.
 """
 
 from __future__ import annotations
@@ -17,23 +21,29 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike as Dtype
 
-SMALLEST_NORM = 1e-9  # smaller norms are rounding errors of zero
-BLOCK = 32_768  # rows in memory at a time; 100 MB for 768 dimensions
-_maps: WeakValueDictionary[tuple[Path, int, int], np.ndarray] = WeakValueDictionary()
-_opening = threading.Lock()
+MIN_NORM = 1e-9  # vectors with smaller norms are treated as zero, up to rounding errors
+BLOCK_ROWS = 32_768  # rows in memory at a time; 100 MB for 768 dimensions
+_open_maps: WeakValueDictionary[tuple[Path, int, int], np.ndarray] = WeakValueDictionary()
+_open_maps_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of different lengths: int64 offsets (rows + 1,) from 0 on, and values (sum of lengths,)."""
+    """A ragged array: rows of different lengths in one array of values.
+
+    Attributes:
+        offsets: Start of each row in ``values`` and the end of the last row: int64 (rows + 1,); the first is
+            0.
+        values: Values of all rows, concatenated: (sum of lengths,).
+    """
 
     offsets: np.ndarray
     values: np.ndarray
 
     def __post_init__(self) -> None:
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.values):
-            got = f"{self.offsets[:1]} … {self.offsets[-1:]}"
-            raise ValueError(f"offsets must run from 0 to {len(self.values)}, got {got}")
+            bounds = f"{self.offsets[:1]} … {self.offsets[-1:]}"
+            raise ValueError(f"offsets must run from 0 to {len(self.values)}, got {bounds}")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -43,16 +53,16 @@ class Ragged:
 
     @property
     def lengths(self) -> np.ndarray:
-        """The number of values of each row: int64 (rows,)."""
+        """Returns the number of values in each row: int64 (rows,)."""
         return np.diff(self.offsets)
 
     @property
     def row_ids(self) -> np.ndarray:
-        """The row index of each value: int64 (sum of lengths,)."""
+        """Returns the index of the row to which each value belongs: int64 (sum of lengths,)."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def take(self, rows: np.ndarray) -> Ragged:
-        """Returns the rows with the given indices, int (taken,)."""
+        """Returns a ragged array of the rows with the indices ``rows``, int (n,), in this order."""
         all_offsets = np.asarray(self.offsets)  # gathers from a memmap would create memmaps
         starts = all_offsets.take(rows)
         lengths = all_offsets.take(np.asarray(rows) + 1) - starts
@@ -61,7 +71,11 @@ class Ragged:
         return Ragged(offsets, np.asarray(self.values).take(positions))
 
     def where(self, mask: np.ndarray) -> Ragged:
-        """Returns rows with only the values for which the mask, bool (sum of lengths,), is True."""
+        """Returns the same number of rows, with only the values for which ``mask`` is True.
+
+        Args:
+            mask: One element per value: bool (sum of lengths,).
+        """
         return Ragged(offsets_of(mask).take(self.offsets), self.values[mask])
 
     def between(self, begin: int, end: int) -> Ragged:
@@ -70,9 +84,9 @@ class Ragged:
         return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
 
     def append(self, other: Ragged) -> Ragged:
-        """Appends to each row the row of ``other`` with the same index."""
+        """Returns a ragged array whose row i is row i of this array followed by row i of ``other``."""
         if len(self) != len(other):
-            raise ValueError(f"cannot append {len(other)} rows to {len(self)}; both need one row per title")
+            raise ValueError(f"cannot append {len(other)} rows to {len(self)}; the numbers must be equal")
         offsets = np.asarray(self.offsets) + np.asarray(other.offsets)
         values = np.empty(offsets[-1], dtype=self.values.dtype)
         values[np.arange(len(self.values)) + np.repeat(other.offsets[:-1], self.lengths)] = self.values
@@ -80,33 +94,33 @@ class Ragged:
         return Ragged(offsets, values)
 
     def multi_hot(self, width: int) -> np.ndarray:
-        """Returns bool (rows, width): whether each row contains each of the values 0 to ``width`` - 1."""
+        """Returns bool (rows, width): element [i, j] is True if row i contains the value j."""
         matrix = np.zeros((len(self), width), dtype=bool)
         matrix[self.row_ids, self.values] = True
         return matrix
 
     @staticmethod
     def from_rows(rows: Sequence[Sequence[int]] | Sequence[np.ndarray], dtype: Dtype = np.int32) -> Ragged:
-        """Concatenates a list of rows."""
+        """Creates a ragged array from a list of rows; ``dtype`` is the type of the values."""
         values = np.concatenate([np.zeros(0, dtype), *(np.asarray(row, dtype) for row in rows)])
         return Ragged(offsets_of([len(row) for row in rows]), values)
 
     @staticmethod
     def concatenate(parts: Sequence[Ragged]) -> Ragged:
-        """Concatenates the rows of at least one ragged array."""
+        """Returns one ragged array with the rows of all ``parts``, of which there must be at least one."""
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([part.lengths for part in parts])
         return Ragged(offsets_of(lengths), np.concatenate([part.values for part in parts]))
 
     def save(self, folder: Path, name: str) -> None:
-        """Writes ``name.offsets.npy`` and ``name.values.npy``."""
+        """Writes the files ``name.offsets.npy`` and ``name.values.npy`` into a folder."""
         np.save(folder / f"{name}.offsets.npy", self.offsets)
         np.save(folder / f"{name}.values.npy", self.values)
 
     @staticmethod
     def open(folder: Path, name: str) -> Ragged:
-        """Maps a saved ragged array."""
+        """Opens a ragged array that ``save`` has written, as memory maps."""
         return Ragged(open_array(folder, f"{name}.offsets"), open_array(folder, f"{name}.values"))
 
 
@@ -116,17 +130,17 @@ def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 
 
 def row_blocks(rows: int) -> list[slice]:
-    """Splits ``rows`` into slices of at most 32,768 rows; one empty slice if there are none."""
-    return [slice(begin, min(begin + BLOCK, rows)) for begin in range(0, max(rows, 1), BLOCK)]
+    """Splits the range from 0 to ``rows`` into slices of at most BLOCK_ROWS; returns at least one slice."""
+    return [slice(begin, min(begin + BLOCK_ROWS, rows)) for begin in range(0, max(rows, 1), BLOCK_ROWS)]
 
 
 @contextmanager
 def array_writer(
-    folder: Path, name: str, dtype: Dtype, row: tuple[int, ...] = ()
+    folder: Path, name: str, dtype: Dtype, row_shape: tuple[int, ...] = ()
 ) -> Iterator[Callable[[np.ndarray], None]]:
-    """Writes ``NAME.npy`` incrementally; yields a function that appends rows. Complete when the block ends.
+    """Writes an array to ``folder/name.npy`` incrementally; yields a function that appends rows to the file.
 
-    ``row`` is the shape of a row; () for scalars.
+    The file is complete when the ``with`` block ends. ``row_shape`` is () if rows are scalars.
     """
     length = 0
 
@@ -136,7 +150,7 @@ def array_writer(
         file.write(np.ascontiguousarray(part, dtype).data)
 
     def write_header() -> None:  # NumPy pads the header so that the final length fits
-        header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (length, *row)}
+        header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (length, *row_shape)}
         np.lib.format.write_array_header_1_0(file, header)
 
     with open(folder / f"{name}.npy", "wb") as file:
@@ -147,27 +161,38 @@ def array_writer(
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Normalizes rows (rows, dim) to unit norm, with the same dtype; zero and non-finite rows become zero."""
+    """Divides each row of ``vectors``, (rows, dim), by its L2 norm and keeps the dtype.
+
+    Rows that are zero or contain a non-finite value become zero.
+    """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    is_valid = np.isfinite(norms) & (norms > SMALLEST_NORM)
+    is_valid = np.isfinite(norms) & (norms > MIN_NORM)
     return np.divide(vectors, norms, out=np.zeros_like(vectors), where=is_valid)
 
 
 def open_array(folder: Path, name: str) -> np.ndarray:
-    """Maps ``name.npy`` read-only. All callers share one map, because each map counts its resident pages."""
+    """Opens ``folder/name.npy`` as a read-only memory map.
+
+    All callers in the process share one map per file, because resident pages are counted once per map.
+    """
     file = Path(folder) / f"{name}.npy"
     stat = file.stat()
-    with _opening:
-        array = _maps.get(key := (file, stat.st_ino, stat.st_mtime_ns))
+    with _open_maps_lock:
+        array = _open_maps.get(key := (file, stat.st_ino, stat.st_mtime_ns))
         if array is None:
-            array = _maps[key] = np.load(file, mmap_mode="r")
+            array = _open_maps[key] = np.load(file, mmap_mode="r")
         return array
 
 
 def open_tensor(file: Path, name: str) -> np.ndarray:
-    """Maps a float32 tensor of a safetensors file read-only; ``safe_open`` would copy it.
+    """Opens a float32 tensor of a safetensors file as a read-only memory map; ``safe_open`` would copy it.
 
-    Format: https://github.com/huggingface/safetensors#format
+    Args:
+        file: File in the format https://github.com/huggingface/safetensors#format.
+        name: Name of the tensor in the file.
+
+    Raises:
+        ValueError: The tensor has another dtype.
     """
     with file.open("rb") as opened:
         size = int.from_bytes(opened.read(8), "little")

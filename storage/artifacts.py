@@ -1,6 +1,7 @@
-"""Artifacts, which are passed between tasks, and the progress that pure code yields. Standard library only.
+"""Defines artifacts, which Prefect tasks pass to each other, and the progress that computations yield.
 
-A Prefect result is a line of JSON with the path and digest of the data, so a cached result can be verified.
+An artifact refers to a folder with data. Prefect stores it as one line of JSON with the path and the digest
+of the folder, so that a cached result can be verified. This module imports only the standard library.
 """
 
 from collections.abc import Mapping
@@ -10,27 +11,27 @@ from typing import ClassVar
 
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
-    """A published folder."""
+    """Reference to an immutable folder of data in the home, which a task has published."""
 
     path: str  # relative to the home, with POSIX separators
-    digest: str  # hexadecimal SHA-256 of the content; part of later stages' cache keys
+    digest: str  # hexadecimal SHA-256 of the content; part of the cache keys of tasks that read the folder
     counts: dict[str, int] = field(default_factory=dict)  # for display: {"titles": 1500}
-    kind: ClassVar[str] = "Artifact"  # name in artifact.json; in lower case, of the folder below artifacts/
+    kind: ClassVar[str] = "Artifact"  # name in artifact.json and, in lower case, of a folder in artifacts/
 
     def __init_subclass__(cls, kind: str = "") -> None:
         cls.kind = kind or cls.__name__
 
 
 class Guide(Artifact):
-    """Immutable snapshot of the catalogue as Parquet: programmes, channels, feeds, descriptions."""
+    """Snapshot of the stored TV programmes as Parquet files: programmes, channels, feeds, descriptions."""
 
 
 class Vocabulary(Artifact):
-    """Distinct titles with their split (titles.parquet); tokens with counts and weights (tokens.parquet)."""
+    """Distinct titles with their training or held-out set, and tokens with counts and weights, as Parquet."""
 
 
 class Corpus(Artifact):
-    """Token ids, labels, splits and sentence vectors of titles as memory-mapped arrays for training."""
+    """Token ids, category labels, training and held-out sets, and sentence vectors of titles, as arrays."""
 
 
 class Checkpoint(Artifact):
@@ -38,59 +39,59 @@ class Checkpoint(Artifact):
 
 
 class TitleEncoderFiles(Artifact, kind="Lexicon"):
-    """Everything needed to embed any title: tokenizer settings, embedding rows of tokens and n-grams."""
+    """Everything that is needed to embed a title: tokenizer settings, embeddings of tokens and n-grams."""
 
 
 class Vectors(Artifact):
-    """Unit-norm float32 title vectors in the order of the corpus."""
+    """Unit-norm float32 vectors of the titles, in the order of the Corpus."""
 
 
 class NearestTitles(Artifact):
-    """The nearest titles of each title, by similarity and by the vectors used for clustering."""
+    """The nearest titles of each title, once by similarity and once by the vectors used for clustering."""
 
 
 class Clustering(Artifact):
-    """Cluster id of each title (-1 is noise) and names of the clusters."""
+    """The cluster id of each title (-1 if the title is in no cluster) and the names of the clusters."""
 
 
 class Baselines(Artifact):
-    """Scores of the baselines on the held-out titles of a corpus."""
+    """Scores of simple models (such as TF-IDF with k-NN) on the held-out titles of a Corpus."""
 
 
 class Scores(Artifact):
-    """scores.json: k-NN on held-out categories, baselines, cluster agreement."""
+    """File scores.json: accuracy of k-NN and of simple models on held-out titles, quality of the clusters."""
 
 
 class TrialPredictions(Artifact, kind="Answers"):
-    """Predictions of one ablation trial for the held-out titles."""
+    """Categories that one run of an ablation study has predicted for the held-out titles."""
 
 
 class Layout(Artifact):
-    """Map coordinates of the titles, and explanations of their neighbours."""
+    """Coordinates of the titles on the two-dimensional map, and reasons why neighbours are similar."""
 
 
 class Page(Artifact):
-    """map.html and the plots."""
+    """The map of all titles as an HTML page (map.html), and plots of the scores."""
 
 
 class Model(Artifact):
-    """The model folder of the MLflow pyfunc: encoder, title vectors and metadata of the titles."""
+    """Files of the MLflow model: title encoder, title vectors, and metadata of the titles."""
 
 
 class Tonight(Artifact):
-    """Recommendations for one evening per viewer: tonight.parquet, and pages of some viewers."""
+    """Recommendations for one evening for each viewer (tonight.parquet), and HTML pages for some viewers."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a computation, yielded by pure code; the caller decides where to report it."""
+    """Progress of a computation. Computations yield instances, and their callers report them."""
 
-    step: int  # steps done, from 1 (or 0 before the first)
-    total: int
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""  # for a log line
+    step: int  # number of completed steps
+    total: int  # number of steps of the computation
+    metrics: Mapping[str, float] = field(default_factory=dict)  # by name, such as "loss"
+    note: str = ""  # text for the log
 
     @property
     def percent(self) -> float:
-        """Percentage done, 0 to 100."""
+        """Returns the completed percentage, 0 to 100."""
         return 100.0 * self.step / self.total if self.total else 0.0

@@ -1,8 +1,9 @@
-"""Atomic replacement of files, folders and DuckDB databases: a crash or a full disk leaves the old version.
+"""Replaces files, folders and DuckDB databases atomically: a crash or a full disk leaves the old version.
 
-New content is written to a temporary name, synced and renamed; then the parent folder is synced, so that a
-power failure does not undo the rename. A killed process leaves ``NAME.PID.tmp``, or ``NAME-new.duckdb`` of a
-database. ``storage/tables`` is a standalone library and writes its files itself (streaming.py).
+New content is written to a temporary file, synced with fsync and renamed. Then the parent folder is synced,
+so that a power failure does not undo the rename. If the process is killed, the temporary file remains:
+``NAME.PID.tmp``, or ``NAME-new.duckdb`` for a database. ``storage/tables`` does not use this module, because
+it is a standalone library.
 """
 
 import ctypes
@@ -15,18 +16,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2
-_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2  # flag of the system call renameat2 that swaps two names
+_AT_FDCWD = -100  # stands for the current directory in renameat2
 
 
 class DatabaseConnection(Protocol):
     """The methods of a DuckDB connection that ``replaced_database`` uses."""
 
     def execute(self, query: str, /) -> object:
-        """Executes a statement."""
+        """Executes an SQL statement."""
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the database file."""
 
 
 C = TypeVar("C", bound=DatabaseConnection)
@@ -34,11 +35,15 @@ C = TypeVar("C", bound=DatabaseConnection)
 
 @contextmanager
 def replaced_file(target: Path, *, durable: bool = True, keep_equal: bool = False) -> Iterator[Path]:
-    """Yields a temporary path; the file replaces ``target`` if the block succeeds.
+    """Yields a temporary path; the file that the caller writes there replaces ``target`` unless it raises.
 
-    With ``keep_equal``, a ``target`` with the same bytes remains, and with it its time of modification.
+    Args:
+        target: The file to replace; it may be missing.
+        durable: Whether to call fsync (see ``replace_file``).
+        keep_equal: Whether to leave ``target`` and its modification time unchanged if the new bytes are
+            equal.
     """
-    new = _temporary(target)
+    new = _temporary_path(target)
     try:
         yield new
         if not (keep_equal and target.is_file() and filecmp.cmp(new, target, shallow=False)):
@@ -48,9 +53,9 @@ def replaced_file(target: Path, *, durable: bool = True, keep_equal: bool = Fals
 
 
 def replace_file(new: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames a file on the same file system and keeps the permissions of an existing ``target``.
+    """Renames the file ``new`` to ``target`` on the same file system; keeps the permissions of ``target``.
 
-    ``durable=False`` skips the sync, for content that readers verify or that can be computed again.
+    ``durable=False`` skips fsync, for content that readers verify or that can be computed again.
     """
     with suppress(FileNotFoundError):
         shutil.copymode(target, new)
@@ -62,7 +67,10 @@ def replace_file(new: Path, target: Path, *, durable: bool = True) -> None:
 
 
 def link_if_missing(new: Path, target: Path) -> None:
-    """Syncs and renames a file unless ``target`` exists or another process creates it; removes ``new``."""
+    """Renames ``new`` to ``target`` unless ``target`` exists, or removes ``new`` if ``target`` exists.
+
+    If several processes call this function at the same time, ``target`` is the file of the first one.
+    """
     sync(new)
     try:
         os.link(new, target)
@@ -76,8 +84,8 @@ def link_if_missing(new: Path, target: Path) -> None:
 
 
 def copy_if_missing(source: Path, target: Path) -> None:
-    """Copies a file atomically unless the target exists."""
-    new = _temporary(target)
+    """Copies ``source`` to ``target`` atomically unless ``target`` exists."""
+    new = _temporary_path(target)
     try:
         shutil.copyfile(source, new)
         link_if_missing(new, target)
@@ -87,8 +95,11 @@ def copy_if_missing(source: Path, target: Path) -> None:
 
 @contextmanager
 def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Yields an empty temporary folder, which replaces ``target`` if the block succeeds."""
-    new = _temporary(target)
+    """Yields an empty temporary folder, which replaces the folder ``target`` unless the block raises.
+
+    ``durable=False`` skips fsync, for content that can be computed again.
+    """
+    new = _temporary_path(target)
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
     try:
@@ -99,10 +110,10 @@ def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def replace_folder(new: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames a folder on the same file system; a previous ``target`` is renamed to ``new``.
+    """Renames the folder ``new`` to ``target``, and an existing ``target`` to ``new``, on one file system.
 
-    See ``replace_file`` for ``durable``. On Linux the names are swapped atomically. On other systems
-    ``target`` does not exist for a moment between two renames.
+    Linux swaps the two names atomically. On other systems ``target`` is missing for a moment between two
+    renames. ``durable=False`` skips fsync, for content that can be computed again.
     """
     if durable:
         for folder, _, names in os.walk(new):
@@ -126,31 +137,32 @@ def replace_folder(new: Path, target: Path, *, durable: bool = True) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Renames a folder to ``*.tmp`` and removes it, so that a killed process leaves no incomplete folder."""
-    temporary = _temporary(folder)
+    temporary = _temporary_path(folder)
     os.rename(folder, temporary)
     shutil.rmtree(temporary)
 
 
 @contextmanager
 def replaced_database(file: Path, connect: Callable[[Path], C], *, copy: bool = False) -> Iterator[C]:
-    """Yields a connection to a new database, which replaces ``file`` if the block succeeds.
+    """Yields a connection to a new DuckDB database, which replaces ``file`` unless the block raises.
 
     The caller must hold a lock that prevents other processes from opening ``file``.
 
     DuckDB 1.5 does not report a failed checkpoint in ``close``; rows are then in the write-ahead log only.
-    DuckDB locates the log by the file name, so the rename would lose it or replay it into the new file.
-    Therefore both files are checkpointed explicitly, and ``file`` is replaced only if neither has a log.
+    DuckDB locates the log by the name of the database file, so renaming the database would lose the log or
+    replay it into the other database. This function therefore executes CHECKPOINT in both databases, and
+    replaces ``file`` only if neither has a log.
 
     Args:
-        file: The database; it may be missing.
-        connect: Opens a database file for writing.
-        copy: Whether the new database starts as a copy of ``file`` or empty.
+        file: The database to replace; it may be missing.
+        connect: Function that opens a database file for writing.
+        copy: Whether the new database starts as a copy of ``file`` (True) or empty (False).
 
     Raises:
-        OSError: A checkpoint has left a write-ahead log. ``connect`` and ``CHECKPOINT`` may raise others.
+        OSError: A checkpoint has left a write-ahead log. ``file`` is unchanged.
     """
     new = file.with_name(f"{file.stem}-new{file.suffix}")
-    _remove_database(new)  # of a killed process
+    _remove_database(new)  # left by a killed process
     try:
         if file.exists():
             with _checkpointed(file, connect):
@@ -178,22 +190,22 @@ def _checkpointed(file: Path, connect: Callable[[Path], C]) -> Iterator[C]:
 
 
 def _check_no_log(file: Path) -> None:
-    if (log := _wal(file)).exists():
+    if (log := _wal_file(file)).exists():
         raise OSError(errno.EIO, "DuckDB's checkpoint left a write-ahead log; nothing was replaced", str(log))
 
 
-def _wal(file: Path) -> Path:
+def _wal_file(file: Path) -> Path:
     return file.with_name(f"{file.name}.wal")
 
 
 def _remove_database(file: Path) -> None:
-    for part in (file, _wal(file)):
+    for part in (file, _wal_file(file)):
         part.unlink(missing_ok=True)
     shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # files that DuckDB has spilled
 
 
 def sync(path: Path) -> None:
-    """Calls fsync on a file or folder."""
+    """Flushes a file or folder to the disk with fsync."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -204,14 +216,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _temporary(target: Path) -> Path:
-    """Temporary name with the process id, because two processes may replace one target at the same time."""
+def _temporary_path(target: Path) -> Path:
+    """Returns the path ``target.PID.tmp``; the process id allows several processes to replace one target."""
     return target.with_name(f"{target.name}.{os.getpid()}.tmp")
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Swaps two names atomically; returns False if the system or the file system does not support it."""
+    """Swaps the names of two folders atomically; returns False if the system does not support this."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     return rename is not None and not rename(
-        _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE
+        _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE
     )

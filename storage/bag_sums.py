@@ -1,4 +1,4 @@
-"""Weighted sums of rows per bag in NumPy, for processes without torch."""
+"""Sums embedding rows per bag (the weighted tokens of a title) in NumPy, for processes without torch."""
 
 import sys
 
@@ -13,10 +13,16 @@ def sum_rows(
     offsets: np.ndarray,
     weights: Float32[np.ndarray, " entries"],
 ) -> Float32[np.ndarray, "bags dim"]:
-    """Sums rows[ids], multiplied by weights, per bag; bag i has the entries offsets[i] to offsets[i + 1].
+    """Computes the weighted sum of the rows of each bag, like ``torch.nn.functional.embedding_bag``.
 
-    Uses torch where it is loaded, which is 15 times as fast: 1.7 instead of 26 ms for 4,096 titles of 75
-    tokens. NumPy's ``add.reduceat`` would take 410 ms.
+    Uses torch if the process has imported torch, which is 15 times as fast: 1.7 instead of 26 ms for 4,096
+    titles of 75 tokens. NumPy's ``add.reduceat`` would take 410 ms.
+
+    Args:
+        rows: Embedding rows.
+        ids: Row index of each entry, int (entries,).
+        offsets: Bag i has the entries offsets[i] to offsets[i + 1] (exclusive), int (bags + 1,).
+        weights: Factor of each entry.
     """
     if (torch := sys.modules.get("torch")) is not None:
         ids, offsets = (array.astype(np.int64, copy=False) for array in (ids, offsets))

@@ -1,4 +1,4 @@
-"""The number of processor cores."""
+"""Counts the processor cores that this process may use."""
 
 import os
 

@@ -1,7 +1,7 @@
-"""Templates of empty, migrated SQLite databases of Prefect and MLflow, stored in the Python environment.
+"""Stores empty, migrated SQLite databases of Prefect and MLflow in the Python environment as templates.
 
-Migrations run once per package version instead of once per home: Prefect's take 6 s, MLflow's 1.5 s. Without
-write permission for ``sys.prefix``, no template is stored.
+New databases are copied from a template, so that migrations run once per package version: those of Prefect
+take 6 s, those of MLflow 1.5 s. Without write permission for ``sys.prefix``, no template is stored.
 """
 
 import importlib.metadata
@@ -15,7 +15,11 @@ from storage.atomic import copy_if_missing, replaced_file
 
 
 def copy_template(package: str, database: Path) -> bool:
-    """Copies the template for the installed package version atomically; returns False if there is none."""
+    """Copies the template for the installed version of ``package`` to ``database`` unless that file exists.
+
+    Returns:
+        Whether there is a template.
+    """
     if not os.access(template := _template(package), os.R_OK):
         return False
     copy_if_missing(template, database)
@@ -23,7 +27,7 @@ def copy_template(package: str, database: Path) -> bool:
 
 
 def save_template(package: str, database: Path) -> None:
-    """Stores a copy of a newly migrated database, unless the environment is not writable."""
+    """Stores a copy of a migrated database as the template of ``package`` if the environment is writable."""
     template = _template(package)
     with suppress(OSError, sqlite3.Error):
         template.parent.mkdir(parents=True, exist_ok=True)

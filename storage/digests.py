@@ -1,7 +1,8 @@
-"""SHA-256 digests of files and folders, cached by size, modification time and inode; hashes of texts.
+"""Computes SHA-256 digests of files and folders, and hashes of texts.
 
-Reading 7 GB takes about ten seconds, so digests are cached in ``$XDG_CACHE_HOME/guidespace``. A file that has
-changed within the last seconds is not cached, because a further change could leave its times unchanged.
+Reading 7 GB takes about ten seconds, so the digests of files are cached in ``$XDG_CACHE_HOME/guidespace`` by
+size, times and inode. The digest of a file that has changed within the last ten seconds is not cached,
+because another change could leave the times of the file unchanged.
 """
 
 import hashlib
@@ -16,12 +17,12 @@ import numpy as np
 
 from storage.json_file import write_json
 
-_MIN_AGE_SECONDS = 10
-ABSENT = "absent"
+_MIN_AGE_SECONDS = 10  # digests of files that were modified more recently are not cached
+ABSENT = "absent"  # digest of a missing file
 
 
 def content_digest(path: str | Path) -> str:
-    """Returns the hexadecimal SHA-256 of a file, of a folder (names and contents), or "absent"."""
+    """Returns the hexadecimal SHA-256 of a file or of a folder (names and contents); "absent" if missing."""
     path = Path(path).absolute()
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -49,7 +50,7 @@ def content_digest(path: str | Path) -> str:
 
 
 def hashes(texts: Iterable[str], salt: str) -> np.ndarray:
-    """Hashes each text to a number in [0, 1), equal on all machines."""
+    """Hashes each text to a pseudo-random number in [0, 1), float64 (texts,); it is equal on all machines."""
     key = salt.encode()[:64]
     digests = (hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in texts)
     return np.fromiter((int.from_bytes(digest, "little") / 2**64 for digest in digests), dtype=np.float64)

@@ -1,13 +1,13 @@
-"""Base class of errors whose cause is outside of GuideSpace."""
+"""Defines the base class of errors that a user can fix, such as an unreadable feed."""
 
 from typing import ClassVar
 
 
 class ExpectedError(Exception):
-    """An error that a user can fix. The command prints its message without a traceback.
+    """An error that a user can fix. The command line prints the message without a traceback.
 
     Attributes:
-        exit_code: Exit code of the command (docs/json.md).
+        exit_code: Exit code of the command that raised the error (docs/json.md).
     """
 
     exit_code: ClassVar[int] = 2

@@ -1,4 +1,7 @@
-"""Which packages are installed; a light installation lacks those of the extra ``night``."""
+"""Tests whether a package is installed.
+
+An installation without the extra ``night`` lacks several packages.
+"""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""Atomic writing of text and JSON files."""
+"""Writes text and JSON files atomically."""
 
 import json
 from pathlib import Path
@@ -7,11 +7,11 @@ from storage.atomic import replaced_file
 
 
 def write_json(path: Path, content: object, *, sort_keys: bool = False) -> None:
-    """Atomically replaces a JSON file."""
+    """Writes ``content`` as JSON to a file, which is replaced atomically."""
     write_text(path, json.dumps(content, ensure_ascii=False, indent=1, sort_keys=sort_keys))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Atomically replaces a UTF-8 file."""
+    """Writes a UTF-8 text file, which is replaced atomically."""
     with replaced_file(path) as new:
         new.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One list of names per title, stored as indices into a list of distinct names.
+"""Stores one list of names per title as indices into a list of distinct names.
 
 A million Python lists of strings take gigabytes, because each list and each string is an object.
 """
@@ -17,14 +17,19 @@ from storage.arrays import Ragged, offsets_of
 
 @dataclass(frozen=True, eq=False)
 class NameLists(Sequence[list[str]]):
-    """A sequence of lists of names; each list is created on access."""
+    """A compact sequence of lists of strings; the list of a row is created when it is accessed.
 
-    names: list[str]  # distinct, in order of first appearance
-    rows: Ragged  # indices into names
+    Attributes:
+        names: Distinct names.
+        rows: The names of each row, as indices into ``names``.
+    """
+
+    names: list[str]
+    rows: Ragged
 
     @staticmethod
     def from_column(column: pa.ChunkedArray) -> NameLists:
-        """Converts a column of lists of strings; null becomes an empty list."""
+        """Converts an Arrow column of lists of strings; null becomes an empty list."""
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
         values = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
         values = values.combine_chunks().dictionary_encode()
@@ -34,13 +39,13 @@ class NameLists(Sequence[list[str]]):
 
     @staticmethod
     def from_rows(rows: Iterable[Iterable[str]]) -> NameLists:
-        """Converts lists of names."""
+        """Converts lists of names; ``names`` has the order of the first occurrences."""
         ids: dict[str, int] = {}
         id_rows = [[ids.setdefault(name, len(ids)) for name in row] for row in rows]
         return NameLists(list(ids), Ragged.from_rows(id_rows))
 
     def distinct(self) -> NameLists:
-        """Removes repeated names within each row."""
+        """Returns a copy in which each row contains a name only once."""
         row_ids = self.rows.row_ids
         keys = row_ids * np.int64(max(len(self.names), 1)) + self.rows.values
         is_first = np.zeros(len(keys), dtype=bool)

@@ -1,9 +1,10 @@
-"""Persistent store of sentence vectors, so that each text is encoded only once in all nights of a home.
+"""Stores the vectors that a sentence encoder has computed, so that each text is encoded only once.
 
-Each encoder has a folder ``home/sentences/DIGEST/``, named by the digest of the encoder's identity, which
-``encoder.txt`` contains. Vectors are stored in immutable segments ``NUMBER-CHECKSUM.npy``: rows of a hash of
-the text and its float16 vector. A segment is written to a temporary name and renamed. Only the writer of the
-home adds and compacts segments; other processes may read concurrently. The texts are not stored.
+Each encoder has a folder ``HOME/sentences/DIGEST/``. DIGEST is a hash of the encoder's identity, which the
+file ``encoder.txt`` contains. Vectors are in immutable files ``NUMBER-CHECKSUM.npy``, called segments. Each
+row of a segment has the hash of a text and its float16 vector; texts are not stored. A segment is written to
+a temporary file and renamed. Only the process that has locked the home adds and compacts segments; other
+processes may read at the same time.
 """
 
 import functools
@@ -19,27 +20,30 @@ import numpy as np
 from storage.atomic import replace_file
 
 SEGMENT_ROWS = 1 << 16  # rows per merged segment: 64 MB for 512 dimensions
-MAX_SMALL_SEGMENTS = 16  # more of them are merged
-MAX_UNUSED_RATIO = 4  # unused rows are dropped if the store has more than this multiple of the used rows
+MAX_SMALL_SEGMENTS = 16  # if there are more segments with fewer rows, they are merged
+MAX_UNUSED_RATIO = 4  # unused rows are removed if the store has more rows than this multiple of the used ones
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
-    """Hashes texts to uint64 (texts,); ten million texts collide with probability 3e-6."""
+    """Hashes texts to keys, uint64 (texts,).
+
+    Among ten million texts, two have equal keys with probability 3e-6.
+    """
     digests = (hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 class SentenceStore:
-    """The stored vectors of one encoder.
+    """On-disk store of the vectors that one sentence encoder has computed, by text key (see ``text_keys``).
 
     Args:
-        home: The home folder; the encoder's folder is created if missing.
-        identity: Identity of the encoder (SentenceEncoder.identity).
+        home: The home folder, in which the encoder's folder is created if it is missing.
+        identity: Text that identifies the encoder and its version (SentenceEncoder.identity).
         dim: Dimension of the vectors.
 
     Attributes:
         folder: The encoder's folder.
-        damaged: Segments with a wrong checksum or dimension; they are ignored.
+        damaged: Segment files with a wrong checksum or dimension, which are ignored.
     """
 
     def __init__(self, home: Path, identity: str, dim: int) -> None:
@@ -47,80 +51,86 @@ class SentenceStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (description := self.folder / "encoder.txt").exists():
             description.write_text(f"{identity}\n", encoding="utf-8")
-        self._row = np.dtype([("key", "<u8"), ("vector", "<f2", (dim,))])
-        self._open()
+        self._row_dtype = np.dtype([("key", "<u8"), ("vector", "<f2", (dim,))])
+        self._open_segments()
 
     def __len__(self) -> int:
         return len(self._index[0])
 
     def has(self, keys: np.ndarray) -> np.ndarray:
-        """Whether the store has a vector for each key: bool (keys,)."""
+        """Returns whether the store has a vector for each of the keys: bool (keys,)."""
         return self._positions(keys)[1]
 
     def take(self, keys: np.ndarray) -> np.ndarray:
-        """Returns vectors, float16 (keys, dim).
+        """Returns the vector of each key: float16 (keys, dim).
 
         Raises:
             KeyError: The store has no vector for a key.
         """
         try:
-            return self._take(keys)
+            return self._take_vectors(keys)
         except FileNotFoundError:  # another process has compacted the segments
-            self._open()
-            return self._take(keys)
+            self._open_segments()
+            return self._take_vectors(keys)
 
     def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Stores vectors (keys, dim) as a new segment."""
-        rows = np.empty(len(keys), self._row)
+        """Stores vectors (keys, dim), one per key, in a new segment file."""
+        rows = np.empty(len(keys), self._row_dtype)
         rows["key"], rows["vector"] = keys, vectors
         temporary = self.folder / f"{os.getpid()}.tmp"
         with open(temporary, "wb") as handle:
             np.save(handle, rows)
-        number = 1 + max((int(file.name.partition("-")[0]) for file in self._files()), default=0)
+        number = 1 + max((int(file.name.partition("-")[0]) for file in self._segment_files()), default=0)
         segment = self.folder / f"{number:06}-{_checksum(temporary)}.npy"
         replace_file(temporary, segment, durable=False)  # readers verify the checksum
         self._segments[segment] = keys
         self.__dict__.pop("_index", None)
 
     def compact(self, used: np.ndarray) -> None:
-        """Merges small segments if there are many, and drops unused rows if most rows are unused.
+        """Merges small segments if there are many, and removes unused rows if most rows are unused.
 
-        Removes damaged segments and temporary files of killed runs. Concurrent readers see all other rows.
+        Also removes damaged segments and temporary files of killed processes. Processes that read at the same
+        time see all rows that remain.
+
+        Args:
+            used: Keys of texts that are still used.
         """
         for stale in (*self.damaged, *self.folder.glob("*.tmp")):
             stale.unlink(missing_ok=True)
-        drop = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used)).sum()
-        old = [file for file, keys in self._segments.items() if drop or len(keys) < SEGMENT_ROWS]
-        if not drop and len(old) <= MAX_SMALL_SEGMENTS:
+        drop_unused = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used)).sum()
+        outdated = [file for file, keys in self._segments.items() if drop_unused or len(keys) < SEGMENT_ROWS]
+        if not drop_unused and len(outdated) <= MAX_SMALL_SEGMENTS:
             return
-        keys = np.unique(np.concatenate([self._segments[file] for file in old]))
-        keys = keys[np.isin(keys, used)] if drop else keys
+        keys = np.unique(np.concatenate([self._segments[file] for file in outdated]))
+        keys = keys[np.isin(keys, used)] if drop_unused else keys
         for begin in range(0, len(keys), SEGMENT_ROWS):
             part = keys[begin : begin + SEGMENT_ROWS]
-            self.add(part, self._take(part))
-        for file in old:
+            self.add(part, self._take_vectors(part))
+        for file in outdated:
             file.unlink()
-        self._open()
+        self._open_segments()
 
-    def _files(self) -> list[Path]:
+    def _segment_files(self) -> list[Path]:
         return sorted(self.folder.glob("*-*.npy"))
 
-    def _open(self) -> None:
+    def _open_segments(self) -> None:
         while True:
             with suppress(FileNotFoundError):  # compacted by another process: list the files again
-                files = self._files()
+                files = self._segment_files()
                 intact = [file for file in files if self._is_intact(file)]
-                self._segments = {file: np.array(self._rows(file)["key"]) for file in intact}
+                self._segments = {file: np.array(self._map_rows(file)["key"]) for file in intact}
                 self.damaged = [file for file in files if file not in self._segments]
                 self.__dict__.pop("_index", None)
                 return
 
     def _is_intact(self, file: Path) -> bool:
-        return _checksum(file) == file.stem.partition("-")[2] and self._rows(file).dtype == self._row
+        return (
+            _checksum(file) == file.stem.partition("-")[2] and self._map_rows(file).dtype == self._row_dtype
+        )
 
     @functools.cached_property
     def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sorted keys, and the segment and row of each."""
+        """Returns three arrays (keys,): all keys, sorted; the index of each key's segment; its row there."""
         lengths = [len(keys) for keys in self._segments.values()]
         rows = np.concatenate([np.zeros(0, np.int64), *map(np.arange, lengths)])
         all_keys = np.concatenate([np.zeros(0, "<u8"), *self._segments.values()])
@@ -128,31 +138,31 @@ class SentenceStore:
         return keys, np.repeat(np.arange(len(lengths)), lengths)[first], rows[first]
 
     def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions of keys in the index, and whether the index contains them."""
+        """Returns the positions of keys in ``_index`` and whether the index contains them, each (keys,)."""
         index = self._index[0]
         positions = np.searchsorted(index, keys)
         positions[positions == len(index)] = 0
         return positions, index[positions] == keys if len(index) else np.zeros(len(keys), dtype=bool)
 
-    def _take(self, keys: np.ndarray) -> np.ndarray:
+    def _take_vectors(self, keys: np.ndarray) -> np.ndarray:
         positions, is_stored = self._positions(keys)
         if missing := int((~is_stored).sum()):
             raise KeyError(f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them")
-        vectors = np.empty((len(keys), *self._row["vector"].shape), np.float16)
+        vectors = np.empty((len(keys), *self._row_dtype["vector"].shape), np.float16)
         _, segments, rows = self._index
         files = list(self._segments)
         for segment in np.unique(segments[positions]):  # one map at a time, to limit resident memory
             selected = np.flatnonzero(segments[positions] == segment)
-            vectors[selected] = self._rows(files[segment])["vector"][rows[positions[selected]]]
+            vectors[selected] = self._map_rows(files[segment])["vector"][rows[positions[selected]]]
         return vectors
 
     @staticmethod
-    def _rows(file: Path) -> np.ndarray:
+    def _map_rows(file: Path) -> np.ndarray:
         return np.load(file, mmap_mode="r")
 
 
 def _checksum(file: Path) -> str:
-    """CRC-32 of a file, which detects damage at about 1 GB/s."""
+    """Computes the CRC-32 of a file as hexadecimal digits, at about 1 GB/s."""
     total = 0
     with open(file, "rb") as handle:
         while part := handle.read(1 << 20):

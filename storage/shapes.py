@@ -1,8 +1,9 @@
-"""Array annotations with dtype and shape: ``Float[Tensor, "titles dim"]``.
+"""Provides type annotations of arrays with dtype and shape, such as ``Float[Tensor, "titles dim"]``.
 
-Tests check them (tests/conftest.py installs jaxtyping's import hook with beartype). Where jaxtyping is not
-installed, as on GPU machines, they stand for the array type alone. Axis names, one meaning each: titles,
-tokens, dim, unique, neighbours, queries, bags, chars, labels, any.
+Tests verify the annotations at run time (tests/conftest.py installs jaxtyping's import hook with beartype).
+If jaxtyping is not installed, ``Float[Tensor, "titles dim"]`` is just ``Tensor``. Each of these axis names
+has one meaning in the whole project: titles, tokens, dim, unique, neighbours, queries, bags, chars, labels,
+any.
 """
 
 from typing import TYPE_CHECKING

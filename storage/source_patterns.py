@@ -1,15 +1,15 @@
-"""Patterns that select feeds by source, such as ``https://*`` (fnmatch, with case)."""
+"""Selects feeds by wildcard patterns for their names, such as ``https://*`` (fnmatch, case-sensitive)."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 
 def matches_any(source: str, patterns: Sequence[str]) -> bool:
-    """Returns whether a source matches one of the patterns."""
+    """Returns whether the name of a feed (``source``) matches one of the patterns."""
     return any(fnmatchcase(source, pattern) for pattern in patterns)
 
 
 def rank_of(source: str, patterns: Sequence[str]) -> int:
-    """Returns the index of the first pattern that matches a source, or the number of patterns."""
+    """Returns the index of the first pattern that matches the name of a feed, else the number of patterns."""
     ranks = (rank for rank, pattern in enumerate(patterns) if fnmatchcase(source, pattern))
     return next(ranks, len(patterns))

@@ -1,4 +1,4 @@
-"""Statistics of a published Guide by day, for the checks of ingest."""
+"""Computes statistics per feed and day from the Parquet files of a guide, to detect gaps and outages."""
 
 import tempfile
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from storage.catalogue.connection import escape_glob, temporary_database
 
-_DAYS = """
+_FEED_DAYS = """
     WITH airings AS (
         SELECT *, start::DATE AS day,
                lead(start) OVER (PARTITION BY source, channel ORDER BY start, title) AS next,
@@ -60,26 +60,39 @@ _SILENT_CHANNELS = """
 
 
 def feed_days(guide: Path) -> list[dict[str, Any]]:
-    """Returns one row per source and day (UTC) of a Guide folder.
+    """Returns statistics of each source (name of a feed) and day (UTC) of a guide, one dictionary each.
 
-    Columns: source, day, programmes, channels, category_share (0 to 1), gaps (over five minutes), overlaps,
-    new_titles (titles that air for the first time; 0 on the source's first day) and languages (text such as
-    "de 812, en 40": the three most frequent language codes of titles and their numbers of airings).
+    Args:
+        guide: Folder with the Parquet files of a Guide.
+
+    Returns:
+        Dictionaries with source, day, numbers of programmes and channels, category_share (0 to 1), gaps
+        (number of pauses over five minutes), overlaps, new_titles (number of titles that air for the first
+        time; 0 on the source's first day) and languages (text such as "de 812, en 40": the three most
+        frequent language codes of titles and their numbers of airings).
     """
-    return _rows(_DAYS, guide)
+    return _query_guide(_FEED_DAYS, guide)
 
 
 def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
-    """Returns channels without programmes on a day: source, day, channel, days_before.
+    """Finds channels that have no programmes on a day although they usually have some.
 
     Such a channel has programmes on the previous day and on at least ``days`` of the previous seven days. At
-    least half of the source's usual number of channels has programmes on that day. The last day of a source
-    is skipped, because guides end during it.
+    least half of the source's usual number of channels has programmes on the day. The last day of a source is
+    skipped, because guides end during this day.
+
+    Args:
+        guide: Folder with the Parquet files of a Guide.
+        days: Minimum number of days with programmes in the week before, 1 to 7.
+
+    Returns:
+        Dictionaries with source, day, channel, days_before (number of days with programmes in the week
+        before).
     """
-    return _rows(_SILENT_CHANNELS, guide, days=days)
+    return _query_guide(_SILENT_CHANNELS, guide, days=days)
 
 
-def _rows(query: str, guide: Path, **values: object) -> list[dict[str, Any]]:
+def _query_guide(query: str, guide: Path, **values: object) -> list[dict[str, Any]]:
     values["programmes"] = escape_glob(guide / "programmes.parquet")
     with temporary_database(Path(tempfile.gettempdir())) as connection:
         return connection.sql(query, params=values).to_arrow_table().to_pylist()

@@ -1,12 +1,12 @@
-"""Opens the DuckDB catalogue at the newest schema version, and temporary databases.
+"""Opens the catalogue (the DuckDB database of all TV programmes), migrates it, and opens temporary databases.
 
-DuckDB locks out all other processes, including readers, while a process writes. Other programs therefore read
-what ingest publishes (the Parquet files of the Guide, ``status.json``). Each migration of ``schema`` is
-applied once, in a transaction, and recorded; released migrations of tables are never edited. Views are in
-``views.sql``, which is applied again whenever the file has changed.
+While a process has a DuckDB file open for writing, no other process can open it, not even for reading. Other
+programs therefore read the Parquet files and ``status.json``, which are published after each import of feeds.
 
-Migrations are applied to a copy, which then replaces the file. A process that is killed before the next
-checkpoint would otherwise leave a write-ahead log with an ALTER TABLE of a table with a CHECK, and DuckDB
+Each migration in the folder ``schema`` is applied once, in a transaction, and recorded; released migrations
+of tables are never edited. Views are in ``views.sql``, which is applied again whenever the file has changed.
+Migrations are applied to a copy, which then replaces the file. If a process were killed before the next
+checkpoint, it would otherwise leave a write-ahead log with an ALTER TABLE of a table with a CHECK, and DuckDB
 cannot replay such a log (duckdb/duckdb#18259).
 """
 
@@ -29,16 +29,16 @@ from storage.atomic import replaced_database
 from storage.catalogue.episode_columns import MIGRATION, fill_episode_columns
 from storage.home.workspace import HomeError, HomeLocked
 
-Connection = duckdb.DuckDBPyConnection  # type for other packages, which do not import DuckDB
+Connection = duckdb.DuckDBPyConnection  # for annotations in other packages, which must not import duckdb
 FILE = "catalogue.duckdb"
 SCHEMA = Path(__file__).resolve().parent / "schema"
 VIEWS = SCHEMA / "views.sql"
-# Memory limit of DuckDB, which spills to catalogue.duckdb.tmp. Ingest of any guide takes under 500 MiB.
+# Memory limit of DuckDB, which spills to catalogue.duckdb.tmp; importing any guide then takes under 500 MiB.
 MEMORY_BYTES = 160_000_000
 
 
 class Migration(NamedTuple):
-    """A change of the schema. Its version is its position among all migrations, from 1."""
+    """An SQL script that changes the schema. Its version is its position among all migrations, from 1."""
 
     name: str
     sql: str
@@ -46,7 +46,7 @@ class Migration(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """An open catalogue. Use ``with Catalogue.open(home)``."""
+    """The open database of all TV programmes of a home. Use ``with Catalogue.open(home) as catalogue``."""
 
     home: Path
     connection: duckdb.DuckDBPyConnection
@@ -55,13 +55,13 @@ class Catalogue:
     @staticmethod
     @contextmanager
     def open(home: Path) -> "Iterator[Catalogue]":
-        """Opens the catalogue for writing, creates it if missing, and applies pending migrations.
+        """Opens the database of a home for writing, creates it if missing, and applies pending migrations.
 
         Raises:
             HomeLocked: Another process has the file open; the message names the process.
             OSError: The disk is full (ENOSPC).
-            HomeError: The file is from a newer GuideSpace or DuckDB, or DuckDB cannot replay its write-ahead
-                log.
+            HomeError: A newer GuideSpace or DuckDB has written the file, or DuckDB cannot replay the
+                write-ahead log of the file.
         """
         file, migrations = Path(home) / FILE, read_migrations()
         with full_disk_as_oserror(file):
@@ -97,15 +97,15 @@ def _digest(file: Path) -> str:
 
 
 def _views_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Returns the digest of the views.sql that was applied last: the comment of the view ``schedule``."""
+    """Returns the digest of the applied version of views.sql, stored as comment of the view ``schedule``."""
     query = "SELECT any_value(comment) FROM duckdb_views() WHERE view_name = 'schedule'"
     return connection.execute(query).fetchall()[0][0]
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Replaces ``target`` by a compact copy of ``source`` and its write-ahead log; the paths may be equal.
+    """Writes a compact copy of the database ``source`` to ``target``, which may be the same path.
 
-    DuckDB reuses free blocks of a file, but never truncates the file.
+    The copy is needed to shrink a database: DuckDB reuses free blocks of a file but never truncates the file.
 
     Raises:
         OSError: The disk is full; ``target`` is unchanged.
@@ -118,18 +118,23 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def read_migrations(folder: Path = SCHEMA) -> list[Migration]:
-    """Reads the migrations NNNN_name.sql of a folder."""
+    """Reads the files NNNN_name.sql in a folder, in the order of their numbers."""
     files = sorted(folder.glob("[0-9]*.sql"))
     return [Migration(file.stem.partition("_")[2], file.read_text(encoding="utf-8")) for file in files]
 
 
 def set_memory_limit(connection: duckdb.DuckDBPyConnection, size: int) -> None:
-    """Sets the memory limit to ``size`` bytes, but at least to MEMORY_BYTES."""
+    """Sets DuckDB's memory limit to ``size`` bytes, but at least to MEMORY_BYTES."""
     connection.execute(f"SET memory_limit = '{max(size, MEMORY_BYTES)}B'")
 
 
 def connect(file: Path) -> duckdb.DuckDBPyConnection:
-    """Opens a database file for writing with a memory limit; raises the errors of ``Catalogue.open``."""
+    """Opens a DuckDB file for writing with the memory limit MEMORY_BYTES.
+
+    Raises:
+        HomeLocked: Another process has the file open; the message names the process.
+        HomeError: A newer DuckDB has written the file, or DuckDB cannot replay the file's write-ahead log.
+    """
     try:
         connection = duckdb.connect(str(file))
     except duckdb.InternalException as error:
@@ -159,7 +164,7 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> None:
-    """Applies pending migrations; raises HomeError if the database has a newer version."""
+    """Applies those migrations that ``file`` lacks; raises HomeError if its schema version is too new."""
     first = schema_version(connection, migrations, file)
     for version, (name, sql) in enumerate(migrations[first:], first + 1):
         with transaction(connection):
@@ -169,7 +174,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> int:
-    """Returns the schema version; raises HomeError if it is newer than the last migration."""
+    """Returns the number of migrations applied to ``file``; raises HomeError if it exceeds ``migrations``."""
     connection.execute("""
         CREATE TABLE IF NOT EXISTS migrations
         (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)
@@ -185,7 +190,7 @@ def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[M
 
 @contextmanager
 def temporary_database(folder: Path, memory_bytes: int = 600_000_000) -> Iterator[Connection]:
-    """Opens a database with a memory limit in a temporary folder below ``folder``."""
+    """Yields a connection to a new database in a temporary subfolder of ``folder``, which is then removed."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill, full_disk_as_oserror(folder):
         with duckdb.connect(f"{spill}/work.duckdb") as connection:
             # the bar would mix with the output of commands
@@ -197,7 +202,7 @@ def temporary_database(folder: Path, memory_bytes: int = 600_000_000) -> Iterato
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commits at the end of the block, or rolls back if the block raises."""
+    """Runs the block in a transaction: commits at the end of the block, or rolls back if the block raises."""
     connection.begin()
     try:
         yield
@@ -211,7 +216,7 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def full_disk_as_oserror(file: Path) -> Iterator[None]:
-    """Raises OSError in place of the various DuckDB errors about a full disk."""
+    """Raises OSError, with the path ``file``, instead of DuckDB's various errors about a full disk."""
     try:
         yield
     except duckdb.Error as error:
@@ -225,10 +230,10 @@ def full_disk_as_oserror(file: Path) -> Iterator[None]:
 
 
 def escape_glob(path: Path) -> str:
-    """Escapes wildcards in a path for ``read_parquet``."""
+    """Escapes wildcards in a path, because ``read_parquet`` expands them."""
     return glob.escape(str(path))
 
 
 def escape_quotes(text: object) -> str:
-    """Doubles single quotes, for the inside of an SQL string literal."""
+    """Doubles single quotes, so that the text can be put between single quotes in SQL."""
     return str(text).replace("'", "''")

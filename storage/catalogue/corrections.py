@@ -1,7 +1,7 @@
-"""Stores users' corrections of categories in the catalogue, one row per show.
+"""Stores users' corrections of categories in the DuckDB catalogue, one row per show.
 
-Each change is published as ``corrections.json`` (storage/home/corrections.py), because DuckDB locks readers
-out of the catalogue while a guide is read.
+After each change, all corrections are written to ``corrections.json`` (storage/home/corrections.py), because
+other processes cannot read the catalogue while a guide is imported.
 """
 
 import datetime
@@ -15,7 +15,7 @@ _COLUMNS = "show_key, title, categories, corrected_at"
 
 
 def store_correction(catalogue: Catalogue, correction: Correction) -> None:
-    """Stores a correction in place of an earlier one of the same show, and publishes all corrections."""
+    """Stores a correction, replaces an earlier one of the same show, and updates ``corrections.json``."""
     row = [correction.show_key, correction.title, [*correction.categories], utc(correction.corrected_at)]
     query = f"INSERT OR REPLACE INTO corrections ({_COLUMNS}) VALUES (?, ?, ?, ?)"
     catalogue.connection.execute(query, row)
@@ -23,7 +23,7 @@ def store_correction(catalogue: Catalogue, correction: Correction) -> None:
 
 
 def remove_correction(catalogue: Catalogue, show_key: str) -> Correction | None:
-    """Removes and returns the correction of a show (None if there is none), and publishes the others."""
+    """Removes and returns the correction of a show, or returns None; updates ``corrections.json``."""
     query = f"DELETE FROM corrections WHERE show_key = ? RETURNING {_COLUMNS}"
     rows = catalogue.connection.execute(query, [show_key]).fetchall()
     publish_corrections(catalogue)

@@ -1,4 +1,4 @@
-"""Programmes of a Guide that start in an interval, read from its Parquet files without a lock."""
+"""Reads the programmes that start in an interval, such as an evening, from the Parquet files of a guide."""
 
 import datetime
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ from storage.catalogue.connection import escape_glob, escape_quotes
 from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 
 DESCRIPTION_CHARACTERS = 300  # longer descriptions are truncated
-# Columns for which guides of versions before 2026-11-27 have no values.
+# Columns and their SQL types. Guides written by versions before 2026-11-27 lack these columns.
 DETAILS = {
     **dict.fromkeys(("is_new", "is_premiere", "previously_shown"), "BOOLEAN"),
     "ratings": "STRUCT(system VARCHAR, value VARCHAR)[]",
 }
 _NO_DESCRIPTIONS = "(SELECT '' AS title, '' AS description, 0 AS airings LIMIT 0)"
-# Formatted text instead of parameters: for parameters DuckDB imports pandas, 0.14 s of the 1 s of `tonight`.
+# Values are formatted into the text: with query parameters, DuckDB would import pandas, which takes 0.14 s.
 _UPCOMING = """
     WITH upcoming AS (
         SELECT source, channel, start, stop, title, sub_title, categories,
@@ -55,7 +55,7 @@ _UPCOMING = """
 """
 
 
-# Read only for the programmes of a list, because credits are a third of the bytes of a guide.
+# Credits are a third of the bytes of a guide, so they are read only for the programmes that are displayed.
 _SHOWN = """
     SELECT file_row_number, credits, coalesce(icon, '')
     FROM read_parquet('{programmes}', file_row_number = true)
@@ -71,11 +71,18 @@ _CREDITED = """
 
 
 def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.datetime) -> pa.Table:
-    """Returns programmes that start in [``begin``, ``end``) (UTC, without a zone), sorted by start.
+    """Returns the programmes that start in [``begin``, ``end``), sorted by start.
 
-    Columns: start, stop, channel, channel_name, title, sub_title ("" if none), categories, the six columns of
-    EpisodeNumber, those of DETAILS (NULL in a guide of an older version), row (in programmes.parquet), days
-    (number of days on which the title airs) and description (most frequent one of the title; "" if none).
+    Args:
+        guide: Folder with the Parquet files of a Guide.
+        begin: Start of the interval, UTC without a time zone.
+        end: End of the interval (exclusive), UTC without a time zone.
+
+    Returns:
+        A table with start, stop, channel, channel_name, title, sub_title ("" if none), categories, the six
+        columns of EpisodeNumber, the columns DETAILS (NULL if an older version has written the guide), row
+        (index of the programme in programmes.parquet), days (number of days on which the title airs) and
+        description (the most frequent one of the title; "" if none).
     """
     names = "programmes", "channels", "descriptions"
     files = {name: escape_quotes(escape_glob(guide / f"{name}.parquet")) for name in names}
@@ -97,12 +104,17 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
 
 
 def has_details(guide: Path) -> bool:
-    """Whether the guide has the columns of DETAILS; a guide of an older version has none of them."""
+    """Returns whether a guide has the columns DETAILS, which guides of older versions lack."""
     return DETAILS.keys() <= set(pq.read_schema(guide / "programmes.parquet").names)
 
 
 def read_credits(guide: Path, rows: Iterable[int]) -> dict[int, tuple[list[dict[str, str]], str]]:
-    """Returns credits (role, name) and icon ("" if none) of rows of programmes.parquet."""
+    """Returns credits and icon URL of the programmes with the given row indices in programmes.parquet.
+
+    Returns:
+        Row index -> (credits, icon). Each credit has the keys "role" and "name"; the icon is "" if there is
+        none.
+    """
     numbers = ", ".join(map(str, rows))
     if not numbers or not has_details(guide):
         return {}
@@ -113,7 +125,11 @@ def read_credits(guide: Path, rows: Iterable[int]) -> dict[int, tuple[list[dict[
 
 
 def credited_titles(guide: Path, names: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Returns (raw title, role, name) of programmes with these people, the most frequent title first."""
+    """Finds the programmes in which people with these names are credited.
+
+    Returns:
+        (Title as in the feed, role, name) of each combination, the most frequent combination first.
+    """
     quoted = ", ".join(f"'{escape_quotes(name)}'" for name in sorted(set(names)))
     if not quoted or not has_details(guide):
         return []
@@ -125,7 +141,7 @@ def credited_titles(guide: Path, names: Iterable[str]) -> list[tuple[str, str, s
 
 
 def start_range(guide: Path) -> tuple[datetime.datetime, datetime.datetime] | None:
-    """Returns the first and the last start in a Guide, UTC without a zone; None if it is empty."""
+    """Returns the first and last start of a programme in a guide (UTC without a zone); None if empty."""
     with duckdb.connect() as connection:
         query = "SELECT min(start), max(start) FROM read_parquet(?)"
         first, last = connection.execute(query, [escape_glob(guide / "programmes.parquet")]).fetchall()[0]

@@ -1,8 +1,8 @@
-"""Queries about feed readings: unchanged content, previous readings, names of sources, counts.
+"""Queries and updates the table ``feeds`` of the catalogue, which has one row per import of a feed.
 
-A reading is one import of a feed (a row of the table ``feeds``), and a source is the name of a feed. Counts
-are published as ``status.json`` after each committed feed. Other programs read this file and do not open the
-database, so they do not wait for ingest.
+One import of a feed is called a reading, and the name of a feed is called its source. The counts of
+programmes are written to ``status.json`` after each reading. Other programs read this file instead of the
+database, so that they do not have to wait while a feed is imported.
 """
 
 import datetime
@@ -19,7 +19,7 @@ from storage.json_file import write_json
 
 STATUS = "status.json"
 TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
-RENAME_BYTES = 200  # approximate memory of DuckDB per renamed programme
+RENAME_BYTES = 200  # memory that DuckDB takes per renamed programme, approximately
 _FEEDS = """
     SELECT source, seen, stored, duplicates, rejected, invalid_bytes, coalesce(reasons, MAP {}) AS rejects
     FROM feeds
@@ -35,7 +35,10 @@ _TOTALS = """
 
 
 class Counts(NamedTuple):
-    """Numbers of programmes in a reading (``seen = stored + duplicates + rejected``) and of invalid bytes."""
+    """Numbers of programmes in one import of a feed: ``seen = stored + duplicates + rejected``.
+
+    ``invalid_bytes`` is the number of bytes that could not be decoded.
+    """
 
     seen: int
     stored: int
@@ -45,7 +48,7 @@ class Counts(NamedTuple):
 
 
 class PreviousReading(NamedTuple):
-    """Previous reading of a source that has readable programmes; ``grabbed_at`` is UTC without a zone."""
+    """An earlier import of a feed: number of readable programmes, and time of the guide (UTC, no zone)."""
 
     programmes: int
     grabbed_at: datetime.datetime
@@ -58,15 +61,16 @@ def find_unchanged(
     grabbed_at: datetime.datetime | None = None,
     zone: str = "",
 ) -> Counts | None:
-    """Returns the counts of an earlier reading of the same content, or None if the feed has to be read.
+    """Returns the counts of an earlier import of the same content, or None if the feed has to be imported.
 
     Args:
         catalogue: Open catalogue.
         source: Name of the feed.
-        digest: SHA-256 of the feed.
-        grabbed_at: Date of a dated guide, which is compared with earlier readings of this date. None for the
-            current content of a source, which is compared with its newest reading only.
-        zone: Zone of the feed's times that state none. The same content in another zone is read again.
+        digest: SHA-256 of the content of the feed.
+        grabbed_at: Time of a guide from an archive, which is compared with earlier imports for this time.
+            None for the current content of a feed, which is compared with the newest import only.
+        zone: Time zone of times in the feed that state none. The same content in another zone is imported
+            again.
     """
     query = """
         SELECT seen, stored, duplicates, rejected, invalid_bytes
@@ -87,7 +91,10 @@ def find_unchanged(
 def previous_reading(
     catalogue: Catalogue, source: str, feed_id: int, at: datetime.datetime
 ) -> PreviousReading | None:
-    """Returns the reading of a source before ``feed_id``, which was grabbed at ``at``, or None."""
+    """Returns the last import of a feed before the import ``feed_id``, whose guide is from ``at``; else None.
+
+    Imports without readable programmes are ignored. ``at`` is UTC without a zone.
+    """
     query = """
         SELECT seen - rejected, grabbed_at
         FROM feeds
@@ -100,21 +107,24 @@ def previous_reading(
 
 
 def newest_reading(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
-    """Returns feed_id and grabbed_at of the newest reading of a source in the catalogue."""
+    """Returns the id of the newest import of a feed and the time of its guide (UTC without a zone)."""
     query = "SELECT arg_max(feed_id, (grabbed_at, feed_id)), max(grabbed_at) FROM feeds WHERE source = ?"
     return catalogue.connection.execute(query, [source]).fetchall()[0]
 
 
 def last_stop(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
-    """Returns the last plausible stop of a reading (UTC without a zone), or None if it has no programmes."""
+    """Returns when the last programme of an import ends (UTC without a zone), or None without programmes.
+
+    Implausibly late ends are ignored.
+    """
     query = "SELECT max(ends) FROM windows WHERE feed_id = ?"
     return catalogue.connection.execute(query, [feed_id]).fetchall()[0][0]
 
 
 def newest_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
-    """Returns source, zone and counts of the newest reading of each feed of a location.
+    """Returns (name, time zone, counts) of the newest import of each feed at a location.
 
-    A location that is an archive contains several feeds.
+    ``location`` is a path or a URL. An archive contains several feeds.
     """
     query = """
         SELECT source, zone, seen, stored, duplicates, rejected, invalid_bytes
@@ -128,7 +138,7 @@ def newest_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str,
 
 
 def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
-    """Returns (ETag, Last-Modified) of the last response of a location; both None if unknown."""
+    """Returns (ETag, Last-Modified) of the last HTTP response of a URL; each is None if unknown."""
     query = "SELECT etag, last_modified FROM validators WHERE source = ?"
     rows = catalogue.connection.execute(query, [location]).fetchall()
     return rows[0] if rows else (None, None)
@@ -137,13 +147,13 @@ def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, st
 def store_validators(
     catalogue: Catalogue, location: str, etag: str | None, last_modified: str | None
 ) -> None:
-    """Stores the validators of a location after all of its feeds are committed."""
+    """Stores ETag and Last-Modified of a URL. To be called after all feeds of the URL are committed."""
     query = "INSERT OR REPLACE INTO validators VALUES (?, ?, ?)"
     catalogue.connection.execute(query, [location, etag, last_modified])
 
 
 def require_feed_before(catalogue: Catalogue, instant: datetime.datetime) -> None:
-    """Raises HomeError if no feed was grabbed until ``instant``; the message states the available dates."""
+    """Raises HomeError if the catalogue has no guide until ``instant``; the message lists available dates."""
     query = "SELECT min(grabbed_at), max(grabbed_at) FROM feeds"
     first, last = catalogue.connection.execute(query).fetchall()[0]
     if first is None or utc(instant) < first:
@@ -159,20 +169,20 @@ def require_feed_before(catalogue: Catalogue, instant: datetime.datetime) -> Non
 
 
 def list_sources(catalogue: Catalogue) -> list[str]:
-    """Returns all sources in the order in which they were first read."""
+    """Returns the names of all feeds in the order in which they were first imported."""
     query = "SELECT source FROM feeds GROUP BY source ORDER BY min(feed_id)"
     return [source for (source,) in catalogue.connection.execute(query).fetchall()]
 
 
 def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
-    """Renames sources in one transaction.
+    """Renames feeds in one transaction.
 
-    If several sources get the same name, programmes of older grabs are replaced by the next grab that covers
-    their time.
+    If several feeds get the same name, they become one feed, and programmes of an older guide are replaced by
+    those of the next guide that covers their time.
 
     Args:
         catalogue: Open catalogue.
-        names: Maps the old name to the new one. New names must not be in the catalogue yet.
+        names: Maps old names to new names. The catalogue must not contain the new names yet.
     """
     connection = catalogue.connection
     count = "SELECT count(*) FROM programmes WHERE list_contains($old, source)"
@@ -192,9 +202,9 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
 
 
 def describe(catalogue: Catalogue) -> dict[str, object]:
-    """Returns the content of ``status.json`` (docs/json.md).
+    """Returns the content of ``status.json`` (docs/json.md): all imports of feeds, and total counts.
 
-    Feeds are in the order of reading; titles and categories are numbers of distinct values.
+    "titles" and "categories" are numbers of distinct values.
     """
     results = [catalogue.connection.sql(query) for query in (_FEEDS, _TOTALS)]
     feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in results)
@@ -202,12 +212,12 @@ def describe(catalogue: Catalogue) -> dict[str, object]:
 
 
 def publish_status(catalogue: Catalogue) -> None:
-    """Writes ``status.json`` atomically."""
+    """Writes the counts of the catalogue to ``status.json`` atomically."""
     write_json(catalogue.home / STATUS, describe(catalogue))
 
 
 def read_status(home: Path) -> dict[str, object]:
-    """Reads ``status.json``; returns zeros for a home without a catalogue."""
+    """Reads ``status.json``, the counts of the catalogue; returns zeros if the home has no catalogue."""
     try:
         return json.loads((Path(home) / STATUS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -215,5 +225,5 @@ def read_status(home: Path) -> dict[str, object]:
 
 
 def utc(moment: datetime.datetime) -> datetime.datetime:
-    """Converts to UTC without a zone, as stored in the catalogue."""
+    """Converts a time to UTC and removes its zone, because the catalogue stores times in this form."""
     return moment.astimezone(datetime.UTC).replace(tzinfo=None)

@@ -1,8 +1,8 @@
-"""Writes the programmes of one feed into the catalogue in one transaction.
+"""Writes the programmes of one feed into the DuckDB catalogue in one transaction, and verifies their counts.
 
-Programmes of a new source are inserted directly, which is a third faster than via a temporary table.
-Programmes of a source that was read before are staged in temporary tables, and replacing.py compares them
-with the programmes of earlier readings.
+If the feed was never imported before, its programmes are inserted directly, which is a third faster than via
+a temporary table. Otherwise they are written to temporary tables, and replacing.py compares them with the
+programmes of earlier imports of the feed.
 """
 
 import datetime
@@ -32,26 +32,26 @@ from storage.errors import ExpectedError
 
 
 class LedgerError(ExpectedError):
-    """The counts of a feed do not add up. The feed is not stored."""
+    """Stored, duplicate and rejected programmes do not add up to those in the feed; nothing is stored."""
 
     exit_code = 1
 
 
 @dataclass
 class FeedWriter:
-    """Writes one feed within the transaction that ``feed_writer`` opened."""
+    """Writes one feed to the catalogue, within the transaction that ``feed_writer`` has opened."""
 
     connection: duckdb.DuckDBPyConnection
     grab: Grab
     next_id: int  # programme_id of the next programme
-    staged: int = 0  # programmes added so far
-    channels: int = 0
-    rejected: int = 0
-    invalid_bytes: int = 0
+    staged: int = 0  # number of programmes added so far
+    channels: int = 0  # number of channels added so far
+    rejected: int = 0  # number of elements that could not be read
+    invalid_bytes: int = 0  # number of bytes that could not be decoded
     open_ends: OpenEnds = field(default_factory=OpenEnds)
     episodes: EpisodeReader = field(default_factory=EpisodeReader)
-    reasons: Counter[str] = field(default_factory=Counter)
-    counts: Counts | None = None
+    reasons: Counter[str] = field(default_factory=Counter)  # number of rejected elements by reason
+    counts: Counts | None = None  # None until ``finish``
 
     def add_programmes(
         self,
@@ -59,10 +59,10 @@ class FeedWriter:
         details: pa.RecordBatch | None = None,
         originals: pa.RecordBatch | None = None,
     ) -> None:
-        """Adds programmes in the order of the feed.
+        """Adds programmes; batches must be added in the order of the feed.
 
         Args:
-            rows: Programmes (schema PROGRAMMES).
+            rows: Programmes (schema PROGRAMMES of rows.py).
             details: Other elements of these programmes (schema DETAILS).
             originals: Texts of these programmes before cleaning (schema ORIGINALS).
         """
@@ -81,26 +81,29 @@ class FeedWriter:
         self.staged += rows.num_rows
 
     def add_channels(self, rows: pa.RecordBatch) -> None:
-        """Adds channels (schema CHANNELS). If a channel is repeated, its first row is used."""
+        """Adds channels (schema CHANNELS of rows.py). If a channel is repeated, its first row is used."""
         self._insert("feed_channels SELECT *", rows, {})
         self.channels += rows.num_rows
 
     def add_root(self, rows: pa.RecordBatch) -> None:
-        """Adds attributes of the root element (schema ROOT)."""
+        """Adds attributes of the root element of the XMLTV file (schema ROOT of rows.py)."""
         into = "feed_attributes SELECT $feed_id, attribute, value"
         self._insert(into, rows, {"feed_id": self.grab.feed_id})
 
     def add_rejects(self, rows: pa.RecordBatch) -> None:
-        """Adds elements that could not be read (schema REJECTS). Each one counts as a programme seen."""
+        """Adds elements that could not be read (schema REJECTS of rows.py).
+
+        Each counts as a programme seen.
+        """
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
         self.reasons.update(rows.column("reason").to_pylist())
 
     def finish(self) -> Counts:
-        """Infers stops, removes duplicates, and replaces programmes of earlier readings.
+        """Infers missing ends, removes duplicates, and replaces programmes of earlier imports of the feed.
 
         Raises:
-            LedgerError: The counts of stored, duplicate and rejected rows do not sum to the rows seen.
+            LedgerError: The stored, duplicate and rejected programmes do not add up to those seen.
         """
         grab, seen = self.grab, self.staged + self.rejected
         if self.open_ends.count:
@@ -109,7 +112,7 @@ class FeedWriter:
         write_windows(self.connection, grab)
         if grab.is_update:
             duplicates += replace_programmes(self.connection, grab)
-        _write_channels(self.connection, grab)
+        _store_channels(self.connection, grab)
         query = """
             SELECT (SELECT count(programme_id) FROM programmes WHERE feed_id = $feed_id),
                    (SELECT count(line) FROM rejects WHERE feed_id = $feed_id)
@@ -141,16 +144,16 @@ def feed_writer(
     grabbed_at: datetime.datetime | None = None,
     zone: str = "",
 ) -> Iterator[FeedWriter]:
-    """Opens a transaction that stores one feed, or nothing if the block raises.
+    """Yields a writer for one feed in a transaction, which is rolled back if the block raises.
 
     Args:
         catalogue: The open catalogue.
-        source: Identity of the feed, such as its URL without secrets.
+        source: Name of the feed, such as its URL without secrets.
         content_digest: SHA-256 of the feed.
         size: Size of the feed in bytes.
-        read_at: Time at which the feed is read, with a time zone.
-        grabbed_at: Time at which the guide was made, with a time zone; None for ``read_at``.
-        zone: Name of the zone of times that have no zone.
+        read_at: Time at which the feed is imported, with a time zone.
+        grabbed_at: Time at which the guide was created, with a time zone; None for ``read_at``.
+        zone: Name of the time zone of times in the feed that state none.
     """
     connection, at = catalogue.connection, utc(grabbed_at or read_at)
     try:
@@ -176,12 +179,12 @@ def feed_writer(
             connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
 
 
-def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Stores new and changed channels of ``feed_channels``, and channels that only programmes mention.
+def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
+    """Stores descriptions of new and changed channels, and of channels that only programmes mention.
 
-    The result does not depend on the order in which grabs are read: each is compared with the newest earlier
-    grab. If a grab is read after a newer one, that one gets a row for each channel whose description it
-    repeats from before the late grab.
+    A grab is the guide of a feed at one time, and grabs may be imported in any order without affecting the
+    result. Each grab is compared with the newest earlier grab. If a newer grab was imported before, a
+    channel's description is also stored for the newer grab if it equals the description before this grab.
     """
     feed, source = {"feed_id": grab.feed_id, "source": grab.source}, {"source": grab.source, "at": grab.at}
     query = """

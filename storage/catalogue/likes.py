@@ -1,12 +1,13 @@
-"""Stores likes in ``likes.duckdb`` in the home, with separate numbered migrations (schema_likes).
+"""Stores likes, the ratings of titles by viewers, in the DuckDB file ``likes.duckdb`` of a home.
 
-Likes are not in the catalogue for two reasons. DuckDB locks the catalogue while a guide is ingested, which
-takes too long for a viewer. Deleted rows remain in the free blocks of a DuckDB file, even after VACUUM,
-so ``forget_viewer`` has to rewrite the file; the catalogue, with gigabytes, would be too large.
+Likes are not in the catalogue of programmes for two reasons. First, the catalogue is locked while a guide is
+imported, and viewers should not have to wait. Second, deleted rows remain in the free blocks of a DuckDB
+file, even after VACUUM, so ``forget_viewer`` rewrites the file; the catalogue, with gigabytes, would be too
+large.
 
-A viewer is stored as the SHA-256 of the home's salt (``likes.salt``, 32 random bytes, readable by the owner
-only) and the viewer's name, truncated to 128 bits. Names are stripped and compared in Unicode normal form
-NFC. Only a holder of the salt can test whether a name is among the hashes.
+A viewer is stored as a hash: the SHA-256 of a salt and the viewer's name, truncated to 128 bits. The salt
+consists of 32 random bytes in ``likes.salt``, which only the owner of the file can read. Names are stripped
+and in Unicode normal form NFC. Only a holder of the salt can test whether a name is among the hashes.
 """
 
 import hashlib
@@ -38,15 +39,14 @@ FILE = "likes.duckdb"
 SALT = "likes.salt"
 MIGRATIONS = Path(__file__).resolve().parent / "schema_likes"
 WAIT_SECONDS = 10.0  # maximum wait for the lock
-STATED = "stated"  # source of opinions that a viewer stated; they take precedence over watched programmes
-
-# Columns of likes (described in schema_likes). ``viewer`` is a name, which add_likes hashes.
+STATED = "stated"  # value of ``source`` for opinions that a viewer stated; they override watched programmes
+# Columns of ``add_likes`` (described in schema_likes). ``viewer`` is a name, of which a hash is stored.
 LIKES = pa.schema(
     dict.fromkeys(("viewer", "show_key", "episode", "sub_title", "source", "title"), pa.string())
     | {"time": pa.timestamp("us"), "value": pa.float32(), "seen": pa.bool_()}
 )
-# One row per viewer and title: the last stated opinion, else the mean over watched programmes. Formatted
-# instead of parameterized, because DuckDB imports pandas for parameters (storage/catalogue/evening.py).
+# Selects one row per viewer and show: the last stated opinion, else the mean over watched programmes. Values
+# are formatted into the text, because DuckDB would import pandas for query parameters (0.14 s).
 _OPINIONS = """
     SELECT viewer, show_key, arg_max(title, time) AS title, max(time) AS time,
            coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value))::FLOAT AS value
@@ -56,14 +56,14 @@ _OPINIONS = """
     HAVING coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value)) != 0
     ORDER BY viewer, show_key
 """
-_SEEN = """
+_WATCHED = """
     SELECT DISTINCT viewer, show_key, episode, sub_title
     FROM likes
     WHERE seen AND {condition}
     ORDER BY ALL
 """
-# Of two rows with the same key the later one is used; ``seen`` is never reset.
-_ADD = """
+# If two rows have the same key, the later one is used. ``seen`` (watched) is never reset to false.
+_UPSERT_LIKES = """
     INSERT INTO likes
     SELECT viewer, show_key, episode, sub_title, source,
            arg_max(title, time), max(time), arg_max(value, time), bool_or(seen)
@@ -78,12 +78,19 @@ _ADD = """
 
 
 def hash_viewer(home: Path, name: str) -> str:
-    """Hashes the name of a viewer. Creates the salt of the home at the first use."""
+    """Returns the salted hash of a viewer's name, as 32 hexadecimal digits."""
     return _hash(home_salt(Path(home)), name)
 
 
 def add_likes(home: Path, rows: pa.Table) -> int:
-    """Stores rows (schema LIKES) and returns the number of new rows. Storing them again changes nothing.
+    """Stores ratings and watched programmes; storing the same rows again changes nothing.
+
+    Args:
+        home: The home folder.
+        rows: Table with the schema LIKES.
+
+    Returns:
+        Number of new rows.
 
     Raises:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.
@@ -92,64 +99,68 @@ def add_likes(home: Path, rows: pa.Table) -> int:
     hashes = {name: _hash(salt, name) for name in set(names)}
     column = pa.array([hashes[name] for name in names], pa.string())
     hashed = rows.select(LIKES.names).cast(LIKES).set_column(0, "viewer", column)
-    with _open(Path(home)) as connection, transaction(connection):
-        previous_count = _count(connection)
+    with _open_likes(Path(home)) as connection, transaction(connection):
+        previous_count = _count_likes(connection)
         connection.register("hashed", hashed)
-        connection.execute(_ADD)
+        connection.execute(_UPSERT_LIKES)
         connection.unregister("hashed")
-        return _count(connection) - previous_count
+        return _count_likes(connection) - previous_count
 
 
 def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Table]:
-    """Reads opinions and watched episodes of one viewer (a hash), or of all viewers if it is None.
+    """Reads opinions and watched episodes of one viewer, or of all viewers.
+
+    Args:
+        home: The home folder.
+        viewer: Hash of the viewer's name; None for all viewers.
 
     Returns:
-        Opinions (viewer, show_key, title, time, value other than 0), one row per viewer and show, and
-        watched episodes (viewer, show_key, episode, sub_title).
+        A table of opinions (viewer, show_key, title, time, value other than 0) with one row per viewer and
+        show, and a table of watched episodes (viewer, show_key, episode, sub_title).
     """
-    with _open(Path(home)) as connection:
-        return _read(connection, viewer)
+    with _open_likes(Path(home)) as connection:
+        return _query_likes(connection, viewer)
 
 
 @contextmanager
 def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
-    """Locks likes, and yields whether the opinions that ``read_likes`` returned are still current."""
+    """Locks the likes and yields whether ``opinions``, a result of ``read_likes``, are still up to date."""
     viewers = opinions["viewer"].unique().to_pylist()
-    with _open(home) as connection:
-        current, _ = _read(connection, viewers[0] if len(viewers) == 1 else None)
+    with _open_likes(home) as connection:
+        current, _ = _query_likes(connection, viewers[0] if len(viewers) == 1 else None)
         yield current.equals(opinions)
 
 
-def _read(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa.Table, pa.Table]:
+def _query_likes(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa.Table, pa.Table]:
     condition = "true" if viewer is None else f"viewer = '{escape_quotes(viewer)}'"
-    queries = _OPINIONS.format(condition=condition, stated=STATED), _SEEN.format(condition=condition)
+    queries = _OPINIONS.format(condition=condition, stated=STATED), _WATCHED.format(condition=condition)
     opinions, seen = (connection.sql(query).to_arrow_table() for query in queries)
     return opinions, seen
 
 
 def set_viewer_zone(home: Path, name: str, zone: str) -> None:
-    """Stores the time zone of a viewer, an IANA name."""
-    with _open(home) as connection:
+    """Stores the time zone of the viewer ``name``; ``zone`` is an IANA name."""
+    with _open_likes(home) as connection:
         connection.execute("INSERT OR REPLACE INTO viewers VALUES (?, ?)", [hash_viewer(home, name), zone])
 
 
 def viewer_zones(home: Path) -> dict[str, str]:
-    """Returns the time zones of the viewers (hashes) for whom one is stored."""
+    """Returns the stored time zones of viewers: hash of the viewer's name -> IANA name of the zone."""
     if not (home / FILE).exists():
         return {}
-    with _open(home) as connection:
+    with _open_likes(home) as connection:
         return dict(connection.execute("FROM viewers").fetchall())
 
 
 def viewer_zone(home: Path, name: str) -> zoneinfo.ZoneInfo:
-    """Returns the zone of a viewer: the stored one, else that of the home."""
+    """Returns the time zone of the viewer ``name``; if none is stored, the time zone of the home."""
     zones = viewer_zones(home)
     stored = zones.get(hash_viewer(home, name)) if zones else None
     return read_zone(stored) if stored else home_zone(home)
 
 
 def forget_viewer(home: Path, name: str) -> int:
-    """Rewrites the file without the data of a viewer, and returns the number of removed likes."""
+    """Rewrites the likes without the data of the viewer ``name``; returns the number of removed rows."""
     home = Path(home)
     file, viewer = home / FILE, hash_viewer(home, name)
     with locked_likes(home):
@@ -171,7 +182,7 @@ def _hash(salt: str, name: str) -> str:
 
 
 def home_salt(home: Path) -> str:
-    """Returns the secret salt of the hashes of a home; creates it at the first use."""
+    """Returns the secret salt for hashing the names of viewers of a home; creates it at the first use."""
     file = home / SALT
     if not file.exists():  # link_if_missing keeps the file of the first of two processes
         new = home / f"{SALT}.{os.getpid()}.tmp"
@@ -183,12 +194,12 @@ def home_salt(home: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _count(connection: duckdb.DuckDBPyConnection) -> int:
+def _count_likes(connection: duckdb.DuckDBPyConnection) -> int:
     return connection.execute("SELECT count(*) FROM likes").fetchall()[0][0]
 
 
 @contextmanager
-def _open(home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def _open_likes(home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with locked_likes(home), closing(_connect(home / FILE)) as connection:
         yield connection
 
@@ -205,7 +216,7 @@ def _connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def locked_likes(home: Path) -> Iterator[None]:
-    """Locks the likes, also for reading, because ``forget_viewer`` replaces the file.
+    """Holds an exclusive lock on the likes; readers need it too, because ``forget_viewer`` replaces the file.
 
     Raises:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.

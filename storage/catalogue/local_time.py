@@ -1,10 +1,11 @@
-"""SQL that converts the start of programmes to the local time of their channel.
+"""Provides SQL that converts the start of programmes from UTC to the local time of their channels.
 
 ``programmes.parquet`` has start and stop in UTC and an IANA ``zone``. DuckDB takes 7 µs per conversion, so
-each quarter of an hour is converted once. No current zone changes its offset within a quarter.
+each distinct quarter of an hour is converted once. No current zone changes its offset within a quarter of an
+hour.
 """
 
-# Common table expression for a query with the parameter $programmes.
+# Common table expression; the query must have the parameter $programmes, the path of programmes.parquet.
 UTC_OFFSETS = """
     utc_offsets AS (
         SELECT zone, quarter, (quarter AT TIME ZONE 'UTC' AT TIME ZONE zone) - quarter AS utc_offset
@@ -14,7 +15,7 @@ UTC_OFFSETS = """
         )
     )
 """
-# Joined to programmes; start + utc_offset is then the local start.
+# Join of ``programmes`` with UTC_OFFSETS; start + utc_offset is then the local start.
 JOIN_OFFSETS = """
     JOIN utc_offsets
       ON utc_offsets.zone = programmes.zone AND quarter = time_bucket(INTERVAL 15 MINUTES, start)
@@ -22,9 +23,12 @@ JOIN_OFFSETS = """
 
 
 def local_zone(feed_zone: str, home_zone: str) -> str:
-    """Returns the time zone of a feed's channels.
+    """Returns the time zone of a feed's channels, in which local times are computed.
 
-    This is the feed's zone (``ingest.zones``) if it is an IANA name with a place, else the home's zone. A
-    fixed offset or an abbreviation, such as +0100 or CET, does not define daylight saving time.
+    Args:
+        feed_zone: Zone of the feed in the setting ``ingest.zones``. It is used if it is an IANA name with a
+            place, because a fixed offset or an abbreviation, such as +0100 or CET, does not define daylight
+            saving time.
+        home_zone: Zone of the home, used otherwise.
     """
     return feed_zone if "/" in feed_zone else home_zone

@@ -1,8 +1,8 @@
-"""Infers missing stops from the next start on the channel, while a feed is read.
+"""Infers the missing end (stop) of a programme from the start of the next programme on the same channel.
 
-Most feeds list the programmes of a channel in order. A batch then contains the next start of all its
-programmes except for the last one of each channel, whose next start is in a later batch. If a feed is not in
-order, replacing.py sorts whole channels instead, which takes 1.8 GB for ten million programmes.
+Most feeds list the programmes of a channel in order. A batch of programmes then contains the next start of
+each programme, except for the last one of each channel, whose next start is in a later batch. If a feed is
+not in order, replacing.py sorts whole channels instead, which takes 1.8 GB for ten million programmes.
 """
 
 import datetime
@@ -12,21 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-DAY = np.timedelta64(1, "D")
+DAY = np.timedelta64(1, "D")  # maximum duration of a programme with an inferred stop
 
 
 @dataclass
 class OpenEnds:
-    """Infers missing stops batch by batch; contains the state between the batches of a feed."""
+    """Infers missing stops of the programmes of a feed, batch by batch."""
 
-    count: int = 0  # programmes without a stop
+    count: int = 0  # number of programmes without a stop so far
     ordered: bool = True  # whether each batch starts after all previous batches, on every channel
     latest: dict[str, datetime.datetime] = field(default_factory=dict)  # last start of each channel so far
     # (channel, last start in a batch, first start in the next batch that has the channel)
     bounds: list[tuple[str, datetime.datetime, datetime.datetime]] = field(default_factory=list)
 
     def fill(self, rows: pa.RecordBatch) -> pa.Table:
-        """Fills stops of a batch from starts within the batch, and updates the state."""
+        """Returns a batch of programmes with missing stops inferred from the starts within the batch.
+
+        A stop that depends on the next batch remains missing, and is recorded in ``bounds``.
+        """
         table = pa.Table.from_batches([rows])
         spans = table.group_by("channel").aggregate([("start", "min"), ("start", "max")]).to_pylist()
         for channel, begin, end in (tuple(span.values()) for span in spans):

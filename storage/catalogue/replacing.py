@@ -1,21 +1,20 @@
-"""Replaces programmes of earlier grabs of a source by those of a new grab.
+"""Replaces programmes of earlier versions of a feed by those of a new version.
 
-A grab is the content of a feed at an instant. It covers one *window* per channel: from its first start there
-to the end of its last programme. Within the window, programmes of an older grab are replaced unless they are
-repeated word for word. Programmes outside of the window, on other channels and of other sources do not
-change, with one exception.
+A *grab* is the content of a feed at an instant. It covers one *window* per channel: from the first start on
+the channel to the end of the last programme. Within the window, programmes of an older grab are replaced
+unless the new grab repeats them word for word. All other programmes do not change, with one exception.
 
 A programme that begins before the window and ends in it is running when the window begins. Guides often omit
-the running programme, so a missing one may still air. It is *displaced*, and therefore replaced, if the newer
-grab starts a programme before its end that
+the running programme, so it may still air although it is missing. It is *displaced*, and therefore replaced,
+if the newer grab contains another programme that starts before its end and that
 
-- has the same title (rescheduled) or takes more than a quarter of its time (cancelled; a programme that takes
-  less cuts it short), and
+- has the same title (the programme was rescheduled) or overlaps more than a quarter of its duration (the
+  programme was cancelled, not just cut short), and
 - was not scheduled at the same time before (such as parts that are listed in addition to the programme).
 
 A programme that ends when the window begins is not running. Nothing is deleted: the column ``replaced_by`` of
-a programme is the grab that replaced it. Grabs are ordered by the time at which they were made, then by the
-order of reading. An old guide that is read late therefore replaces nothing newer.
+a programme has the id of the grab that replaced it. Grabs are ordered by the time of the guide, then by the
+order of import. An old guide that is imported late therefore replaces nothing newer.
 """
 
 import datetime
@@ -48,7 +47,7 @@ _DISPLACES = """
     later.channel = running.channel AND later.start > running.start AND later.start < running.stop
     AND (later.title = running.title OR later.start < running.stop - (running.stop - running.start) / 4)
 """
-_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"  # plausible or inferred stop
+_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"  # stop is plausible or inferred
 _NEWER = """
     CREATE OR REPLACE TEMP TABLE newer AS
     SELECT windows.feed_id, channel, begins, ends, grabbed_at
@@ -56,7 +55,7 @@ _NEWER = """
     JOIN feeds USING (feed_id)
     WHERE source = $source AND ($at::TIMESTAMP IS NULL OR grabbed_at > $at)
 """
-# First grab of ``newer`` that replaces each programme of a relation with the column ``grabbed_at``.
+# For each programme of the relation {programmes}, selects the first grab in ``newer`` that replaces it.
 _FIRST_NEWER = f"""
     WITH running AS (FROM {{programmes}})
     SELECT programme_id, arg_min(feed_id, (grabbed_at, feed_id)) AS feed_id
@@ -78,31 +77,31 @@ _FIRST_NEWER = f"""
     )
     GROUP BY programme_id
 """
-_BOUNDS = pa.schema({"channel": pa.string(), "start": pa.timestamp("us"), "next": pa.timestamp("us")})
-STOP_SEARCH_BYTES = 160  # approximate memory of DuckDB per programme without a stop
+_NEXT_STARTS = pa.schema({"channel": pa.string(), "start": pa.timestamp("us"), "next": pa.timestamp("us")})
+STOP_SEARCH_BYTES = 160  # memory that DuckDB takes per programme without a stop, approximately
 DUPLICATE_SEARCH_ROWS = 500_000  # programmes per search for duplicates; 3 million at once take 130 MB
 
 
 class Grab(NamedTuple):
-    """The content of a feed at an instant."""
+    """One version of a feed, which is being imported into the catalogue."""
 
-    feed_id: int
-    source: str
+    feed_id: int  # id of this import, in the table ``feeds``
+    source: str  # name of the feed
     content_digest: str  # SHA-256 of the content
-    at: datetime.datetime  # time at which it was made, UTC without a zone
-    is_update: bool  # the source was read before; new programmes are in ``staged_*``
+    at: datetime.datetime  # time at which the guide was made, UTC without a zone
+    is_update: bool  # whether the feed was imported before; then new programmes are in tables ``staged_*``
 
     @property
     def prefix(self) -> str:
-        """Prefix of the tables that contain the programmes of this grab."""
+        """Returns the prefix of the names of the tables to which the programmes are written."""
         return "staged_" if self.is_update else ""
 
 
 def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
-    """Fills missing stops with the next start on the channel, if that start is within a day."""
+    """Fills missing stops with the next start on the channel, if this start is within a day."""
     table, following = f"{grab.prefix}programmes", "bounds"
     if open_ends.ordered:
-        bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_BOUNDS)  # noqa: F841  (a replacement scan reads it)
+        bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_NEXT_STARTS)  # noqa: F841  (the SQL reads this local variable)
     else:  # until the commit, DuckDB keeps updated rows and sorted channels in memory
         set_memory_limit(connection, open_ends.count * STOP_SEARCH_BYTES)
         following = f"""(
@@ -120,10 +119,11 @@ def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: Op
 
 
 def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count: int) -> int:
-    """Deletes duplicates of a feed (same channel, start and title) and returns their number.
+    """Deletes all but one programme of each group with the same channel, start and title.
 
-    The programme that is kept of each group has a plausible stop if possible, then the most non-empty
-    columns, then the first position.
+    The programme that remains has a plausible stop if possible, then the most non-empty columns, then the
+    first position in the feed. ``row_count`` is the number of programmes. Returns the number of deleted
+    programmes.
     """
     table, parts = f"{grab.prefix}programmes", 1 + row_count // DUPLICATE_SEARCH_ROWS
     query = f"""
@@ -156,10 +156,10 @@ def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Writes one window per channel. Implausible stops do not extend it.
+    """Stores, for each channel, the window of time that a grab covers. Implausible stops do not extend it.
 
-    Content that is read again in another zone also covers the windows of its first reading, so that the
-    programmes of that reading are replaced.
+    If the same content was imported before in another time zone, the window also covers the earlier window,
+    so that the programmes of the earlier import are replaced.
     """
     query = f"""
         INSERT INTO windows
@@ -183,10 +183,10 @@ def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
 
 
 def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
-    """Moves staged programmes into the catalogue and marks the programmes that they replace.
+    """Moves programmes from the temporary tables to the catalogue and marks those that they replace.
 
     Returns:
-        Number of dropped programmes, which repeat a stored programme word for word.
+        Number of programmes that were not moved, because they repeat a stored programme word for word.
     """
     feed, source = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.at}
     _find_affected(connection, feed | source)
@@ -223,7 +223,7 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
 
 
 def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
-    """Creates ``affected``: programmes that were current before the grab and that it may replace."""
+    """Creates the table ``affected`` of current programmes that the new grab may replace."""
     query = f"""
         CREATE OR REPLACE TEMP TABLE affected AS
         SELECT programmes.programme_id, programmes.channel, programmes.start, programmes.stop, title,
@@ -255,7 +255,7 @@ def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]
 
 
 def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
-    """Marks replaced programmes of a source into which other sources were merged."""
+    """Marks replaced programmes of the feed ``source`` after other feeds were renamed to ``source``."""
     connection.execute(_NEWER, {"source": source, "at": None})
     stored = "(SELECT * FROM programmes JOIN feeds USING (feed_id, source) WHERE source = $source)"
     query = f"""
@@ -267,7 +267,7 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copies programmes that a late grab replaces and the next newer grab repeats, as of the newer grab."""
+    """Copies programmes that a late, older grab replaces and the next newer grab repeats, to the newer grab."""
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,
@@ -291,7 +291,7 @@ def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _delete_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab, id_table: str) -> int:
-    """Deletes programmes of the grab whose ids are in a temporary table, and returns their number."""
+    """Deletes those programmes of a grab whose ids are in the table ``id_table``; returns their number."""
     for table in reversed(TABLES):  # programmes last, because their number is fetched
         ids = f"SELECT programme_id FROM {id_table}"
         connection.execute(f"DELETE FROM {grab.prefix}{table} WHERE programme_id IN ({ids})")

@@ -1,8 +1,8 @@
-"""Deletes programmes that a later grab (version of their feed) replaced long ago.
+"""Deletes programmes that a later version of their feed replaced long ago.
 
-Current programmes, grabs, windows and rejects are kept, so current snapshots and the counts of each feed do
-not change. Snapshots of earlier instants become incomplete. ``home.json`` therefore stores the first instant
-with a complete history, and a snapshot of an earlier instant is refused.
+Programmes that were not replaced and the counts of each feed do not change. The guide as of an earlier
+instant becomes incomplete. ``home.json`` therefore stores the first instant with a complete history, and
+requests for the guide as of an earlier instant raise an error.
 """
 
 import datetime
@@ -16,14 +16,14 @@ from storage.home.retention import Removed
 from storage.home.workspace import HomeError
 
 HISTORY_START = "known_since"  # key in home.json; the value is an instant in UTC
-WHAT = "replaced programmes"
-_OLD = """
+REMOVED_KIND = "replaced programmes"
+_REPLACED_BEFORE = """
     SELECT programme_id
     FROM programmes
     JOIN feeds ON feeds.feed_id = replaced_by
     WHERE grabbed_at < ?
 """
-_BLOCKS = """
+_BLOCK_COUNTS = """
     SELECT used_blocks, free_blocks
     FROM pragma_database_size()
     WHERE database_name = current_database()
@@ -31,23 +31,23 @@ _BLOCKS = """
 
 
 def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
-    """Deletes programmes that were replaced before an instant, and rewrites the file if most of it is free.
+    """Deletes programmes that were replaced before an instant; shrinks the database if most of it is free.
 
-    The caller must hold the writer's lock of the home.
+    The caller must hold the lock of the home. ``dry_run`` only counts the programmes.
 
     Raises:
         HomeLocked: Another process has the catalogue open.
     """
     file, instant = home / FILE, utc(before)
     if not file.exists():
-        return Removed(what=WHAT)
+        return Removed(what=REMOVED_KIND)
     size = file.stat().st_size
     with Catalogue.open(home) as catalogue:
         connection = catalogue.connection
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE old AS {_OLD}", [instant])
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE old AS {_REPLACED_BEFORE}", [instant])
         count = connection.execute("SELECT count(*) FROM old").fetchall()[0][0]
         if dry_run:
-            return Removed(what=WHAT, count=count)
+            return Removed(what=REMOVED_KIND, count=count)
         if count:
             write_marker(home, **{HISTORY_START: max(instant.isoformat(), history_start(home))})
             with transaction(connection):
@@ -55,19 +55,19 @@ def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run
                     connection.execute(f"DELETE FROM {table} WHERE programme_id IN (FROM old)")
             publish_status(catalogue)
             connection.execute("CHECKPOINT")
-        used, free = connection.execute(_BLOCKS).fetchall()[0]
+        used, free = connection.execute(_BLOCK_COUNTS).fetchall()[0]
     if free > used:
         copy_database(file, file)
-    return Removed(what=WHAT, count=count, bytes=max(0, size - file.stat().st_size))
+    return Removed(what=REMOVED_KIND, count=count, bytes=max(0, size - file.stat().st_size))
 
 
 def history_start(home: Path) -> str:
-    """Returns the ISO instant (UTC, without a zone) at which the complete history starts; '' for no limit."""
+    """Returns since when the history of a home is complete (ISO, UTC without a zone); '' for no limit."""
     return read_marker(home).get(HISTORY_START, "")
 
 
 def check_instant(home: Path, instant: datetime.datetime | None) -> None:
-    """Raises HomeError if the history at an instant (UTC without a zone) was deleted."""
+    """Raises HomeError if replaced programmes as of ``instant`` (UTC without a zone) have been deleted."""
     if instant and instant.isoformat() < (start := history_start(home)):
         raise HomeError(
             f"{home} no longer has the guide as of {instant:%Y-%m-%d %H:%M} UTC: `guidespace gc` removed "

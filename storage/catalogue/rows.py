@@ -1,4 +1,4 @@
-"""Schemas of the tables that the parser passes to the ledger."""
+"""Defines the Arrow schemas of the batches that the XMLTV parser passes to the writer of the catalogue."""
 
 import pyarrow as pa
 

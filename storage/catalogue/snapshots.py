@@ -1,11 +1,11 @@
-"""Writes snapshots of the catalogue as of an instant to Parquet files.
+"""Writes snapshots: the TV programmes of all feeds as they were at an instant, as Parquet files.
 
-A source is a feed, a grab is one version of it, and a window is the time that a grab covers on a channel. If
-several sources cover the same channel and time, the source with the highest priority is used: sources that
-match an earlier pattern of ``priority`` come first, then the source that was read first. It is used within
-its windows. Programmes that start outside of them come from the next source.
+A source is the name of a feed, a grab is one version of a feed, and a window is the time that a grab covers
+on a channel. If several sources cover the same channel and time, only the source with the highest priority is
+used. Sources that match an earlier pattern of ``priority`` come first, then the source that was imported
+first. Outside of the windows of this source, programmes come from the next source.
 
-Channels of two sources are the same if they have the same id and a common display name (letters and digits,
+Two sources have the same channel if they have the same id and a common display name (letters and digits,
 ignoring case). The id alone is not sufficient, since many guides number their channels from 1. If a source
 has no name for a channel, an equal id is sufficient, provided that it contains a letter.
 """
@@ -24,12 +24,12 @@ from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 from storage.source_patterns import matches_any, rank_of
 
-RULES = 6  # version of these rules, incremented when the snapshot of an unchanged catalogue changes
+RULES = 6  # version of this module, incremented when the snapshot of an unchanged catalogue changes
 DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
 ROLES = "actor", "director", "guest", "presenter"  # credits in a snapshot; most others are not shown anywhere
 _INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
 
-# Newest names of each channel. ``folded`` has the names as letters and digits, without the channel id.
+# Selects the newest names of each channel. ``folded`` has their letters and digits, without the channel id.
 _NAMED = r"""
     CREATE OR REPLACE TEMP TABLE named AS
     SELECT rank, source, channel, name,
@@ -42,7 +42,7 @@ _NAMED = r"""
     JOIN feeds USING (feed_id, source)
     QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
 """
-# Windows of a preferred source, and the lower-priority ranks that are not used within them.
+# Selects the windows of preferred sources, and the ranks of other sources that are not used within them.
 _PREFERRED_WINDOWS = r"""
     CREATE OR REPLACE TEMP TABLE preferred_windows AS
     SELECT DISTINCT lower_priority.rank AS lower_rank, channel, begins, ends
@@ -104,28 +104,33 @@ _NOT_LOWER_PRIORITY = """
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotOptions:
-    """Options that select the content of a snapshot; patterns are fnmatch patterns of sources."""
+    """Options of a snapshot: which feeds it contains, their priority, and the instant.
 
-    leave_out: Sequence[str] = ()  # patterns of sources that are not in the snapshot
-    priority: Sequence[str] = ()  # patterns of sources in order of preference
-    as_of: datetime.datetime | None = None  # with a time zone; later grabs are not in the snapshot
-    zone: str = "UTC"  # zone of channels whose source has no IANA zone
+    Patterns are fnmatch patterns for the names of feeds (sources).
+    """
+
+    leave_out: Sequence[str] = ()  # patterns of feeds that are not in the snapshot
+    priority: Sequence[str] = ()  # patterns of feeds in order of preference
+    as_of: datetime.datetime | None = None  # with a time zone; later versions of feeds are left out
+    zone: str = "UTC"  # time zone of channels whose feed has no IANA zone
 
     @property
     def instant(self) -> datetime.datetime | None:
-        """The instant ``as_of`` in UTC, as a datetime without a zone."""
+        """Returns ``as_of`` in UTC, as a datetime without a zone."""
         return self.as_of and self.as_of.astimezone(datetime.UTC).replace(tzinfo=None)
 
     def rank(self, source: str) -> int:
-        """Returns the index of the first pattern of ``priority`` that matches the source, or their number."""
+        """Returns the index of the first pattern in ``priority`` that matches, or the number of patterns."""
         return rank_of(source, self.priority)
 
 
-ALL = SnapshotOptions()
+DEFAULTS = SnapshotOptions()
 
 
-def included_feeds(catalogue: Catalogue, options: SnapshotOptions = ALL) -> list[tuple[int, str, str, str]]:
-    """Returns (feed_id, source, content_digest, zone) of the grabs in a snapshot, the earliest first."""
+def included_feeds(
+    catalogue: Catalogue, options: SnapshotOptions = DEFAULTS
+) -> list[tuple[int, str, str, str]]:
+    """Returns (feed_id, source, content_digest, zone) of the imports in a snapshot, the earliest first."""
     query = """
         SELECT feed_id, source, content_digest, zone
         FROM feeds
@@ -136,18 +141,18 @@ def included_feeds(catalogue: Catalogue, options: SnapshotOptions = ALL) -> list
     return [row for row in rows if not matches_any(row[1], options.leave_out)]
 
 
-def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = ALL) -> str:
-    """Returns the SHA-256 of everything that the snapshot depends on.
+def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = DEFAULTS) -> str:
+    """Computes a SHA-256 that changes if the content of the snapshot may change.
 
-    These are the versions of schema and rules, the included grabs with their zones, the options, and the
-    patterns of sub-titles, if any.
+    The digest covers the versions of the schema and of this module, the included imports of feeds, the
+    options, and the kinds of sub-titles, if any.
     """
-    ledger = [feed[1:] for feed in included_feeds(catalogue, options)]
+    feeds = [feed[1:] for feed in included_feeds(catalogue, options)]
     left_out, instant = sorted(set(options.leave_out)), options.instant and options.instant.isoformat()
     content = [
         catalogue.schema_version,
         RULES,
-        ledger,
+        feeds,
         left_out,
         list(options.priority),
         instant,
@@ -158,16 +163,16 @@ def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = ALL) -> str
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = ALL) -> dict[str, int]:
-    """Writes programmes, channels, feeds and descriptions as Parquet files with a fixed order of rows.
+def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = DEFAULTS) -> dict[str, int]:
+    """Writes programmes, channels, feeds and descriptions to Parquet files with a fixed order of rows.
 
-    If sub-titles have patterns (`guidespace patterns`), patterns.parquet is written too.
+    If kinds of sub-titles are stored (`guidespace patterns`), patterns.parquet is written too.
 
     Returns:
         Number of rows by file name without suffix.
 
     Raises:
-        HomeError: The history at the instant was deleted (`guidespace gc`).
+        HomeError: Programmes as of the instant have been deleted (`guidespace gc`).
     """
     check_instant(catalogue.home, options.instant)
     connection = catalogue.connection
@@ -178,7 +183,7 @@ def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = ALL)
         source: local_zone(zone, options.zone) for _, source, _, zone in feeds
     }  # zone of the newest grab
     ranked = [(feed_id, source, order.index(source), zones[source]) for feed_id, source, *_ in feeds]
-    included = pa.table(list(zip(*ranked)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (a replacement scan reads it)
+    included = pa.table(list(zip(*ranked)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (the SQL reads this local variable)
     connection.execute(_NAMED)
     shared = connection.execute(_PREFERRED_WINDOWS).fetchall()[0][0]
     current = "programmes WHERE replaced_by IS NULL"

@@ -1,4 +1,4 @@
-"""Structure of the airings of each title: numbers, sub-titles, dates, durations and times, from a Guide."""
+"""Computes statistics of the airings of each title in a guide: episodes, sub-titles, durations, times."""
 
 from pathlib import Path
 
@@ -9,13 +9,16 @@ from storage.catalogue.connection import Connection
 from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 from storage.catalogue.titles import create_airings
 
-BATCH, TITLES = 65_536, 2000  # programmes and titles read at once
-_READ = ["title", "sub_title", "episode_numbers", "episode_systems"]
+BATCH_ROWS, TITLES_PER_QUERY = 65_536, 2000  # programmes and titles read at once
+_PARSED = ["title", "sub_title", "episode_numbers", "episode_systems"]
 _COPIED = ["source", "channel", "start", "stop", "title", "sub_title", "categories", "date", "zone"]
 
 
 def with_episode_columns(programmes: Path, path: Path) -> Path:
-    """Returns a file of programmes with the columns season and episode; writes it to ``path`` if needed."""
+    """Returns a Parquet file of programmes that has episode columns (storage/catalogue/episode_columns.py).
+
+    This is ``programmes`` if it has these columns, else ``path``, to which it is written.
+    """
     file = pq.ParquetFile(programmes, pre_buffer=False)
     if {*COLUMNS} <= {*file.schema_arrow.names}:
         return programmes
@@ -23,21 +26,22 @@ def with_episode_columns(programmes: Path, path: Path) -> Path:
     schema = pa.schema([file.schema_arrow.field(name) for name in _COPIED])
     schema = pa.schema([*schema, *(pa.field(name, pa.int32()) for name in COLUMNS)])
     with pq.ParquetWriter(path, schema) as writer:
-        for batch in file.iter_batches(BATCH, columns=list({*_READ, *_COPIED}), use_threads=False):
+        for batch in file.iter_batches(BATCH_ROWS, columns=list({*_PARSED, *_COPIED}), use_threads=False):
             columns = [*(batch[name] for name in _COPIED), *reader.columns(batch)]
             writer.write_table(pa.table(columns, schema=schema))
     return path
 
 
 class TitleAirings:
-    """Airings of the titles of a guide, in a table on disk that is sorted by title and read in ranges.
+    """Airings of all titles of a guide, in a table on disk from which statistics are computed.
 
-    Counting distinct values of all titles at once would exceed the memory limit of the connection.
+    Each query reads a range of titles, because counting distinct values of all titles at once would exceed
+    the memory limit of the connection.
 
     Args:
         connection: Temporary database.
-        programmes: File with episode columns.
-        variants: Parquet file with raw_title and title_id.
+        programmes: Parquet file of programmes with episode columns (``with_episode_columns``).
+        variants: Parquet file with raw_title (as in the feed) and title_id.
     """
 
     def __init__(self, connection: Connection, programmes: Path, variants: Path) -> None:
@@ -48,12 +52,14 @@ class TitleAirings:
         self.titles: int = connection.execute(query).fetchall()[0][0]
 
     def structure(self) -> pa.Table:
-        """Returns a row per title, sorted by title_id.
+        """Computes statistics of each title.
 
-        Columns: title_id; source and channel (the most frequent); airings; numbered, sub_titled, dated
-        (counts of airings with an episode number, a sub-title, a date); minutes (median); evening (airings
-        that start from 18 to 23 o'clock, local); channels, days, hours, sub_titles, episodes, dates (distinct
-        values).
+        Returns:
+            One row per title, sorted by title_id, with the columns title_id; source and channel (the most
+            frequent ones); airings (count); numbered, sub_titled, dated (numbers of airings with an episode
+            number, a sub-title, a date); minutes (median duration); evening (number of airings that start
+            from 18 to 23 o'clock local time); channels, days, hours, sub_titles, episodes, dates (numbers of
+            distinct values).
         """
         return self._in_ranges("""
             SELECT title_id, mode(source ORDER BY source) AS source,
@@ -73,7 +79,12 @@ class TitleAirings:
         """)
 
     def categories(self) -> pa.Table:
-        """Returns title_id, categories (a list), numbered (has an episode number) and airings, sorted."""
+        """Counts the airings of each distinct list of categories of each title.
+
+        Returns:
+            Columns title_id, categories (a list), numbered (has an episode number) and airings (count),
+            sorted.
+        """
         return self._in_ranges("""
             SELECT title_id, categories, episode IS NOT NULL AS numbered, count(*) AS airings
             FROM title_airings
@@ -83,6 +94,6 @@ class TitleAirings:
         """)
 
     def _in_ranges(self, query: str) -> pa.Table:
-        begins = range(0, max(1, self.titles), TITLES)
-        ranges = ({"begin": begin, "end": begin + TITLES} for begin in begins)
+        begins = range(0, max(1, self.titles), TITLES_PER_QUERY)
+        ranges = ({"begin": begin, "end": begin + TITLES_PER_QUERY} for begin in begins)
         return pa.concat_tables([self.connection.sql(query, params=part).to_arrow_table() for part in ranges])

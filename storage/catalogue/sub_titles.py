@@ -1,4 +1,4 @@
-"""Sub-titles of the catalogue and their patterns (schema/0008_sub_title_patterns.sql)."""
+"""Reads the sub-titles of all programmes, and stores the kind of each sub-title (called its pattern)."""
 
 import pyarrow as pa
 
@@ -8,7 +8,7 @@ PATTERNS = pa.schema({"sub_title": pa.string(), "pattern": pa.string(), "probabi
 
 
 def read_sub_titles(catalogue: Catalogue) -> pa.Table:
-    """Returns the distinct sub-titles, sorted, and how many programmes have each: sub_title, programmes."""
+    """Returns the distinct sub-titles, sorted, in columns sub_title and programmes (number of programmes)."""
     return catalogue.connection.sql("""
         SELECT sub_title, count(*) AS programmes
         FROM programmes
@@ -19,7 +19,7 @@ def read_sub_titles(catalogue: Catalogue) -> pa.Table:
 
 
 def write_patterns(catalogue: Catalogue, rows: pa.Table) -> None:
-    """Replaces all stored patterns by ``rows`` of PATTERNS. Sub-titles without a pattern have no row."""
+    """Replaces all stored patterns (kinds of sub-titles) by ``rows``, which have the schema PATTERNS."""
     patterns = rows.cast(PATTERNS)
     with transaction(catalogue.connection):
         catalogue.connection.execute("DELETE FROM sub_title_patterns")

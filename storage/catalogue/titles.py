@@ -1,4 +1,4 @@
-"""Descriptions and airings of titles, read from the Parquet files of a Guide."""
+"""Reads the descriptions and airings of titles from the Parquet files of a guide."""
 
 import itertools
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import pyarrow as pa
 from storage.catalogue.connection import Connection, escape_glob
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
-BATCH_ROWS = 1 << 18  # rows of a result in memory at once
+BATCH_ROWS = 1 << 18  # rows of a query result that are in memory at once
 
 
 def write_descriptions(
@@ -23,10 +23,18 @@ def write_descriptions(
     *,
     sub_titles: bool = False,
 ) -> None:
-    """Writes the distinct descriptions of all variants of each title and, if requested, its sub-titles.
+    """Writes the distinct descriptions of each title and, if requested, its sub-titles to a Parquet file.
 
-    Columns: title_id, description (truncated to ``characters``), airings. Rows are sorted by title, then
-    descriptions before sub-titles, then descending airings.
+    The columns are title_id, description and airings. Rows are sorted by title, then descriptions before
+    sub-titles, then by descending airings.
+
+    Args:
+        connection: Temporary database.
+        guide: Folder with the Parquet files of a Guide.
+        variants: Parquet file with raw_title (as in the feed) and title_id.
+        path: The file to write.
+        characters: Length to which descriptions are truncated.
+        sub_titles: Whether to add sub-titles as further descriptions.
     """
     texts = "SELECT title, description AS text, airings, 0 AS rank FROM read_parquet($descriptions)"
     values = {"characters": characters, "variants": escape_glob(variants)}
@@ -52,14 +60,14 @@ def write_descriptions(
 def create_airings(
     connection: Connection, table: str, columns: str, programmes: Path, variants: Path
 ) -> None:
-    """Creates a table of airings, sorted by title, which a query of some titles reads in part.
+    """Creates a table of airings, sorted by title, so that queries for some titles read a part of the table.
 
     Args:
         connection: Temporary database.
-        table: Name of the table.
+        table: Name of the new table.
         columns: SQL expressions to select besides title_id, source, channel, local_start and categories.
         programmes: Parquet file of programmes.
-        variants: Parquet file with raw_title and title_id.
+        variants: Parquet file with raw_title (as in the feed) and title_id.
     """
     query = f"""
         CREATE TABLE {table} AS
@@ -74,14 +82,12 @@ def create_airings(
 
 
 class Airings:
-    """Airings of the titles of a Guide.
-
-    A table on disk joins programmes with titles, sorted by title, so that queries read only requested titles.
+    """Queries about the airings of titles. A table on disk, sorted by title, has one row per airing.
 
     Args:
         connection: Temporary database.
-        guide: Guide folder.
-        variants: Parquet file with raw_title and title_id.
+        guide: Folder with the Parquet files of a Guide.
+        variants: Parquet file with raw_title (as in the feed) and title_id.
     """
 
     def __init__(self, connection: Connection, guide: Path, variants: Path) -> None:
@@ -96,7 +102,10 @@ class Airings:
         connection.execute(query, [escape_glob(guide / "channels.parquet")])
 
     def categories(self) -> Iterator[tuple[str, str, np.ndarray]]:
-        """Iterates over (source, category, int32 title ids), sorted; long lists of ids are split."""
+        """Yields (source, category, title ids) in sorted order; title ids are int32 (any,).
+
+        If a category has many titles, it is yielded several times.
+        """
         reader: Any = self.connection.sql("""
             SELECT DISTINCT source, category, title_id
             FROM (SELECT source, title_id, unnest(categories) AS category FROM airings)
@@ -113,22 +122,31 @@ class Airings:
                 yield source[begin].as_py(), category[begin].as_py(), titles[begin:end]
 
     def titles_by_source(self) -> dict[str, int]:
-        """Returns the number of distinct titles of each source, including placeholder titles."""
+        """Returns the number of distinct titles of each source (feed), including placeholder titles."""
         query = "SELECT source, count(*) FROM (SELECT DISTINCT source, title_id FROM airings) GROUP BY source"
         return dict(self.connection.execute(query).fetchall())  # count(DISTINCT …) cannot spill
 
     def channels(self, begin: int, end: int, limit: int = 12) -> pa.Table:
-        """Returns title_id and channels (display names, most airings first) for titles in [begin, end)."""
+        """Returns the channels of titles ``begin`` to ``end`` (exclusive): columns title_id and channels.
+
+        The lists have at most ``limit`` display names, those with the most airings first.
+        """
         lists = "list(name ORDER BY airings DESC, name)[1:$limit] AS channels"
         return self._lists(begin, end, limit, "coalesce(names.name, channel) AS name", lists)
 
     def days(self, begin: int, end: int, limit: int = 14) -> pa.Table:
-        """Returns title_id and days (last local dates as text, ascending) for titles in [begin, end)."""
+        """Returns the last dates on which titles ``begin`` to ``end`` (exclusive) air: title_id and days.
+
+        The lists have at most ``limit`` local dates such as "2026-11-27", in ascending order.
+        """
         lists = "list(day ORDER BY day)[-$limit:] AS days"
         return self._lists(begin, end, limit, "strftime(local_start, '%Y-%m-%d') AS day", lists)
 
     def times(self, begin: int, end: int, limit: int) -> pa.Table:
-        """Returns title_id, minutes (the last starts, in minutes since 1970) and names (their channels)."""
+        """Returns the last ``limit`` airings of titles ``begin`` to ``end`` (exclusive).
+
+        Columns: title_id, minutes (starts, in minutes since 1970, UTC) and names (channels of these airings).
+        """
         values = "epoch_us(start) // 60_000_000 AS minute, coalesce(names.name, channel) AS name"
         last = "list({0} ORDER BY minute, name)[-$limit:] AS {0}s".format
         lists = f"{last('minute')}, {last('name')}"

@@ -1,6 +1,6 @@
-"""DuckDB views over the Parquet files of a run; docs/sql.md has columns and example queries.
+"""Creates DuckDB views of the Parquet files that a nightly run has written, and runs users' queries.
 
-Views read the files of finished stages without copies or locks.
+docs/sql.md has the columns and example queries. Views need no copies and no locks.
 """
 
 import re
@@ -38,7 +38,7 @@ VIEWS = {
     "dropped": "FROM '{corpus}/dropped_categories.parquet'",
     "tonight": "FROM '{tonight}/tonight.parquet'",
 }
-# Hashes the name as storage/catalogue/likes.py does. view_statements omits it, because it contains the salt.
+# Hashes a viewer's name as storage/catalogue/likes.py does. Contains the secret salt of the home.
 _TONIGHT_OF = """
     CREATE MACRO tonight_of(name) AS TABLE
     SELECT * EXCLUDE viewer
@@ -48,38 +48,38 @@ _TONIGHT_OF = """
 
 
 class QueryError(ExpectedError, ValueError):
-    """DuckDB cannot run a query; the message contains the error of DuckDB."""
+    """A user's SQL query fails; the message contains DuckDB's error."""
 
 
 def view_statements(folders: Mapping[str, Path]) -> str:
-    """Returns CREATE VIEW statements, one per line.
+    """Returns the CREATE VIEW statements of all views, one per line.
 
     Args:
-        folders: Folders of guide, corpus, nearest, clustering and, if it exists, tonight.
+        folders: Folders of the artifacts guide, corpus, nearest, clustering and, if it exists, tonight.
     """
     with duckdb.connect() as connection:
-        return "\n".join(_create(connection, folders).values())
+        return "\n".join(_create_views(connection, folders).values())
 
 
-def _absent(folders: Mapping[str, Path]) -> dict[str, str]:
-    """Returns the views that cannot be created, with the reason for the user."""
-    absent = {}
+def _unavailable_views(folders: Mapping[str, Path]) -> dict[str, str]:
+    """Returns the names of the views that cannot be created, each with the reason for the user."""
+    reasons = {}
     if "tonight" not in folders:
-        absent["tonight"] = "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
+        reasons["tonight"] = "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
     if not (folders["corpus"] / TITLES).exists():
-        absent["kinds"] = (
+        reasons["kinds"] = (
             "the last run was made by an older version, which did not write the view kinds; "
             "run `guidespace nightly --feed …` again"
         )
-    return absent
+    return reasons
 
 
-def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Creates the views except absent ones; returns their statements by name."""
+def _create_views(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
+    """Creates all views whose files exist; returns the statement of each view by name."""
     paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
     statements: dict[str, str] = {}
     for name, content in VIEWS.items():
-        if name in _absent(folders):
+        if name in _unavailable_views(folders):
             continue
         statements[name] = f"CREATE OR REPLACE VIEW {name} AS {content.format(**paths)};"
         connection.execute(statements[name])
@@ -89,13 +89,14 @@ def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) 
 def run_query(
     folders: Mapping[str, Path], query: str, values: Mapping[str, Any] | None = None, salt: str = ""
 ) -> tuple[list[str], list[tuple]]:
-    """Runs a query over the views.
+    """Runs a user's SQL query on the views.
 
     Args:
         folders: Folders as for ``view_statements``.
         query: SQL query.
         values: Values of the query's parameters ``$name``.
-        salt: Salt of the home, which enables ``tonight_of('NAME')``: the rows of ``tonight`` of one viewer.
+        salt: Salt of the home. If not empty, queries may use ``tonight_of('NAME')``, the rows of ``tonight``
+            of one viewer.
 
     Returns:
         Column names, and rows.
@@ -106,7 +107,7 @@ def run_query(
     with duckdb.connect(config={"threads": 2}) as connection:
         connection.execute("SET enable_progress_bar = false")  # the bar would mix with the output of commands
         try:
-            _create(connection, folders)
+            _create_views(connection, folders)
             if salt and "tonight" in folders:
                 connection.execute(_TONIGHT_OF.format(salt=escape_quotes(salt)))
             result = connection.execute(query, dict(values) if values else None)
@@ -114,7 +115,7 @@ def run_query(
                 raise QueryError("the query is empty")
             return [column[0] for column in result.description or []], result.fetchall()
         except duckdb.Error as error:
-            for name, problem in _absent(folders).items():
+            for name, problem in _unavailable_views(folders).items():
                 if re.search(rf"(?i)\b{name}(_of)?\b", query):
                     raise QueryError(problem) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error

@@ -1,8 +1,8 @@
-"""Regular expressions of written episode numbers, built from the words of words.toml.
+"""Builds regular expressions that match episode numbers in texts of many languages, from words.toml.
 
-A text is read from left to right as pairs of a word and a number: "Folge 7", or "2. Staffel", where Latin
-script requires the ordinal mark. At each place the leftmost pair is used: "2. évad 14. rész" contains
-(2, évad) and (14, rész), "Kausi 2. Jakso 5" contains (Kausi, 2) and (Jakso, 5).
+A text is read from left to right as pairs of a word and a number, such as "Folge 7" or "2. Staffel" (in Latin
+script, a number before the word needs an ordinal mark). The leftmost pair is used first: "2. évad 14. rész"
+contains (2, évad) and (14, rész), "Kausi 2. Jakso 5" contains (Kausi, 2) and (Jakso, 5).
 """
 
 import re
@@ -12,34 +12,34 @@ from pathlib import Path
 from typing import NamedTuple
 
 KINDS = "season", "episode", "part"
-# Scripts that need no space between a word and its number.
+# Matches characters of scripts in which no space is required between a word and its number.
 _UNSPACED = re.compile("[\u0900-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ORDINAL = r"(?P<ordinal>\.|[ªºa°]|(?:-?[йя]|-?ша|e|è?me|st|nd|rd|th|ος)(?= )|)"
-# Season and episode together: S01E02, S7 Ep. 16, T24E25, S18 – E3/20; (1.2); 1x05; Κ6 ε4.
-_TOGETHER = (
+# Match a season and an episode in one expression: S01E02, S7 Ep. 16, T24E25, S18 – E3/20; (1.2); 1x05; Κ6 ε4.
+_SEASON_AND_EPISODE = (
     r"(?<![\w/.])(?:s|st\.?|t) ?(\d{1,8})[ .,:–-]{0,3}e(?:[ep]|ps)?\.? ?(\d{1,6})(?=\W|_|$|[exp]\d)",
     r"[(\[] *([1-9]\d?)\.([1-9]\d{0,2}) *[)\]]",
     r"(?<![\w/.,])(\d{1,2})x(\d\d)(?![\w.,]| *k?m\b)",
     r"(?<!\w)[κk]['΄’]? ?(\d{1,3}) *[,:/-]? *ε(?:π\.?)?['΄’]? ?(\d{1,5})\b",
 )
-_CROSS = r"(?<![\w/.,])(\d{1,3})x(\d{1,6})(?![\w.,])"  # 1x05, in a text that holds only a number
+_CROSS = r"(?<![\w/.,])(\d{1,3})x(\d{1,6})(?![\w.,])"  # 1x5, in a text that contains only an episode number
 
 
 class Grammar(NamedTuple):
-    """Compiled patterns."""
+    """Compiled regular expressions for episode numbers, and the words that they contain."""
 
     together: tuple[re.Pattern[str], ...]  # season and episode in one expression
-    cross: re.Pattern[str]  # 1x5
-    words: re.Pattern[str]  # any word and its number
-    signs: re.Pattern[str]  # any word of a script without spaces, and its number
-    fraction: re.Pattern[str]  # "4/6", "3 of 8"
-    kinds: dict[str, str]  # case-folded word to season, episode or part
-    weak: frozenset[str]  # words that count only in an episode-num element or before a total
+    cross: re.Pattern[str]  # season and episode as in 1x5
+    words: re.Pattern[str]  # any word and the number before or behind it
+    signs: re.Pattern[str]  # a word of a script that needs no spaces, and the number before or behind it
+    fraction: re.Pattern[str]  # number and total, such as "4/6" or "3 of 8"
+    kinds: dict[str, str]  # case-folded word -> "season", "episode" or "part"
+    weak: frozenset[str]  # ambiguous words, used only in an episode-num element or if a total follows
 
 
 @cache
 def grammar() -> Grammar:
-    """Returns the patterns; each of them covers all languages."""
+    """Compiles the regular expressions, each of which covers all languages of words.toml."""
     file = Path(__file__).with_name("words.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8")).values()
     kinds = {word.casefold(): kind for kind in KINDS for table in tables for word in table[kind]}
@@ -53,7 +53,7 @@ def grammar() -> Grammar:
     )
     signs = rf"(?P<before>{sign}) ?(?P<number>\d{{1,6}})(?!\d)|(?P<first>\d{{1,6}}) ?(?P<behind>{sign})"
     return Grammar(
-        tuple(re.compile(pattern, re.IGNORECASE) for pattern in _TOGETHER),
+        tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SEASON_AND_EPISODE),
         re.compile(_CROSS, re.IGNORECASE),
         re.compile(words, re.IGNORECASE),
         re.compile(signs),
@@ -64,7 +64,10 @@ def grammar() -> Grammar:
 
 
 def words_pattern(kind: str) -> str:
-    """Returns a pattern of the words of a kind with optional dots; one-letter words for seasons only."""
+    """Returns a regular expression that matches any word for ``kind`` (season, episode or part).
+
+    A dot may follow the word. One-letter words are included for seasons only.
+    """
     min_length = 1 if kind == "season" else 2
     words = [word for word, group in grammar().kinds.items() if group == kind and len(word) >= min_length]
     return rf"(?:(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})\.?)"

@@ -1,9 +1,9 @@
-"""Reads the episode number of a programme from its ``episode-num`` elements, else its title and sub-title.
+"""Parses the episode number of a programme from its ``episode-num`` elements, or its title and sub-title.
 
-Of the systems of elements, xmltv_ns ("1.3.0/2", counted from 0) has priority, then ``season`` combined with
-``episode``, then text for viewers ("S2 E4", "2. Staffel, Folge 7"; grammar.py). Other systems hold
-ids (tmdb, dd_progid, …): only a complete "S2E4" in them is a number. Years, dates, program ids
-(EP012345670004) and 0 are not episode numbers.
+Each XMLTV element ``episode-num`` has an attribute ``system``. The system xmltv_ns ("1.3.0/2", counted from
+0) has priority, then ``season`` combined with ``episode``, then text for viewers ("S2 E4", "2. Staffel, Folge
+7"; see grammar.py). Elements of other systems (tmdb, dd_progid, …) contain ids and are used only if they have
+the form "S2E4". Years, dates, program ids (EP012345670004) and 0 are not episode numbers.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from storage.episodes.grammar import KINDS, grammar
 
-XMLTV, PAIR = "xmltv_ns", ("season", "episode")  # names of systems
+XMLTV, PAIR = "xmltv_ns", ("season", "episode")  # values of the attribute ``system``
 ONSCREEN = frozenset(("", "onscreen", "on_screen", "common", "sxxexx"))
 _FIELD = r"\s*(?:-\d+|(\d*))\s*(?:/\s*(?:-\d+|(\d*))\s*)?"
 _XMLTV = re.compile(rf"{_FIELD}(?:\.{_FIELD}(?:\.{_FIELD})?)?")
@@ -32,10 +32,10 @@ _NUMBER_AT_START = re.compile(r"\s*(?:e(\d{1,5})(?= *(?:$|[-–:)]))|(\d{1,4})\)
 _NUMBER_AT_END = re.compile(r"(?<=\S)\s*(?:\((?!(?:19|20)\d\d\b)(\d{1,5})(?:\)|$)|[#＃](\d{1,5}))\s*$")
 _DIGIT = re.compile(r"\d")
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
-_DIGITS = re.compile(r"\d(?:.*\d)?", re.DOTALL)
-_LETTERS = re.compile(r"[\W_]+")
-_MAX_WORD_LENGTH = 24  # characters; a word and the text between it and its number are no longer
-_MAX_NUMBER = 2**31 - 2  # 1 is added to it, and the sum must fit into an INTEGER
+_FIRST_TO_LAST_DIGIT = re.compile(r"\d(?:.*\d)?", re.DOTALL)
+_NO_LETTERS = re.compile(r"[\W_]+")
+_MAX_WORD_LENGTH = 24  # maximum characters of a word and the text between the word and its number
+_MAX_NUMBER = 2**31 - 2  # maximum of a number counted from 0; number + 1 must fit into an SQL INTEGER
 
 
 class EpisodeNumber(NamedTuple):
@@ -50,15 +50,19 @@ class EpisodeNumber(NamedTuple):
 
     @property
     def key(self) -> str:
-        """``s2e4``, ``e4``, ``p2``, or ``s2e4p1`` of an episode in parts; empty if only a season is known."""
+        """Returns the number as text: ``s2e4``, ``e4``, ``p2`` or, for a part of an episode, ``s2e4p1``.
+
+        The text is empty if neither episode nor part is known.
+        """
         part = f"p{self.part}" if self.part and (self.part > 1 or (self.parts or 0) > 1) else ""
         season = "" if self.season is None else f"s{self.season}"
         return part if self.episode is None else f"{season}e{self.episode}{part}"
 
     def keys(self, sub_title: str | None) -> tuple[str, str]:
-        """Returns two identities of an episode within a show: key and folded sub-title; empty if unknown.
+        """Returns two texts that identify an episode within a show: ``key`` and the folded sub-title.
 
-        If only a part is known, the sub-title identifies the episode better, and the key is empty.
+        A text is empty if unknown. The key is also empty if only a part and a sub-title are known, because
+        the sub-title then identifies the episode better.
         """
         folded = fold_sub_title(sub_title)
         return ("" if self.episode is None and folded else self.key), folded
@@ -70,7 +74,13 @@ NOTHING = EpisodeNumber()
 def read_episode(
     numbers: Iterable[tuple[str | None, str]], title: str | None = None, sub_title: str | None = None
 ) -> EpisodeNumber:
-    """Returns the number in ``episode-num`` elements (system, text), completed by title and sub-title."""
+    """Returns the episode number of a programme.
+
+    Args:
+        numbers: (System, text) of each XMLTV element ``episode-num``.
+        title: Title, which is parsed if the elements contain no episode.
+        sub_title: Sub-title, which is parsed if elements and title contain no episode.
+    """
     texts = (title, True), (sub_title, False)
     return complete(
         read_numbers(tuple(numbers)), *(read_text(text or "", is_title) for text, is_title in texts)
@@ -78,7 +88,7 @@ def read_episode(
 
 
 def complete(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumber) -> EpisodeNumber:
-    """Returns the number; if it has no episode, merges the title's number, then the sub-title's."""
+    """Returns ``number``; if its episode is unknown, completes it with the numbers in title and sub-title."""
     for other in (title, sub_title):
         if number.episode is None:
             number = merge([number, other])
@@ -100,25 +110,29 @@ def read_numbers(numbers: tuple[tuple[str | None, str], ...]) -> EpisodeNumber:
             or ((full := _SXXEXX.fullmatch(text)) and full["season"])
         ):
             onscreen.append(_read_onscreen(text))
-    return merge([*xmltv, *([_number(pair)] if pair else ()), *onscreen] or [NOTHING])
+    return merge([*xmltv, *([_make_number(pair)] if pair else ()), *onscreen] or [NOTHING])
 
 
 def read_text(text: str, is_title: bool) -> EpisodeNumber:
-    """Returns the number that a title or sub-title contains among other words."""
-    return _number(_read_text(text, is_title)[0])
+    """Parses the episode number in a title or sub-title, which may contain other words."""
+    return _make_number(_read_text(text, is_title)[0])
 
 
 @lru_cache(maxsize=65_536)
 def fold_sub_title(sub_title: str | None) -> str:
-    """Returns the letters and digits of a sub-title without its number, case-folded; "Episode 4": empty."""
+    """Removes episode number and punctuation from a sub-title and case-folds it; "Episode 4" becomes ''."""
     text = sub_title or ""
     for begin, end in sorted(_read_text(text, is_title=False)[1], reverse=True):
         text = f"{text[:begin]} {text[end:]}"
-    return _LETTERS.sub("", text.casefold())
+    return _NO_LETTERS.sub("", text.casefold())
 
 
 def merge(readings: Sequence[EpisodeNumber]) -> EpisodeNumber:
-    """Returns the first reading with an episode, completed from readings that do not contradict it."""
+    """Merges several readings of one programme's episode number.
+
+    Returns:
+        The first reading with an episode, completed with values of readings that do not contradict it.
+    """
     if len(readings) == 1:
         return readings[0]
     merged, *others = sorted(readings, key=lambda reading: reading.episode is None)
@@ -129,7 +143,10 @@ def merge(readings: Sequence[EpisodeNumber]) -> EpisodeNumber:
 
 
 def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
-    """Parses three fields between dots, or fewer if the system is xmltv_ns; None for other texts."""
+    """Parses a text like "1.3.0/2" (season.episode.part, counted from 0); returns None for other texts.
+
+    Episode and part may be missing if the system is xmltv_ns.
+    """
     fields = _XMLTV.fullmatch(text)
     if fields is None or not _DIGIT.search(text) or _DAY.fullmatch(text):
         return None
@@ -144,27 +161,27 @@ def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
 
 def _read_onscreen(text: str) -> EpisodeNumber:
     if full := _SXXEXX.fullmatch(text):  # the usual form; five times as fast as searching for words
-        return _number({name: int(value) for name, value in full.groupdict().items() if value})
+        return _make_number({name: int(value) for name, value in full.groupdict().items() if value})
     if _ID.search(text):
         return NOTHING
-    text = _DATE.sub(_blank, text)
+    text = _DATE.sub(_mask_date, text)
     values, _ = _read_words(text, strict=False)
     if "episode" not in values:
         if bare := _BARE.fullmatch(text):
             values["episode"] = int(bare[1])
         elif fraction := grammar().fraction.search(text):
             values |= {"episode": int(fraction["number"]), "episodes": int(fraction["total"])}
-    return _number(values)
+    return _make_number(values)
 
 
 def _read_text(text: str, is_title: bool) -> tuple[dict[str, int], list[tuple[int, int]]]:
-    """Returns the values of the number in a title or sub-title, and the spans of season and episode."""
+    """Parses a title or sub-title; returns values by kind ("season", …) and spans of season and episode."""
     if not _DIGIT.search(text):
         return {}, []
-    text = _DATE.sub(_blank, text)
+    text = _DATE.sub(_mask_date, text)
     values, spans = _read_words(text, strict=True)
     if not values.get("episode"):
-        if (fraction := grammar().fraction.search(text)) and _stands_alone(fraction, is_title):
+        if (fraction := grammar().fraction.search(text)) and _is_episode_fraction(fraction, is_title):
             values |= {"episode": int(fraction["number"]), "episodes": int(fraction["total"])}
             spans.append(fraction.span())
         elif (
@@ -177,12 +194,15 @@ def _read_text(text: str, is_title: bool) -> tuple[dict[str, int], list[tuple[in
     return values, spans
 
 
-def _blank(date: re.Match[str]) -> str:
+def _mask_date(date: re.Match[str]) -> str:
     return "\x00" * len(date[0])
 
 
-def _stands_alone(fraction: re.Match[str], is_title: bool) -> bool:
-    """Whether "4/6" is in brackets or the whole sub-title, and not a sports season such as "(24/25)"."""
+def _is_episode_fraction(fraction: re.Match[str], is_title: bool) -> bool:
+    """Returns whether a fraction such as "4/6" is an episode number.
+
+    It must be in brackets or be the complete sub-title, and must not be a sports season such as "(24/25)".
+    """
     number, total = int(fraction["number"]), int(fraction["total"])
     if not 0 < number <= total or number in _YEARS or (number in range(17, 40) and total == number + 1):
         return False
@@ -191,14 +211,18 @@ def _stands_alone(fraction: re.Match[str], is_title: bool) -> bool:
 
 
 def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int, int]]]:
-    """Returns values by kind and their spans: season and episode written together, else the first of each.
+    """Finds words for season, episode and part with their numbers in a text.
 
     Args:
-        text: An element, a title or a sub-title.
-        strict: The text may contain other words: weak words need a total, and years are not numbers.
+        text: Content of an ``episode-num`` element, a title or a sub-title.
+        strict: Whether the text may contain other words, so that ambiguous words need a total and years are
+            not used as numbers.
+
+    Returns:
+        The first number of each kind ("season", "seasons", …), and the spans of season and episode.
     """
     rules, values, spans = grammar(), dict[str, int](), []
-    if (digits := _DIGITS.search(text)) is None:
+    if (digits := _FIRST_TO_LAST_DIGIT.search(text)) is None:
         return values, spans
     begin, end = max(0, digits.start() - _MAX_WORD_LENGTH), digits.end() + _MAX_WORD_LENGTH
     for pattern in rules.together if strict else (*rules.together, rules.cross):
@@ -206,7 +230,7 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
             values |= {"season": int(both[1]), "episode": int(both[2])}
             spans.append(both.span())
             break
-    for word, number, total, span in _pairs(text, begin, end):
+    for word, number, total, span in _find_pairs(text, begin, end):
         kind, short = rules.kinds[word], len(word) <= 3
         if (strict and word in rules.weak and total is None) or (kind == "season" and total is not None):
             continue
@@ -223,8 +247,11 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
     return values, spans
 
 
-def _pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int | None, tuple[int, int]]]:
-    """Yields the known words of a text, case-folded, each with its number, the total, and their span."""
+def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int | None, tuple[int, int]]]:
+    """Yields (word, number, total or None, span) of each word for season, episode or part in a text.
+
+    Words are case-folded. Only text[begin:end] is searched.
+    """
     rules, ascii_only = grammar(), text.isascii()
     while pair := rules.words.search(text, begin, end):
         side = "before" if pair["before"] else "behind"
@@ -244,8 +271,8 @@ def _pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int | No
             yield pair["before"] or pair["behind"], int(pair["number"] or pair["first"]), None, pair.span()
 
 
-def _number(values: dict[str, int]) -> EpisodeNumber:
-    """Builds the number; drops an episode or part 0, and totals smaller than their number."""
+def _make_number(values: dict[str, int]) -> EpisodeNumber:
+    """Creates an EpisodeNumber; removes an episode or part 0 and totals that are smaller than the number."""
     for kind in KINDS if values else ():
         if values.get(kind) == 0 and kind != "season":
             del values[kind]

@@ -1,9 +1,9 @@
-"""Format of TrialPredictions: answers.parquet, with a row per form, protocol and held-out title.
+"""Reads and writes answers.parquet: the result for each held-out title in one run of an ablation study.
 
-A form is the text by which titles are compared (title alone, or with context); a protocol is a way of holding
-out titles (SPLITS in vocabulary.py). For clusters (form CLUSTERS), ``correct`` is the B-cubed F of the title
-and ``precision_at_10`` is null, since clusters have no neighbours. ``oov`` is true if the title contains a
-word that no training title contains.
+The file has a row per form, protocol and held-out title. The form is the input of the model (title alone, or
+title with airing context), and the protocol is the held-out set (SPLITS in vocabulary.py). ``oov`` is true if
+the title contains a word that no training title contains. For clusters (form CLUSTERS), ``correct`` is the
+B-cubed F of the title, and ``precision_at_10`` is null, since clusters have no neighbours.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ FILE = "answers.parquet"
 _TEXTS = [(name, pa.string()) for name in ("form", "protocol")]
 _NUMBERS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
 SCHEMA = pa.schema([*_TEXTS, *_NUMBERS, ("oov", pa.bool_())])
-# The last four columns of SCHEMA, (queries,) each.
+# The columns correct, precision_at_10, family and oov of SCHEMA, (queries,) each.
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
-    """Writes answers.parquet from the columns of each (form, protocol)."""
+    """Writes answers.parquet. ``answers`` maps (form, protocol) to the columns for its held-out titles."""
     parts = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
     pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
 
@@ -43,7 +43,7 @@ def _columns(
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
-    """Reads the columns of each (form, protocol) from answers.parquet."""
+    """Reads answers.parquet; returns the columns for the held-out titles of each (form, protocol)."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
     correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])

@@ -1,7 +1,7 @@
-"""Format of Baselines: baselines.json, the scores of each held-out set in the format of scores.json.
+"""Reads and writes baselines.json: the scores of simple models on held-out titles.
 
-A held-out set is a pair (form, protocol) as in answers.py. A baseline that could not be evaluated has ``n`` 0
-and a reason.
+Scores are stored by form (input of the model: title alone, or with airing context) and protocol (held-out
+set). If a simple model could not be evaluated, ``n`` is 0 and the reason is stored.
 """
 
 import json
@@ -13,13 +13,13 @@ BaselineScores = dict[tuple[str, str], Mapping[str, object]]  # scores[form, pro
 
 
 def write_baselines(folder: Path, scores: BaselineScores) -> None:
-    """Writes the scores by (form, protocol)."""
+    """Writes baselines.json; ``scores`` maps (form, protocol) to the scores of each simple model."""
     rows = [{"form": key[0], "protocol": key[1], "scores": values} for key, values in scores.items()]
     (folder / FILE).write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 def read_baselines(folder: Path) -> BaselineScores:
-    """Reads the scores by (form, protocol)."""
+    """Reads baselines.json; returns the scores of each simple model by (form, protocol)."""
     return {
         (row["form"], row["protocol"]): row["scores"]
         for row in json.loads((folder / FILE).read_text(encoding="utf-8"))

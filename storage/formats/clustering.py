@@ -1,4 +1,4 @@
-"""Format of a Clustering.
+"""Reads and writes the clusters of titles, the artifact Clustering.
 
     clusters.npy        int32 (titles,), cluster id; -1: noise
     clusters.json       list with name, size, label, identity, colour … of each cluster
@@ -6,7 +6,8 @@
     subclusters.json    list with name ("" if no name applies), size, label, parent cluster … of each
     clusters.parquet    title and cluster, subcluster and their names, for SQL
 
-Only large clusters have subclusters. A distance-based strategy adds its Density to the artifact's details.
+Only large clusters have subclusters. Density-based algorithms such as DBSCAN also store their ``Density`` in
+artifact.json.
 """
 
 import json
@@ -24,19 +25,19 @@ from storage.arrays import open_array
 
 @dataclass(frozen=True, kw_only=True)
 class Density:
-    """Density parameters of a strategy."""
+    """Parameters of a density-based clustering algorithm, as of DBSCAN."""
 
     eps: float  # maximum cosine distance of neighbours
     min_samples: int  # minimum number of neighbours of a core point, including itself
 
 
 def read_clusters(folder: Path) -> list[dict[str, Any]]:
-    """Reads clusters.json: one entry per cluster, in the order of cluster ids."""
+    """Reads clusters.json: a list with one dictionary per cluster, in the order of cluster ids."""
     return json.loads((folder / "clusters.json").read_text(encoding="utf-8"))
 
 
 def read_subclusters(folder: Path) -> tuple[np.ndarray, list[dict[str, Any]]]:
-    """Reads the subcluster of each title and subclusters.json, which has one entry per subcluster id."""
+    """Returns the subcluster id of each title, int32 (titles,), and one dictionary per subcluster."""
     entries = json.loads((folder / "subclusters.json").read_text(encoding="utf-8"))
     return open_array(folder, "subclusters"), entries
 
@@ -49,15 +50,15 @@ def write_clustering(
     parts: np.ndarray,
     subclusters: Sequence[dict[str, Any]],
 ) -> None:
-    """Writes all files.
+    """Writes all files of a clustering.
 
     Args:
-        folder: Destination.
-        titles: Columns "title" and "show_key", one row per title.
-        labels: Cluster of each title.
-        clusters: Entries of clusters.json.
-        parts: Subcluster of each title.
-        subclusters: Entries of subclusters.json.
+        folder: Folder of the files.
+        titles: Table with the columns "title" and "show_key", one row per title.
+        labels: Cluster id of each title, or -1: int32 (titles,).
+        clusters: Entries of clusters.json, in the order of cluster ids.
+        parts: Subcluster id of each title, or -1: int32 (titles,).
+        subclusters: Entries of subclusters.json, in the order of subcluster ids.
     """
     np.save(folder / "clusters.npy", labels)
     np.save(folder / "subclusters.npy", parts)

@@ -1,10 +1,10 @@
-"""Format of a Corpus: token ids, labels and splits as memory maps, and tables for people and SQL.
+"""Opens a Corpus, the input of training: token ids, labels and held-out sets of titles, as memory maps.
 
-Files in addition to the fields of OpenCorpus: ``family_hash.npy`` (float64 in [0, 1) per title, by which
-training splits off a validation set), ``token_names.parquet`` (kind, token; for messages), variants.parquet,
-frequencies.parquet, dropped_categories.parquet (category, reason, titles) and spellings.json (model.py).
-sentences.npy exists only if there is a sentence encoder, and descriptions.npy only if there are descriptions
-too.
+In addition to the fields of OpenCorpus, the folder has the files ``family_hash.npy`` (a number in [0, 1) per
+title, by which training selects a validation set), ``token_names.parquet`` (kind and token, for messages),
+variants.parquet, frequencies.parquet, dropped_categories.parquet (category, reason, titles) and
+spellings.json (model.py). sentences.npy exists only if there is a sentence encoder, and descriptions.npy only
+if there are also descriptions.
 """
 
 import json
@@ -24,37 +24,44 @@ TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LISTS)), pa.field(
 
 @dataclass(frozen=True)
 class OpenCorpus:
-    """A memory-mapped Corpus. Arrays have one entry per title unless stated otherwise."""
+    """A Corpus (input of training) as memory maps.
+
+    Arrays have one entry per title unless stated otherwise.
+    """
 
     folder: Path
-    tokens: Ragged  # ids of in-vocabulary tokens
-    labels: Ragged  # label ids
-    split: np.ndarray  # int8, index into storage.formats.vocabulary.SPLITS
+    tokens: Ragged  # ids of in-vocabulary tokens of each title
+    labels: Ragged  # label ids (categories) of each title
+    split: np.ndarray  # int8, training or held-out set: index into storage.formats.vocabulary.SPLITS
     show: np.ndarray  # int32, id of the show: titles of a show have the same id
     family: np.ndarray  # int32, id of the franchise (first content word of the show key)
-    oov: np.ndarray  # bool, contains a word that no training title contains
-    kinds: np.ndarray  # int8, one per token
+    oov: np.ndarray  # bool, whether the title contains a word that no training title contains
+    kinds: np.ndarray  # int8, one per token: kind of token, index into tasks.text.words.KINDS
     weights: np.ndarray  # float32, one per token: inverse-frequency weight of updates of its embedding
     label_names: list[str]  # one per label
     sentences: np.ndarray  # float16 (titles, features): sentence vector of the title, unit norm or zero
-    descriptions: np.ndarray  # float16 (titles, features): mean vector of its descriptions, unit norm or zero
+    descriptions: np.ndarray  # float16 (titles, features): mean vector of descriptions, unit norm or zero
 
     def __len__(self) -> int:
         return len(self.split)
 
     @property
     def training(self) -> np.ndarray:
-        """Row indices of labelled training titles, int64 (any,)."""
+        """Returns the row indices of training titles that have a label: int64 (any,)."""
         return np.flatnonzero((self.split == TRAIN) & (self.labels.lengths > 0))
 
     def complete_tokens(self, titles: np.ndarray) -> Ragged:
-        """Returns token ids of ``titles``, int64 (any,); empty for a title with an out-of-vocabulary word."""
+        """Returns the token ids of titles; none for a title with an out-of-vocabulary word.
+
+        Args:
+            titles: Row indices of titles: int64 (any,).
+        """
         tokens = self.tokens.take(titles)
         return tokens.where(~self.oov[titles][tokens.row_ids])
 
 
 def open_corpus(folder: Path) -> OpenCorpus:
-    """Opens the arrays of a Corpus folder as memory maps; only headers and label names are read."""
+    """Opens the arrays of a Corpus folder as memory maps. Reads only headers and label names."""
     single = ("split", "show", "family", "oov", "kinds", "weights")
     opened = {name: open_array(folder, name) for name in single}
     absent = np.zeros((len(opened["split"]), 0), dtype=np.float16)

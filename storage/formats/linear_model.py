@@ -1,7 +1,7 @@
-"""Format of a linear model or factorisation.
+"""Reads and writes linear models and matrix factorisations.
 
-    model.safetensors    arrays; the metadata has "model", the kind of model, and "settings", JSON
-    NAME.parquet         NAME is features, labels, users or items; column "name" has the name of each row
+    model.safetensors    arrays; the metadata has "model" (the kind of model) and "settings" (JSON)
+    NAME.parquet         names of features, labels, users or items, in the column "name"
 
 Nothing is pickled. The folder is replaced atomically.
 """
@@ -25,10 +25,10 @@ ARRAYS = "model.safetensors"
 
 @dataclass(frozen=True)
 class LinearModelFiles:
-    """Contents of the files."""
+    """Content of the files of a saved linear model or matrix factorisation."""
 
     arrays: dict[str, np.ndarray]
-    names: dict[str, list[str]]  # names of rows by file name without suffix
+    names: dict[str, list[str]]  # names of features, labels, users or items, by file name without suffix
     settings: dict[str, Any]
 
 
@@ -39,13 +39,13 @@ def write_linear_model(
     names: Mapping[str, Sequence[str]],
     settings: Mapping[str, Any],
 ) -> None:
-    """Writes a model in place of the folder. An exception leaves the previous folder unchanged.
+    """Writes a model to a folder, which is replaced atomically.
 
     Args:
-        folder: Destination.
-        model: Kind of model.
+        folder: The folder to replace; it may be missing.
+        model: Kind of model, which ``read_linear_model`` verifies.
         arrays: Arrays by name.
-        names: Names of rows by file name without suffix.
+        names: Names of features, labels, users or items, by file name without suffix.
         settings: JSON-serializable settings.
     """
     with replaced_folder(folder) as new:
@@ -58,10 +58,10 @@ def write_linear_model(
 
 
 def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
-    """Reads the files of a model.
+    """Reads the files of a model that ``write_linear_model`` has written.
 
     Raises:
-        ValueError: The folder contains another kind of model or none.
+        ValueError: The folder contains no model, or a kind of model other than ``model``.
     """
     file = folder / ARRAYS
     if not file.exists():

@@ -1,9 +1,9 @@
-"""Files of a Model folder for predicting categories, besides the encoder, titles and vectors.
+"""Reads and writes those files of a Model folder that are needed to predict categories and their confidence.
 
-``votes.parquet`` has a row per labelled held-out title. ``title`` is its row in titles.parquet,
-``neighbours`` are the rows of its nearest labelled training titles (compared with context; best first; -1:
-none), and ``cosines`` are their similarities. ``spellings.json`` maps a label to its most frequent spelling
-in guides. The column ``split`` of titles.parquet marks held-out titles.
+``votes.parquet`` has a row per labelled held-out title: ``title`` is the row of the title in titles.parquet,
+``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing context; best
+first; -1: none), and ``cosines`` are the similarities of these neighbours. ``spellings.json`` maps a label to
+the most frequent spelling of the category in guides.
 """
 
 import json
@@ -21,7 +21,7 @@ VOTES, SPELLINGS = "votes.parquet", "spellings.json"
 
 
 class Votes(NamedTuple):
-    """Nearest labelled training titles of each held-out title (query)."""
+    """The k nearest labelled training titles of each held-out title (query), for k-NN predictions."""
 
     titles: np.ndarray  # int64 (queries,)
     neighbours: np.ndarray  # int64 (queries, k)
@@ -29,15 +29,15 @@ class Votes(NamedTuple):
 
 
 def open_similarity(folder: Path) -> np.ndarray:
-    """Opens the vectors for comparing titles with context, float32 (titles, dim).
+    """Opens the vectors by which similar titles are found: a memory map, float32 (titles, dim).
 
-    Models of older versions have only one set of vectors, which is then used.
+    Models of older versions have only one set of vectors, which is used for all purposes.
     """
     return open_array(folder, "similarity" if (folder / "similarity.npy").exists() else "vectors")
 
 
 def write_votes(folder: Path, votes: Votes) -> None:
-    """Writes votes.parquet."""
+    """Writes votes.parquet into a Model folder."""
     k = votes.neighbours.shape[1]
     lists = (
         pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), k)
@@ -49,7 +49,7 @@ def write_votes(folder: Path, votes: Votes) -> None:
 
 
 def read_votes(folder: Path) -> Votes | None:
-    """Reads votes.parquet; None for a model of an older version."""
+    """Reads votes.parquet of a Model folder; returns None if an older version has written the model."""
     if not (folder / VOTES).exists():
         return None
     table = pq.read_table(folder / VOTES).combine_chunks()
@@ -62,10 +62,10 @@ def read_votes(folder: Path) -> Votes | None:
 
 
 def write_spellings(folder: Path, spellings: Mapping[str, str]) -> None:
-    """Writes spellings.json."""
+    """Writes spellings.json: label -> most frequent spelling of the category in guides."""
     (folder / SPELLINGS).write_text(json.dumps(spellings, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def read_spellings(folder: Path) -> dict[str, str]:
-    """Reads spellings.json."""
+    """Reads spellings.json: label -> most frequent spelling of the category in guides."""
     return json.loads((folder / SPELLINGS).read_text(encoding="utf-8"))

@@ -1,13 +1,12 @@
-"""The model file: a Model folder in one file, for machines without access to the home (docs/model_file.md).
+"""Packs a Model folder into one file for other machines, and unpacks such files (docs/model_file.md).
 
-It is a zip archive of uncompressed members: ``manifest.json`` (format version, version and digest of the
-model, size and SHA-256 of each part), then the parts in alphabetical order. Dates are fixed, so the same
-model always has the same bytes. The parts are memory-mapped after unpacking; deflate would make the file
-only 7 % smaller.
+A model file is a zip archive of uncompressed members: ``manifest.json`` (format version, version and digest
+of the model, size and SHA-256 of each part), then the parts (the files of the Model folder) in alphabetical
+order. Dates are fixed, so the same model always has the same bytes. Compression would make the file only 7 %
+smaller.
 
-A model file may come from another machine, so the reader accepts only members that the format defines. It
-writes them as new files with names that the format allows, and compares their sizes and digests. None is
-pickled.
+A model file may come from an untrusted machine. The reader therefore accepts only names that the format
+defines, never overwrites a file, verifies sizes and digests, and rejects arrays with pickled objects.
 """
 
 import errno
@@ -32,7 +31,7 @@ from storage.home.files import describe_file
 FORMAT, FORMAT_VERSION = "guidespace-model", 1
 MANIFEST = "manifest.json"
 MEDIA_TYPE = "application/vnd.guidespace.model+zip"
-MAX_BYTES = 2**32  # of a model file
+MAX_BYTES = 2**32  # maximum size of a model file
 MAX_MANIFEST_BYTES = 2**20
 REQUIRED = {"lexicon.json", "rows.safetensors", "titles.parquet", "tokens.parquet"}
 _PART = re.compile(r"[a-z][a-z0-9_]{0,63}\.(json|npy|parquet|safetensors)")
@@ -43,25 +42,25 @@ _BLOCK = 1 << 20
 
 
 class ModelFileError(ExpectedError, ValueError):
-    """A model file that cannot be used; the message says why and what to do."""
+    """A model file cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelIdentity:
-    """The registered version of a model and the digest of its Model folder."""
+    """The version of a model in the MLflow registry, and the digest of its Model folder."""
 
     version: str
     digest: str
 
 
 def write_model_file(folder: Path, info: ModelIdentity, out: Path) -> None:
-    """Writes the model file of a Model folder; replaces an existing file atomically."""
+    """Packs a Model folder into the file ``out``, which is replaced atomically."""
     with replaced_file(out) as new, open(new, "wb") as handle:
         pack(folder, info, handle)
 
 
 def pack(folder: Path, info: ModelIdentity, handle: IO[bytes]) -> None:
-    """Writes the model file of a Model folder to an open file."""
+    """Packs a Model folder into an open binary file."""
     parts = {file.name: file for file in sorted(folder.iterdir()) if _PART.fullmatch(file.name)}
     parts.pop("artifact.json", None)  # describes the home
     described = {name: describe_file(file) for name, file in parts.items()}
@@ -78,48 +77,48 @@ def pack(folder: Path, info: ModelIdentity, handle: IO[bytes]) -> None:
 
 
 def unpack(file: Path, folder: Path) -> ModelIdentity:
-    """Verifies a model file and writes its parts to an empty folder, which becomes a Model folder.
+    """Verifies a model file and unpacks it into an empty folder, which becomes a Model folder.
 
     Raises:
-        ModelFileError: The file is damaged, too large, of another format, or has members that it must not
-            have.
+        ModelFileError: The file is damaged, too large, of another format, or has members that the format does
+            not define.
     """
     if (size := file.stat().st_size) > MAX_BYTES:
         raise ModelFileError(f"the model file has {size:,} bytes; the limit is {MAX_BYTES:,}")
     try:
         with zipfile.ZipFile(file) as archive:
-            members = _members(archive, size)
+            members = _read_members(archive, size)
             manifest = _read_manifest(archive, members)
             for name, expected in manifest["parts"].items():
                 _extract(archive, members[name], expected, folder / name)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # not of a seek: the disk is full
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a full disk; EINVAL: bad seek
             raise
-        raise _damaged(f"{error}") from error
+        raise _damaged_error(f"{error}") from error
     return ModelIdentity(version=manifest["version"], digest=manifest["digest"])
 
 
-def _members(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:
-    """Returns the members by name; an archive with other members than those of ``pack`` is rejected."""
+def _read_members(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:
+    """Returns the members of an archive by name; raises ModelFileError if the format does not allow one."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         name = member.filename
         if name in members or (name != MANIFEST and not _PART.fullmatch(name)):
-            raise _foreign(f"a member named {name!r}")
+            raise _format_error(f"a member named {name!r}")
         if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
-            raise _foreign(f"a link or an encrypted member ({name})")
+            raise _format_error(f"a link or an encrypted member ({name})")
         if member.compress_type != zipfile.ZIP_STORED:
-            raise _foreign(f"a compressed member ({name})")
+            raise _format_error(f"a compressed member ({name})")
         members[name] = member
     if sum(member.file_size for member in members.values()) > file_bytes:
-        raise _foreign("members that overlap")
+        raise _format_error("members that overlap")
     return members
 
 
 def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> dict[str, Any]:
     member = members.get(MANIFEST)
     if member is None or member.file_size > MAX_MANIFEST_BYTES:
-        raise _foreign(f"no {MANIFEST} of at most {MAX_MANIFEST_BYTES:,} bytes")
+        raise _format_error(f"no {MANIFEST} of at most {MAX_MANIFEST_BYTES:,} bytes")
     try:
         manifest = json.loads(archive.read(member))
         name, format_version = manifest["format"], manifest["format_version"]
@@ -138,7 +137,7 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, ModelFileError):
             raise
-        raise _damaged(f"{MANIFEST}: {error!r}") from error
+        raise _damaged_error(f"{MANIFEST}: {error!r}") from error
     _check(
         sizes == {name: info.file_size for name, info in members.items() if name != MANIFEST}, "other parts"
     )
@@ -148,7 +147,7 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
 
 def _check(is_valid: object, problem: str) -> None:
     if not is_valid:
-        raise _damaged(f"{MANIFEST} lists {problem}")
+        raise _damaged_error(f"{MANIFEST} lists {problem}")
 
 
 def _extract(
@@ -160,19 +159,19 @@ def _extract(
             digest.update(block)
             copy.write(block)
     if digest.hexdigest() != expected["sha256"]:
-        raise _damaged(f"the SHA-256 of {member.filename} is not that of {MANIFEST}")
+        raise _damaged_error(f"the SHA-256 of {member.filename} is not that of {MANIFEST}")
     if target.suffix == ".npy":
         try:
             np.lib.format.open_memmap(target, mode="r")
         # an array of Python objects, which are pickled, a wrong size, or a damaged header
         except (ValueError, OverflowError, tokenize.TokenError) as error:
-            raise _foreign(f"an array that cannot be mapped ({member.filename}: {error})") from error
+            raise _format_error(f"an array that cannot be mapped ({member.filename}: {error})") from error
 
 
-def _damaged(reason: str) -> ModelFileError:
+def _damaged_error(reason: str) -> ModelFileError:
     return ModelFileError(f"the model file is damaged or incomplete ({reason}); fetch or write it again")
 
 
-def _foreign(content: str) -> ModelFileError:
+def _format_error(content: str) -> ModelFileError:
     advice = "use a file of `guidespace export --format model` or of /model"
     return ModelFileError(f"the file is not a model file: it has {content}; {advice}")

@@ -1,4 +1,4 @@
-"""Format of NearestTitles.
+"""Writes the nearest titles of each title, the artifact NearestTitles.
 
 neighbours.npy      int32 (titles, k), nearest titles by similarity, best first; -1: none
 similarities.npy    float32 (titles, k), cosines of these neighbours
@@ -23,21 +23,28 @@ def write_nearest(
     cosines: Float[np.ndarray, "titles k"],
     vectors: Float[np.ndarray, "titles dim"],
 ) -> None:
-    """Writes the nearest titles by similarity, and the vectors. vectors.parquet omits zero vectors."""
+    """Writes the nearest titles by similarity and the vectors; vectors.parquet omits zero vectors.
+
+    Args:
+        folder: Folder of the files.
+        ids: Nearest titles of each title, best first; -1: none.
+        cosines: Cosine similarities of these titles.
+        vectors: Similarity vectors of all titles.
+    """
     np.save(folder / "neighbours.npy", ids.astype(np.int32))
     np.save(folder / "similarities.npy", cosines)
     with ExitStack() as files:
         writers: dict[str, pq.ParquetWriter] = {}
         for block in row_blocks(len(ids)):
-            for name, table in _tables(block.start, ids[block], cosines[block], vectors[block]).items():
+            for name, table in _to_tables(block.start, ids[block], cosines[block], vectors[block]).items():
                 if name not in writers:
                     writer = pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd")
                     writers[name] = files.enter_context(writer)
                 writers[name].write_table(table)
 
 
-def _tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarray) -> dict[str, pa.Table]:
-    """Builds rows of neighbours.parquet and vectors.parquet for the block of titles from ``first`` on."""
+def _to_tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarray) -> dict[str, pa.Table]:
+    """Returns the rows of neighbours.parquet and vectors.parquet for a block of titles from ``first`` on."""
     rows, ranks = np.nonzero(ids >= 0)
     nonzero = np.flatnonzero(vectors.any(axis=1))
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[nonzero].reshape(-1)), vectors.shape[1])
@@ -54,6 +61,6 @@ def _tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarra
 def write_graph(
     folder: Path, ids: Int[np.ndarray, "titles k"], cosines: Float[np.ndarray, "titles k"]
 ) -> None:
-    """Writes graph.npy and graph_cosines.npy: nearest titles by the vectors used for clustering."""
+    """Writes graph.npy and graph_cosines.npy: nearest titles by the vectors that are used for clustering."""
     np.save(folder / "graph.npy", ids.astype(np.int32))
     np.save(folder / "graph_cosines.npy", cosines)

@@ -1,8 +1,8 @@
-"""Files of a Corpus and of a Model for the kinds of programmes (tasks/kinds).
+"""Reads and writes the classifier of kinds of programmes (film, series, news …) and the kinds of each title.
 
-``kinds.safetensors`` has the arrays of a classifier, and in its metadata the JSON text "settings". Arrays
-whose name begins with "title." have a row per title. ``programme_kinds.parquet`` has the kinds of each title
-at the default precision; in a Model, titles.parquet has its columns instead.
+``kinds.safetensors`` has the arrays of the classifier, and the JSON text "settings" in its metadata. Arrays
+whose name begins with "title." have a row per title. ``programme_kinds.parquet`` in a Corpus has the kinds of
+each title at the default minimum precision; in a Model, titles.parquet contains these columns.
 """
 
 import json
@@ -17,7 +17,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 ARRAYS, TITLES = "kinds.safetensors", "programme_kinds.parquet"
-OF_TITLES = "title."
+TITLE_PREFIX = "title."  # of names of arrays with a row per title
 COLUMNS = pa.schema(
     [
         ("programme_kinds", pa.list_(pa.string())),
@@ -28,13 +28,13 @@ COLUMNS = pa.schema(
 
 
 def write_kind_arrays(folder: Path, arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> None:
-    """Writes kinds.safetensors."""
+    """Writes kinds.safetensors: the arrays of the classifier of kinds by name, and its settings as JSON."""
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     save_file(contiguous, folder / ARRAYS, {"settings": json.dumps(settings)})
 
 
 def read_kind_arrays(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Reads kinds.safetensors; None if the folder was written by an older version."""
+    """Reads arrays and settings from kinds.safetensors; returns None if an older version wrote the folder."""
     if not (folder / ARRAYS).exists():
         return None
     with safe_open(folder / ARRAYS, framework="numpy") as opened:
@@ -43,15 +43,15 @@ def read_kind_arrays(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any
 
 
 def read_title_kinds(folder: Path) -> pa.Table:
-    """Reads the columns of programme_kinds.parquet."""
+    """Reads kinds, probabilities and sources of each title (COLUMNS) from programme_kinds.parquet."""
     return pq.read_table(folder / TITLES, schema=COLUMNS)
 
 
 def copy_kinds(corpus: Path, model: Path, rows: np.ndarray) -> None:
-    """Copies kinds.safetensors to a Model, with the rows of some titles."""
+    """Copies kinds.safetensors from a Corpus folder to a Model folder, with only the titles ``rows``."""
     arrays, settings = read_kind_arrays(corpus) or ({}, {})
     if arrays:
         selected = {
-            name: array[rows] if name.startswith(OF_TITLES) else array for name, array in arrays.items()
+            name: array[rows] if name.startswith(TITLE_PREFIX) else array for name, array in arrays.items()
         }
         write_kind_arrays(model, selected, settings)

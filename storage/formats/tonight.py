@@ -1,4 +1,4 @@
-"""Format of programme recommendations: ``tonight.parquet``, with a row per viewer and programme."""
+"""Defines the schema of recommendations, ``tonight.parquet``, with a row per viewer and programme."""
 
 import pyarrow as pa
 

@@ -1,6 +1,7 @@
-"""``corrections.json``: categories of shows that a person has corrected, for the commands that predict.
+"""Reads and writes ``corrections.json``: categories of shows that a person has corrected.
 
-The catalogue has the same corrections (storage/catalogue/corrections.py), but is locked during ingest.
+Commands that predict categories read this file. The DuckDB catalogue has the same corrections
+(storage/catalogue/corrections.py), but cannot be read while a guide is imported.
 """
 
 import datetime
@@ -21,7 +22,7 @@ class Correction:
 
     show_key: str
     title: str  # as in the model, or as entered by the person
-    categories: tuple[str, ...]  # labels that the champion had at that time
+    categories: tuple[str, ...]  # among the labels that the model had when the correction was made
     corrected_at: datetime.datetime  # UTC, timezone-aware
 
     def __str__(self) -> str:
@@ -30,18 +31,18 @@ class Correction:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The correction as JSON types."""
+        """Returns title, categories and time of the correction as JSON types."""
         instant = self.corrected_at.isoformat(timespec="seconds")
         return {"title": self.title, "categories": [*self.categories], "corrected_at": instant}
 
 
 def corrected_on(instant: str) -> str:
-    """Formats source and day (UTC) of a correction: "corrected by a person on 2026-11-21"."""
+    """Returns a text with the day (UTC) of a correction: "corrected by a person on 2026-11-21"."""
     return f"corrected by a person on {instant[:10]}"
 
 
 def write_corrections(home: Path, corrections: Iterable[Correction]) -> None:
-    """Replaces corrections.json."""
+    """Writes all corrections to corrections.json atomically."""
     write_json(
         home / CORRECTIONS,
         [{**asdict(item), "corrected_at": item.corrected_at.isoformat()} for item in corrections],
@@ -49,7 +50,10 @@ def write_corrections(home: Path, corrections: Iterable[Correction]) -> None:
 
 
 def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict[str, Correction]:
-    """Reads corrections by show key, oldest first; if ``as_of`` is set, only those made until then."""
+    """Reads corrections.json; returns corrections by show key, oldest first.
+
+    If ``as_of`` is set, later corrections are left out.
+    """
     try:
         rows = json.loads((home / CORRECTIONS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -71,5 +75,5 @@ def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict
 
 
 def labels_by_show(corrections: Mapping[str, Correction]) -> dict[str, tuple[str, ...]]:
-    """Maps show keys to labels, without times, for the cache keys of stages."""
+    """Returns the corrected labels by show key, without times, for use in cache keys."""
     return {show_key: correction.categories for show_key, correction in sorted(corrections.items())}

@@ -1,4 +1,4 @@
-"""Sizes and digests of files in a home."""
+"""Computes sizes and digests of files in a home."""
 
 import functools
 import hashlib
@@ -9,7 +9,10 @@ from pathlib import Path
 
 
 def folder_size(folder: Path) -> int:
-    """Returns the bytes of all readable files below a folder; other processes may remove some meanwhile."""
+    """Returns the total size of all files in a folder and its subfolders in bytes.
+
+    Files that other processes remove meanwhile are ignored.
+    """
     total = 0
     for file in (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names):
         with suppress(OSError):
@@ -18,7 +21,10 @@ def folder_size(folder: Path) -> int:
 
 
 def describe_file(file: Path, size: int | None = None) -> dict[str, object]:
-    """Returns size and SHA-256 of a file; does not read it if the size differs from the expected one."""
+    """Returns "size" and "sha256" of a file.
+
+    If ``size`` is given and differs, the file is not read, and "sha256" is "".
+    """
     stat = file.stat()
     if size is not None and stat.st_size != size:
         return {"size": stat.st_size, "sha256": ""}
@@ -28,8 +34,8 @@ def describe_file(file: Path, size: int | None = None) -> dict[str, object]:
     return {"size": stat.st_size, "sha256": _sha256(file, stat.st_ino, version)}
 
 
-@functools.lru_cache(maxsize=1024)  # a night verifies the same model three times
+@functools.lru_cache(maxsize=1024)  # a nightly run verifies the same model three times
 def _sha256(file: Path, inode: int, version: int) -> str:
-    """SHA-256 of a file; ``inode`` and ``version`` (time of change) are part of the cache key."""
+    """Computes the SHA-256 of a file; ``inode`` and ``version`` (time of change) only serve as cache key."""
     with open(file, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

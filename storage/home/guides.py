@@ -1,4 +1,4 @@
-"""Selection of the current guide of a home."""
+"""Selects the current guide of a home among all published snapshots."""
 
 import datetime
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from storage.home.workspace import Workspace, newest_first, published_at
 
 
 def current_guide(workspace: Workspace) -> Guide | None:
-    """Returns the intact guide with the latest instant, or None.
+    """Returns the intact guide with the latest instant, or None if there is none.
 
-    The instant of a guide is its ``as_of``, but at most its time of publication; without ``as_of`` it is the
-    time of publication.
+    The instant of a guide is its ``as_of``, or its time of publication if that is earlier or ``as_of`` is not
+    set.
     """
     return next(newest_first(workspace, Guide, instant=_instant), None)
 

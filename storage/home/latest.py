@@ -1,4 +1,4 @@
-"""``latest.json``: paths and results of the last finished run."""
+"""Reads and writes ``latest.json``, the paths and results of the last finished nightly run."""
 
 import json
 import os
@@ -17,46 +17,51 @@ PATHS = ("map", "scores", "model", "corpus")  # keys whose values are paths
 
 
 def write_latest(home: Path, content: Mapping[str, Any]) -> None:
-    """Replaces latest.json; stores relative paths, so that a home can be moved."""
+    """Writes latest.json atomically, with paths relative to the home, so that the home can be moved."""
     write_json(home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATHS}})
 
 
 def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
-    """Reads latest.json with absolute paths; ``needed`` is the key of the path that the caller will read.
+    """Reads paths and results of the last finished run from latest.json; paths are absolute.
+
+    Args:
+        home: The home folder.
+        needed: Key of the path that the caller will read, such as "model".
 
     Raises:
-        HomeError: No run has finished in this home, or the needed path has been removed.
+        HomeError: No run has finished in this home, or the path ``needed`` has been removed.
     """
     folder = Workspace(home, create=False).home
     if not (folder / LATEST).exists():
         raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
-    content = _read(folder)
+    content = _read_absolute(folder)
     if not Path(content[needed]).exists():
         problem = f"the {needed} of the last run has been removed from {folder}"
         raise HomeError(f"{problem}; run `guidespace nightly --feed …` again")
     return content
 
 
-def _read(home: Path) -> dict[str, Any]:
+def _read_absolute(home: Path) -> dict[str, Any]:
     content = json.loads((home / LATEST).read_text(encoding="utf-8"))
     return {**content, **{name: str(home / content[name]) for name in PATHS}}
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
-    """Returns the folders of artifacts of the last run; empty if no run has finished."""
+    """Returns the folders of the last run's map, scores, model and corpus; empty if no run has finished."""
     if not (home / LATEST).exists():
         return set()
-    content = _read(home)
+    content = _read_absolute(home)
     files = [Path(content[name]).resolve() for name in PATHS]
     return {file if file.is_dir() else file.parent for file in files}
 
 
 def last_instant(home: Path) -> str:
-    """Returns the instant of the last run, ISO in UTC; empty if no run has finished.
+    """Returns the instant (ISO, UTC) of the guide in the last run; '' if no run has finished.
 
-    Files of older versions have no instant; "9" sorts after all instants.
+    If an older version has written latest.json, the instant is unknown, and "9" is returned, which sorts
+    last.
     """
-    return _read(home).get("as_of", "9") if (home / LATEST).exists() else ""
+    return _read_absolute(home).get("as_of", "9") if (home / LATEST).exists() else ""
 
 
 def read_scores(home: str | Path) -> dict[str, Any]:
@@ -69,12 +74,15 @@ def read_scores(home: str | Path) -> dict[str, Any]:
 
 
 def _rename_metrics(text: str) -> str:
-    """Replaces metric names of earlier versions in JSON."""
+    """Replaces names of metrics that earlier versions used in scores.json."""
     return text.replace('"precision_at_10"', '"precision_at_k"')
 
 
 def read_category_report(home: str | Path) -> dict[str, Any]:
-    """Reads labels and dropped categories (with reasons) with their numbers of titles, the largest first."""
+    """Reads category labels and dropped categories (with the reason) of the last run.
+
+    Each entry has the number of titles; labels are sorted by descending number.
+    """
     corpus = Path(read_latest(home, "corpus")["corpus"])
     column = pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"]
     titles = Counter(sorted(label for labels in column.to_pylist() for label in labels))

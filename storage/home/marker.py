@@ -1,4 +1,4 @@
-"""``home.json``: layout version, time zone, id and further properties of a home."""
+"""Reads and writes ``home.json``: the layout version, time zone, id and other properties of a home."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ MARKER = "home.json"
 
 
 def read_marker(home: Path) -> dict[str, Any]:
-    """Reads home.json; empty if it is missing or damaged."""
+    """Reads the properties of a home from home.json; returns {} if the file is missing or damaged."""
     try:
         return dict(json.loads((home / MARKER).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -18,7 +18,7 @@ def read_marker(home: Path) -> dict[str, Any]:
 
 
 def write_marker(home: Path, **properties: str) -> None:
-    """Adds properties to home.json atomically; does not write the file if nothing changes."""
+    """Sets properties in home.json atomically; does not write the file if nothing changes."""
     content = read_marker(home)
     if content | properties != content:
         write_json(home / MARKER, content | properties, sort_keys=True)

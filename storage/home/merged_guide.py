@@ -1,4 +1,4 @@
-"""Paths of the merged guide of a home, which the flow refresh writes and the server reads."""
+"""Defines where a home stores the guide that is merged from all feeds for one player (guide.xml.gz)."""
 
 from pathlib import Path
 
@@ -8,5 +8,5 @@ GENRES = "genres.xml"  # Kodi's table of genres for this guide
 
 
 def merged_file(home: Path) -> Path:
-    """Returns the path of the merged guide."""
+    """Returns the path of the merged guide, which the flow ``refresh`` writes and the HTTP server offers."""
     return home / FOLDER / GUIDE

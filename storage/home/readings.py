@@ -1,4 +1,4 @@
-"""``readings.json``: the result of each feed in the last command that read feeds, for checks and reports."""
+"""Reads and writes ``readings.json``: the result of each feed in the last import, for checks and reports."""
 
 import json
 from collections.abc import Sequence
@@ -8,27 +8,27 @@ from pathlib import Path
 from storage.json_file import write_json
 
 READINGS = "readings.json"
-KEYS = {"failure": "failed"}  # names of fields in the file that differ from those in FeedStatus
+KEYS = {"failure": "failed"}  # field of FeedStatus -> key in the file, if they differ
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeedStatus:
-    """The result of reading one feed."""
+    """The result of importing one feed."""
 
-    source: str
-    programmes: int | None = None  # usable ones; None if reading failed
-    anomalies: Sequence[str] = ()
-    failure: str = ""  # reason why nothing was stored
+    source: str  # name of the feed
+    programmes: int | None = None  # number of readable programmes; None if the import failed
+    anomalies: Sequence[str] = ()  # warnings about the content
+    failure: str = ""  # reason why nothing was stored; "" if the import succeeded
 
 
 def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
-    """Replaces readings.json."""
+    """Writes the results of the last import of feeds to readings.json atomically."""
     documents = [{KEYS.get(name, name): value for name, value in asdict(item).items()} for item in readings]
     write_json(home / READINGS, documents)
 
 
 def read_readings(home: Path) -> list[FeedStatus]:
-    """Reads the results in the order of reading; empty if nothing has been read."""
+    """Reads the results of the last import of feeds, in the order of import; [] if there was no import."""
     try:
         documents = json.loads((home / READINGS).read_text(encoding="utf-8"))
     except FileNotFoundError:

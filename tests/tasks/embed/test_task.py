@@ -98,7 +98,7 @@ def test_blocks_of_titles_give_the_vectors_of_all_at_once(learnt: Learnt, monkey
     home, _, _, corpus, _, encoder = learnt
     folder, opened = home / corpus.path, TitleEncoder.open(home / encoder.path)
     (whole,) = embed_corpus(folder, opened)
-    monkeypatch.setattr("storage.arrays.BLOCK", 100)
+    monkeypatch.setattr("storage.arrays.BLOCK_ROWS", 100)
     blocks = list(embed_corpus(folder, opened))
     assert [len(own.vectors) for own in blocks] == [100, 100, 70]
     for name in ("raw_titles", "splits", "oov", "dense", "vectors", "full"):

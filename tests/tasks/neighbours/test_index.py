@@ -75,7 +75,7 @@ def test_of_few_or_no_titles(rows: int):
     assert (nothing[0] == -1).all() and not nothing[1].any()
 
 
-@pytest.mark.parametrize("block", [arrays.BLOCK, 7])
+@pytest.mark.parametrize("block", [arrays.BLOCK_ROWS, 7])
 def test_recall_known_by_hand(groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, block: int):
     monkeypatch.setattr(arrays, "BLOCK", block)
     few = groups[200:500]

@@ -37,6 +37,6 @@ def test_nearest_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch):
         [rng.permutation(5)[:2] for _ in range(300)],
     )
     expected = nearest_of_class(vectors, Ragged.from_rows(labels), 7)
-    monkeypatch.setattr("storage.arrays.BLOCK", 11)
+    monkeypatch.setattr("storage.arrays.BLOCK_ROWS", 11)
     assert expected.dtype == np.int32
     np.testing.assert_array_equal(nearest_of_class(vectors, Ragged.from_rows(labels), 7), expected)

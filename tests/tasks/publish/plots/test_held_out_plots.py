@@ -39,7 +39,7 @@ def make_corpus(tokens=None, labels=None, split=None, kinds=(WORD,), oov=None) -
 
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_rarest_words_count_each_training_title_once(block, monkeypatch):
-    monkeypatch.setattr("storage.arrays.BLOCK", block)
+    monkeypatch.setattr("storage.arrays.BLOCK_ROWS", block)
     corpus = make_corpus(
         tokens=[[0, 0, 1], [0, 3], [1], [0, 1, 2], [0], [3], [2]],  # token 2 is an n-gram
         split=[TRAIN, TRAIN, TRAIN, 1, 1, 1, 1],

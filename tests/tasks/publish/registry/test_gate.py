@@ -193,7 +193,7 @@ def test_decisions_are_deterministic():
     assert run_gate(qualities(1), qualities(2)) == run_gate(qualities(1), qualities(2))
 
 
-@pytest.mark.parametrize(("k", "block"), [(10, arrays.BLOCK), (1000, arrays.BLOCK), (10, 7)])
+@pytest.mark.parametrize(("k", "block"), [(10, arrays.BLOCK_ROWS), (1000, arrays.BLOCK), (10, 7)])
 def test_a_model_equals_itself_for_any_number_of_neighbours(learnt, without_run, monkeypatch, k, block):
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
