@@ -267,7 +267,7 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copies programmes that a late, older grab replaces and the next newer grab repeats, to the newer grab."""
+    """Copies programmes that a late grab replaces and the next newer grab repeats to the newer grab."""
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,
