@@ -83,7 +83,7 @@ class NightlyRun:
             map=str(folder(page) / "map.html"),
             scores=str(folder(scores) / "scores.json"),
             run=self.run,
-            where=self.tracking.where(self.run),
+            where=self.tracking.run_location(self.run),
             registered_model=verdict.name,
             version=verdict.version,
             champion=verdict.champion,

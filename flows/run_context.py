@@ -152,7 +152,7 @@ def _mlflow_run(
 ) -> Iterator[str]:
     """Opens or resumes the MLflow run of a flow run, and ends it: FINISHED, FAILED or KILLED."""
     logger, run = get_run_logger(), tracking.start_run(flow_run_id, name, tags, parameters)
-    logger.info("MLflow: %s", tracking.where(run))
+    logger.info("MLflow: %s", tracking.run_location(run))
     try:
         yield run
     except BaseException as error:

@@ -91,4 +91,6 @@ def tune(
                 for entry in entries(settings.train, tuning.optimizers)
             ]
             tables.append(log_ranking(home, runs_by_optimizer, settings.train.optimizer.name, night.run))
-        return ComparisonResult(table="\n".join(tables), run=night.run, where=night.tracking.where(night.run))
+        return ComparisonResult(
+            table="\n".join(tables), run=night.run, where=night.tracking.run_location(night.run)
+        )

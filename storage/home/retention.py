@@ -1,7 +1,7 @@
-"""Removes artifacts that have not been used recently, and downloaded champions that were replaced.
+"""Removes artifacts that have not been used recently, and downloaded models that are no longer served.
 
-A folder is renamed to ``*.tmp`` before it is removed. If the process is killed, the next writer of the home
-removes the remaining files.
+A folder is renamed to ``*.tmp`` before it is removed. If the process is killed, the next process that locks
+the home for writing removes the remaining files.
 """
 
 from collections.abc import Collection
@@ -15,17 +15,22 @@ from storage.home.workspace import Workspace, last_used
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """The result of a clean-up or of its dry run."""
+    """What a clean-up has removed, or what it would remove in a dry run."""
 
-    what: str  # kind of data
-    count: int = 0  # removed items
-    bytes: int = 0  # 0 if unknown
+    what: str  # kind of data, such as "artifacts"
+    count: int = 0  # number of removed items
+    bytes: int = 0  # size of the removed items; 0 if unknown
 
 
 def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()) -> list[Path]:
-    """Lists folders of artifacts except ``pinned`` folders and the ``keep`` most recently used of each kind.
+    """Lists folders of artifacts that can be removed: those that were not used recently.
 
     Interrupted trainings (``*.partial``) are listed if they are older than the artifacts to keep.
+
+    Args:
+        workspace: The home.
+        keep: Number of most recently used artifacts of each kind that are not listed.
+        pinned: Folders that are not listed.
 
     Raises:
         ValueError: ``keep`` is less than 1.
@@ -45,17 +50,22 @@ def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()
 def prune(
     workspace: Workspace, keep: int, pinned: Collection[Path] = (), *, dry_run: bool = False
 ) -> Removed:
-    """Removes ``old_artifacts``; requires the writer's lock. Does not affect models registered in MLflow."""
-    return _remove("artifacts", old_artifacts(workspace, keep, pinned), dry_run)
+    """Removes the artifacts that ``old_artifacts`` lists. The caller must hold the lock of the home.
+
+    Models in the MLflow registry are not affected. ``dry_run`` only counts.
+    """
+    return _remove_folders("artifacts", old_artifacts(workspace, keep, pinned), dry_run)
 
 
 def prune_fetched(workspace: Workspace, digest: str, *, dry_run: bool = False) -> Removed:
-    """Removes downloaded champions except the one with ``digest``."""
+    """Removes downloaded models except the one with the digest ``digest``; ``dry_run`` only counts."""
     folders = list((workspace.home / "champions").glob(f"{'[0-9a-f]' * 16}*"))
-    return _remove("fetched champions", [folder for folder in folders if folder.name != digest[:16]], dry_run)
+    return _remove_folders(
+        "fetched champions", [folder for folder in folders if folder.name != digest[:16]], dry_run
+    )
 
 
-def _remove(what: str, folders: Collection[Path], dry_run: bool) -> Removed:
+def _remove_folders(what: str, folders: Collection[Path], dry_run: bool) -> Removed:
     removed = Removed(what=what, count=len(folders), bytes=sum(map(folder_size, folders)))
     if not dry_run:
         for folder in folders:

@@ -1,21 +1,22 @@
-"""The home folder: its layout, the writer's lock, and atomic publication of artifacts.
+"""Manages the home folder, in which runs store all results: layout, lock, and publication of artifacts.
 
 Layout::
 
     home/home.json            layout version (other versions are rejected), time zone, id
-    home/writer.lock          process that holds the lock
-    home/catalogue.duckdb     the catalogue (storage/catalogue)
-    home/corrections.json     a person's corrections, readable during ingest (storage/home/corrections.py)
+    home/writer.lock          lock for processes that write to the home
+    home/catalogue.duckdb     database of all TV programmes (storage/catalogue)
+    home/corrections.json     users' corrections of categories (storage/home/corrections.py)
     home/artifacts/KIND/KEY/  published artifacts; artifact.json is written last
     home/sentences/           sentence vectors by encoder (storage/sentences.py)
-    home/likes.duckdb         viewers' likes; likes.salt for their hashes (storage/catalogue/likes.py)
-    home/unlisted-*.parquet   vectors of titles that the champion does not have (tasks/tonight/vectors.py)
+    home/likes.duckdb         ratings by viewers; likes.salt for their hashes (storage/catalogue/likes.py)
+    home/unlisted-*.parquet   vectors of titles that the served model does not have (tasks/tonight/vectors.py)
     home/models/              copies of models of other machines (flows/followed_model.py)
     home/mlflow.db, mlflow/   MLflow's database and artifacts without a server
 
-A folder is written under a temporary name and renamed when its ``artifact.json`` (files, sizes, SHA-256) is
-complete. A killed run leaves at most one ``*.tmp`` folder, which the next writer removes. ``artifact.json``
-contains the time of publication; the folder's modification time is the time of last use, for pruning.
+An artifact is written to a temporary folder, which is renamed when its ``artifact.json`` (files, sizes,
+SHA-256) is complete. A killed run leaves at most one ``*.tmp`` folder, which the next writer removes.
+``artifact.json`` has the time of publication; the modification time of the folder is the time of last use,
+for clean-ups.
 """
 
 import datetime
@@ -43,23 +44,28 @@ from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
 A = TypeVar("A", bound=Artifact)
-Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # of path and content of artifact.json
+Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # (path, content) of artifact.json -> time
 
 
 class HomeError(ExpectedError):
-    """The home cannot be used; the message says why and what to do."""
+    """The home folder cannot be used; the message says why and what to do."""
 
 
 class HomeLocked(HomeError):
-    """Another process is writing to the home."""
+    """Another process is writing to the home folder."""
 
 
 @dataclass
 class Draft(Generic[A]):
-    """An artifact that is being written and will be published at the end of the ``with`` block.
+    """An artifact that is being written and is published at the end of the ``with`` block.
 
-    ``counts`` are for display, ``details`` for later stages. ``made_of`` has the stage, its settings and its
-    inputs (kind, path, digest). They do not affect the digest.
+    Attributes:
+        kind: Type of the artifact.
+        folder: Folder into which the files are written.
+        counts: Counts for display. Counts, details and made_of are stored in artifact.json.
+        details: JSON values for readers of the artifact.
+        made_of: Name of the stage, its settings and its inputs (kind, path, digest).
+        digest: SHA-256 of the artifact; None for a digest of the files.
     """
 
     kind: type[A]
@@ -72,18 +78,18 @@ class Draft(Generic[A]):
 
     @property
     def artifact(self) -> A:
-        """The published artifact; raises RuntimeError inside the ``with`` block."""
+        """Returns the published artifact; raises RuntimeError before the ``with`` block has ended."""
         if self._artifact is None:
             raise RuntimeError(f"{self.kind.__name__} is not published before its with block ends")
         return self._artifact
 
 
 class Workspace:
-    """A home on disk.
+    """A home folder, in which runs store all results.
 
     Args:
-        home: The folder.
-        create: Whether to create a missing home.
+        home: Path of the folder.
+        create: Whether to create the home if it is missing.
 
     Raises:
         HomeError: The folder is not a home and was not created, or has another layout version.
@@ -117,7 +123,7 @@ class Workspace:
             raise HomeError(f"{self.home} has {versions}. {advice}")
 
     def size(self) -> int:
-        """Returns the bytes of all readable files in the home."""
+        """Returns the total size of all files in the home in bytes."""
         return folder_size(self.home)
 
     @contextmanager
@@ -129,22 +135,22 @@ class Workspace:
         wait_seconds: float = 0,
         report_wait: Callable[[str], None] = print,
     ) -> Iterator[str]:
-        """Holds the writer's lock. The kernel releases the lock if the process dies.
+        """Holds the exclusive lock for writing. The operating system releases the lock if the process dies.
 
-        Yields the flow-run id of the previous writer if it crashed, else "". A writer that is not a flow run
-        leaves that id in the lock file for the next writer.
+        Yields the id of the previous writer's Prefect flow run if this run crashed, else "". A writer that is
+        not a flow run leaves the id of the crashed run in the lock file for the next writer.
 
         Args:
-            what: Description of this writer for others that wait.
-            flow_run: Id of the flow run that writes; "" if the writer is not a flow run.
-            wait_seconds: How long to wait for another writer.
-            report_wait: Called once, with a message about the other writer, before waiting.
+            what: Description of this writer, which is shown to processes that wait for the lock.
+            flow_run: Id of the Prefect flow run that writes; "" if the writer is not a flow run.
+            wait_seconds: Maximum time to wait for another writer.
+            report_wait: Called once with a message about the other writer before waiting.
 
         Raises:
-            HomeLocked: Another process holds the lock, also after the wait.
+            HomeLocked: Another process still holds the lock after ``wait_seconds``.
         """
         file = self.home / "writer.lock"
-        with self._lock(file, wait_seconds, report_wait):
+        with self._acquire_lock(file, wait_seconds, report_wait):
             with suppress(OSError):  # the file belongs to another user
                 file.chmod(0o600)
             write_marker(self.home, **{ZONE_KEY: home_zone(self.home).key})  # older versions did not write it
@@ -152,7 +158,7 @@ class Workspace:
             holder = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
             holder |= {"flow_run": flow_run or crashed, "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             file.write_text(json.dumps(holder), encoding="utf-8")
-            for stale in self.home.glob("artifacts/*/*.tmp"):  # of killed runs
+            for stale in self.home.glob("artifacts/*/*.tmp"):  # left by killed runs
                 if stale.is_dir():
                     shutil.rmtree(stale, ignore_errors=True)
                 else:
@@ -163,7 +169,7 @@ class Workspace:
                 text = json.dumps({"flow_run": crashed}) if crashed and not flow_run else ""
                 file.write_text(text, encoding="utf-8")
 
-    def _lock(
+    def _acquire_lock(
         self, file: Path, wait_seconds: float, report_wait: Callable[[str], None]
     ) -> AcquireReturnProxy:
         lock = FileLock(file, mode=0o600, thread_local=False)
@@ -180,7 +186,7 @@ class Workspace:
         raise HomeLocked(f"{problem}. Wait for it to end, or name another --home.")
 
     def holder(self) -> str | None:
-        """Describes the process that holds the lock; None if there is none."""
+        """Returns a description of the process that holds the lock; None if no process holds the lock."""
         if "pid" not in (holder := self._read_lock()):
             return None
         return f"process {holder['pid']} on {holder['host']} since {holder['since']} ({holder['what']})"
@@ -193,9 +199,10 @@ class Workspace:
 
     @contextmanager
     def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:
-        """Publishes ``artifacts/KIND/KEY`` atomically; an exception leaves the previous version unchanged.
+        """Yields a draft, whose folder becomes ``artifacts/KIND/KEY`` atomically at the end of the block.
 
-        The digest covers the names and contents of the files, unless the writer sets ``draft.digest``.
+        An exception leaves the previous version unchanged. The digest of the artifact covers the names and
+        contents of its files, unless the block sets ``draft.digest``.
         """
         target = self.artifact_folder(kind, key)
         with replaced_folder(target, durable=False) as temporary:  # ``read`` verifies the content
@@ -204,7 +211,7 @@ class Workspace:
             written = sorted(file for file in temporary.rglob("*") if file.is_file())
             files = {file.relative_to(temporary).as_posix(): describe_file(file) for file in written}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-            content = {"kind": kind.kind, "digest": digest, "files": files, "published_at": _now()}
+            content = {"kind": kind.kind, "digest": digest, "files": files, "published_at": _now_text()}
             content |= {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
             write_json(temporary / "artifact.json", content, sort_keys=True)
         path = target.relative_to(self.home).as_posix()
@@ -212,7 +219,7 @@ class Workspace:
         draft.folder = target
 
     def artifact_folder(self, kind: type[Artifact], key: str) -> Path:
-        """Returns the folder of an artifact, which may not exist."""
+        """Returns the path of the folder for an artifact. The folder may be missing."""
         return self.home / "artifacts" / kind.kind.lower() / key
 
     def folder(self, artifact: Artifact) -> Path:
@@ -224,7 +231,7 @@ class Workspace:
         return folder
 
     def read(self, kind: type[A], key: str) -> A | None:
-        """Returns a published artifact after verifying its files; None if it is missing or damaged."""
+        """Verifies the files of a published artifact and returns it; None if it is missing or damaged."""
         folder = self.artifact_folder(kind, key)
         try:
             content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
@@ -239,38 +246,45 @@ class Workspace:
         return kind(path=path, digest=content["digest"], counts=content["counts"])
 
     def publish_again(self, artifact: Artifact) -> None:
-        """Updates the time of publication of an unchanged artifact."""
+        """Sets the time of publication of an unchanged artifact to now, so that it becomes the newest one."""
         file = self.folder(artifact) / "artifact.json"
         content = json.loads(file.read_text(encoding="utf-8"))
-        write_json(file, {**content, "published_at": _now()}, sort_keys=True)
+        write_json(file, {**content, "published_at": _now_text()}, sort_keys=True)
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
-        """Returns the ``details`` of a published artifact."""
+        """Returns the values in ``details`` of a published artifact (see Draft)."""
         return json.loads((self.folder(artifact) / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
-def _now() -> str:
+def _now_text() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
 
 
 def published_at(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
-    """Returns the time of publication of an ``artifact.json``; in older homes, its modification time."""
+    """Returns when an artifact was published, from the path and content of its ``artifact.json``.
+
+    If an older version wrote the file, this is the modification time.
+    """
     if "published_at" in content:
         return datetime.datetime.fromisoformat(content["published_at"])
     return datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.UTC)
 
 
 def last_used(folder: Path) -> int:
-    """Returns the time at which an artifact was last read, in ns; older versions touched artifact.json."""
+    """Returns when an artifact was last read, in ns since 1970, from modification times."""
     return max(folder.stat().st_mtime_ns, (folder / "artifact.json").stat().st_mtime_ns)
 
 
 def newest_first(
     workspace: Workspace, kind: type[A], *, before: str = "", instant: Instant = published_at
 ) -> Iterator[A]:
-    """Yields the intact artifacts of a kind in descending order of ``instant``.
+    """Yields the intact artifacts of a kind, newest first.
 
-    ``before`` is a key: only artifacts older than the one with that key are yielded.
+    Args:
+        workspace: The home.
+        kind: Type of the artifacts.
+        before: If not empty, only artifacts that are older than the one with this key are yielded.
+        instant: Function that returns the time of an artifact.
     """
     instants: dict[str, datetime.datetime] = {}
     for file in workspace.artifact_folder(kind, "any").parent.glob("*/artifact.json"):

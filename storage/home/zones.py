@@ -1,6 +1,7 @@
-"""The time zone of a home, for its schedules, dates, evenings and airing hours.
+"""Reads and sets the time zone of a home, in which schedules, dates and local hours are computed.
 
-``home.json`` stores the zone of the machine that created the home; ``guidespace zone NAME`` sets another one.
+``home.json`` stores the time zone. It is the zone of the machine that created the home, until the command
+``guidespace zone NAME`` sets another one.
 """
 
 import datetime
@@ -14,13 +15,13 @@ ZONE_KEY = "zone"  # in home.json
 
 
 class ZoneError(ExpectedError, ValueError):
-    """The name is not an IANA time zone."""
+    """A name is not an IANA time zone."""
 
 
 def machine_zone() -> str:
-    """Returns the IANA name of the machine's zone (``TZ``, else the system's setting).
+    """Returns the IANA name of the machine's time zone: the variable ``TZ``, else the system's setting.
 
-    Returns UTC if the zone is unknown, or if tzlocal is not installed, as on machines for training only.
+    Returns UTC if the zone is unknown or if tzlocal is not installed, as on machines that only train models.
     """
     try:
         from tzlocal import get_localzone_name
@@ -31,22 +32,22 @@ def machine_zone() -> str:
 
 
 def home_zone(home: str | Path) -> zoneinfo.ZoneInfo:
-    """Returns the zone of a home, or that of the machine if the home has none yet."""
+    """Returns the time zone of a home; if the home has none yet, the time zone of the machine."""
     return read_zone(read_marker(Path(home).expanduser()).get(ZONE_KEY) or machine_zone())
 
 
 def set_zone(home: Path, name: str) -> None:
-    """Stores the zone of a home."""
+    """Stores ``name`` as the time zone of a home; raises ZoneError if it is not an IANA name."""
     write_marker(home, **{ZONE_KEY: read_zone(name).key})
 
 
 def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
-    """Converts a datetime to a zone; a naive datetime is interpreted in that zone."""
+    """Converts a datetime to ``zone``; a datetime without a zone is taken as a local time in ``zone``."""
     return moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def read_zone(name: str) -> zoneinfo.ZoneInfo:
-    """Returns the zone with an IANA name; raises ZoneError if there is none."""
+    """Returns the time zone with the IANA name ``name``; raises ZoneError if there is no such zone."""
     if name not in zoneinfo.available_timezones():
         raise ZoneError(f"{name!r} is not an IANA time zone; set one such as Europe/Paris: `guidespace zone`")
     return zoneinfo.ZoneInfo(name)

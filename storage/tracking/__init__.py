@@ -1,8 +1,8 @@
-"""MLflow runs and the model registry; the only uses of MLflow outside deployments/.
+"""Writes runs and registers models in MLflow. Outside of deployments/, only this package uses MLflow.
 
-``Tracking(home)`` writes runs, ``Registry(home)`` models. ``import mlflow`` takes one to two seconds, so the
-first call that needs it imports it. Each call has a run id as an argument, because MLflow's active run is
-thread-local and tasks run in threads or processes.
+``Tracking(home)`` writes runs, and ``Registry(home)`` registers models. ``import mlflow`` takes one to two
+seconds, so MLflow is imported by the first call that needs it. Methods take the run id as an argument,
+because MLflow's active run is thread-local and tasks run in several threads or processes.
 """
 
 from storage.tracking.champion import Champion

@@ -1,9 +1,10 @@
-"""The champion's files, and ``champion.json``, by which readers without MLflow find it.
+"""Finds the files of the champion, the registered model that is served, also without MLflow.
 
-The alias ``champion`` in MLflow decides. Readers without MLflow read it from the home's mlflow.db by SQL.
-They cannot ask a server. Therefore every process that moves or reads the alias on a server downloads the
-files of the champion and records them in champion.json, and a promotion in mlflow.db removes the record.
-Only processes without MLflow read the record, and they read it first.
+The champion is the model version with the alias ``champion`` in MLflow. A process without MLflow can read the
+alias from the home's mlflow.db by SQL, but not from an MLflow server. Therefore each process that moves or
+reads the alias on a server downloads the files of the champion and records them in champion.json. Setting the
+alias in mlflow.db removes this record. Processes without MLflow read the record first; other processes do not
+use it.
 """
 
 import json
@@ -18,7 +19,7 @@ CONTENT = "guidespace.content"  # tag with the digest of the registered files; o
 
 
 class Champion(NamedTuple):
-    """The serving model: its version, the digest of its model folder, and its files on this machine."""
+    """The model that is served: version, digest of the Model artifact, and folder of the files."""
 
     version: str
     digest: str
@@ -26,7 +27,10 @@ class Champion(NamedTuple):
 
 
 class AliasedVersion(NamedTuple):
-    """A version with an alias: digests of its model and of its files ('' if unknown), and its location."""
+    """A model version with an alias in MLflow: digests of its Model artifact and of its files, and location.
+
+    A digest is '' if it is unknown. The location is a path or a URI.
+    """
 
     version: str
     digest: str
@@ -35,10 +39,15 @@ class AliasedVersion(NamedTuple):
 
 
 def verify_files(name: str, aliased: AliasedVersion, folder: Path) -> Champion:
-    """Returns the champion in a folder of MLflow's format.
+    """Returns the champion after verifying its files in a folder in MLflow's format.
+
+    Args:
+        name: Name of the registered model, for messages.
+        aliased: The version with the alias champion.
+        folder: Folder in which MLflow has stored the version.
 
     Raises:
-        TrackingError: Its files are missing, or have changed since registration.
+        TrackingError: The files are missing or have changed since the registration.
     """
     models = list((folder / "artifacts").glob("*"))
     about = f"the champion, version {aliased.version} of {name},"
@@ -56,13 +65,13 @@ def verify_files(name: str, aliased: AliasedVersion, folder: Path) -> Champion:
 
 
 class ChampionRecord:
-    """The file champion.json of a home."""
+    """The file champion.json of a home, by which processes without MLflow find the served model."""
 
     def __init__(self, home: Path) -> None:
         self.home, self.file = home, home / "champion.json"
 
     def read(self) -> AliasedVersion | None:
-        """Returns the recorded version, with the folder of its files as location; None without a file."""
+        """Returns the recorded model version, whose location is the folder of its files; None if missing."""
         try:
             record = AliasedVersion(**json.loads(self.file.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -70,11 +79,11 @@ class ChampionRecord:
         return record._replace(location=str(self.home / record.location))
 
     def write(self, aliased: AliasedVersion, folder: Path) -> None:
-        """Records a version unless it is recorded; the folder is stored relative to the home that has it."""
+        """Records a model version and the folder of its files; the path is relative if it is in the home."""
         if self.read() != aliased._replace(location=str(folder)):
             location = folder.relative_to(self.home) if folder.is_relative_to(self.home) else folder
             write_json(self.file, aliased._replace(location=str(location))._asdict())
 
     def remove(self) -> None:
-        """Removes the record, because mlflow.db has the champion."""
+        """Removes the file, so that readers use the alias in mlflow.db."""
         self.file.unlink(missing_ok=True)

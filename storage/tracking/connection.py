@@ -1,8 +1,8 @@
-"""The connection to MLflow at MLFLOW_TRACKING_URI (a server or database), by default SQLite in the home.
+"""Connects to MLflow at MLFLOW_TRACKING_URI (a server or database), by default to mlflow.db in the home.
 
-The first client of a process takes 2.1 s, and 1.5 s more for the migrations in a new environment, so it opens
-while Prefect's server starts. ``guidespace similar`` reads the champion from the home's mlflow.db without
-importing MLflow (2.3 s instead of 6.3 s).
+Creating the first MLflow client of a process takes 2.1 s, and 1.5 s more for migrations in a new environment,
+so the client is created while Prefect's server starts. ``guidespace similar`` reads the served model's
+version from mlflow.db without importing MLflow (2.3 s instead of 6.3 s).
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 EXPERIMENT = "guidespace"
 MODEL_NAME = "guidespace-titles"
 NAME_KEY = "registered_model"  # key in home.json
-PAGES = "GUIDESPACE_MLFLOW_PAGES"  # URL of the pages, if MLFLOW_TRACKING_URI is a database
-_DEFAULTS = {  # environment variables, unless the user has set them
+PAGES = "GUIDESPACE_MLFLOW_PAGES"  # variable with the URL of MLflow's web pages if the URI is a database
+_DEFAULTS = {  # environment variables that are set unless the user has set them
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
-_first_client = threading.Lock()  # MLflow's store registry is not thread-safe during initialization
-# Tables and columns of MLflow's database that contain absolute folders.
+_client_lock = threading.Lock()  # MLflow's store registry is not thread-safe during initialization
+# Tables and columns of MLflow's database that contain absolute paths of folders.
 FOLDERS = [("experiments", "artifact_location"), ("runs", "artifact_uri"), ("model_versions", "source")]
 FOLDERS += [("model_versions", "storage_location"), ("logged_models", "artifact_location")]
 
 
 class TrackingError(ExpectedError):
-    """MLflow is in a state that prevents the operation; the message says why and what to do."""
+    """The state of MLflow prevents the operation; the message says why and what to do."""
 
 
 class Connection:
-    """MLflow's client, the experiment and the name of the registered model of a home."""
+    """The MLflow client, the MLflow experiment and the name of the registered model of a home."""
 
     def __init__(self, home: Path | str) -> None:
         self.home = Path(home).expanduser().resolve()
@@ -59,56 +59,60 @@ class Connection:
 
     @property
     def uri(self) -> str:
-        """MLFLOW_TRACKING_URI if set, else the home's SQLite database."""
+        """Returns MLFLOW_TRACKING_URI if the variable is set, else the URI of the home's SQLite database."""
         return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{self.database}"
 
     @property
     def shell_uri(self) -> str:
-        """The URI quoted for a shell; the name of the variable if it may contain a password."""
+        """Returns the URI quoted for a shell, or "$MLFLOW_TRACKING_URI" if the URI may contain a password."""
         return shlex.quote(self.uri) if self.uses_home_database else '"$MLFLOW_TRACKING_URI"'
 
     @property
     def stores_artifacts_in_home(self) -> bool:
-        """Whether artifacts are stored in the home: with any database, but not with a server."""
+        """Returns whether MLflow's artifacts are stored in the home: with any database, not with a server."""
         return re.match(r"(sqlite|postgresql|mysql|mssql)(\+\w+)?:", self.uri) is not None
 
     @property
     def uses_home_database(self) -> bool:
-        """Whether MLflow uses the home's mlflow.db, by default or by MLFLOW_TRACKING_URI."""
+        """Returns whether MLflow uses the file mlflow.db in the home."""
         return self.uri == f"sqlite:///{self.database}"
 
     def model_name(self, chosen: str | None) -> str:
-        """Returns the name of the registered model: ``chosen``, or if None the name in home.json.
+        """Returns the name of the registered model: ``chosen`` or, if it is None, the name in home.json.
 
-        The default is ``guidespace-titles``; on a server it ends with the home's id, so that each home has a
-        separate champion.
+        If that name is empty, it is ``guidespace-titles``. On a server, the id of the home is appended, so
+        that each home has its model.
         """
         if name := str(read_marker(self.home).get(NAME_KEY, "")) if chosen is None else chosen:
             return name
         return MODEL_NAME if self.uses_home_database else f"{MODEL_NAME}-{read_home_id(self.home) or 'new'}"
 
     def repair_moved_home(self) -> None:
-        """Updates the folders in the database if the home has been moved."""
+        """Updates the paths in mlflow.db if the home has been moved."""
         if self.uses_home_database:
             relocate(self.database, EXPERIMENT, self.artifacts)
 
     @cached_property
     def client(self) -> MlflowClient:
-        """MLflow's client; creates the database if needed."""
+        """Returns the MLflow client; creates the database if it is missing."""
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
         logging.getLogger("alembic").setLevel(logging.WARNING)
         from mlflow.tracking import MlflowClient
 
-        with _first_client:
+        with _client_lock:
             if self.uses_home_database and not self.database.exists():
-                _create(self.database)
+                _create_database(self.database)
             self.repair_moved_home()
             return MlflowClient(tracking_uri=self.uri)
 
     @cached_property
     def experiment_id(self) -> str:
-        """Id of the experiment, which is created if needed; raises TrackingError if it is deleted."""
+        """Returns the id of the MLflow experiment, which is created if missing.
+
+        Raises:
+            TrackingError: The experiment is deleted.
+        """
         from mlflow.exceptions import MlflowException
 
         if (experiment := self.client.get_experiment_by_name(EXPERIMENT)) is None:
@@ -126,11 +130,11 @@ class Connection:
         return experiment_id
 
 
-def _create(database: Path) -> None:
-    """Creates MLflow's database atomically.
+def _create_database(database: Path) -> None:
+    """Creates MLflow's SQLite database atomically.
 
-    MLflow commits each migration separately and cannot repeat one, so a database whose creation was
-    interrupted would fail to open ("duplicate column name").
+    MLflow commits each migration separately and cannot repeat a migration, so it could not open a database
+    whose creation was interrupted ("duplicate column name").
     """
     from mlflow.tracking import MlflowClient
 
@@ -147,10 +151,15 @@ def _create(database: Path) -> None:
 
 
 def relocate(database: Path, experiment: str, artifacts: Path) -> None:
-    """Updates the artifact folders below the previous location of a moved home, in one transaction.
+    """Updates the paths of artifacts in MLflow's database after a home was moved, in one transaction.
 
-    MLflow stores absolute folders, and its API cannot change them. The five columns have not changed since
-    MLflow 2 (that of logged_models: MLflow 3). The folder of the experiment is the previous location.
+    MLflow stores absolute paths, and its API cannot change them. The five columns have not changed since
+    MLflow 2 (the column of logged_models: MLflow 3). The previous location is the folder of the experiment.
+
+    Args:
+        database: MLflow's SQLite database.
+        experiment: Name of the experiment.
+        artifacts: Folder in which MLflow's artifacts are now.
 
     Raises:
         TrackingError: The database is read-only or locked.
@@ -174,7 +183,16 @@ def relocate(database: Path, experiment: str, artifacts: Path) -> None:
 
 
 def aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, str, str] | None:
-    """Returns version, model digest, content digest and artifact folder of an aliased version, or None.
+    """Reads the model version with an alias from MLflow's SQLite database.
+
+    Args:
+        database: MLflow's SQLite database.
+        name: Name of the registered model.
+        alias: Alias, such as "champion".
+
+    Returns:
+        Version, digest of the Model artifact, digest of the files, and artifact folder; None without the
+        alias.
 
     Raises:
         LookupError: The database has another schema.
@@ -199,7 +217,7 @@ def aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, st
 
 @contextmanager
 def _transaction(database: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Opens a connection for one transaction, which an exception rolls back."""
+    """Yields an SQLite connection with one transaction, which is rolled back if the block raises."""
     connection = sqlite3.connect(f"{database.as_uri()}?mode={mode}", uri=True, timeout=20)
     try:
         with connection:

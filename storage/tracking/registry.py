@@ -1,8 +1,8 @@
-"""Versions of the registered model, and the aliases ``challenger`` and ``champion``.
+"""Registers models in MLflow, and moves the aliases ``champion`` (the served version) and ``challenger``.
 
-A version is identified by the digest of its model files (tag ``guidespace.model``), so registering a model
-twice creates one version. ``champion`` is read from MLflow on each call, so a user can roll back by moving
-the alias in MLflow's UI. A registered model belongs to one home (tag ``guidespace.home``).
+A version is identified by the digest of the Model artifact (tag ``guidespace.model``), so registering a model
+twice creates one version. The alias ``champion`` is read from MLflow on each call, so a user can also move it
+in MLflow's UI. A registered model belongs to one home (tag ``guidespace.home``).
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Returns the titles of the guide that are most similar to a title, including unseen titles."
 DIGEST, LINEAGE = "guidespace.model", "guidespace.lineage"
-FEEDS = "guidespace.feeds"  # fingerprints of the feeds of a version
+FEEDS = "guidespace.feeds"  # tag with fingerprints of the feeds with which a version was trained
 PROMOTED_AT, REASON = "guidespace.promoted_at", "guidespace.reason"
 QUALITY = "guidespace.score.quality"
 ROLLED_BACK = "guidespace.rolled_back_at"
 MAX_ROLLBACK_VERSIONS = 1_000  # promoted versions that ``rollback`` considers
 HOME = "guidespace.home"
 DESCRIPTION_LENGTH = 5000  # MLflow's limit
-FILES, REMOVED = "guidespace.files", "removed"  # tag and value of versions without files
+FILES, REMOVED = "guidespace.files", "removed"  # tag and value of versions whose files were removed
 LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store does not save the model_id of a version
 
 
 class ModelVersion(NamedTuple):
-    """A promoted version, and its quality at the gate (None without held-out titles)."""
+    """A version that was champion, and its score on held-out titles (None if there were none)."""
 
     version: str
     quality: float | None
 
 
 class Registry(Connection):
-    """The registered model of a home.
+    """The registered model of a home in MLflow, and its versions.
 
     Args:
         home: The home folder.
         code: File that MLflow executes to load a version; only ``register`` needs it.
-        name: Name of the registered model; see Connection.model_name.
+        name: Name of the registered model; None for the name in home.json (see Connection.model_name).
     """
 
     def __init__(self, home: Path | str, code: Path | None = None, name: str | None = None) -> None:
         super().__init__(home)
         self.code, self._chosen = code, name
 
-    problem = ""  # why a newer version is not used, which only a model of another machine can have
+    problem = ""  # why a newer version is not used; always empty here, set for models of other machines
 
     @property
     def name(self) -> str:
-        """Name of the registered model in MLflow."""
+        """Returns the name of the registered model in MLflow."""
         return self.model_name(self._chosen)
 
     def register(
@@ -78,22 +78,22 @@ class Registry(Connection):
         lineage: str,
         feeds: Sequence[str] = (),
     ) -> str:
-        """Registers a model as ``challenger`` unless a version of that digest exists; returns the version.
+        """Registers a model unless it is registered, moves the alias ``challenger``, and returns the version.
 
         Args:
-            run_id: MLflow run, which gets the model as an output.
-            model_folder: Files of the model.
-            digest: Digest of the model.
-            example_title: Title of the input example.
-            lineage: Id that is equal for versions scored on comparable held-out sets.
-            feeds: Fingerprints of the feeds of the model.
+            run_id: MLflow run, of which the model becomes an output.
+            model_folder: Folder of the Model artifact.
+            digest: Digest of the Model artifact.
+            example_title: Title in the model's input example.
+            lineage: Id of the held-out sets; scores of versions with the same lineage are comparable.
+            feeds: Fingerprints of the feeds with which the model was trained.
 
         Raises:
             TrackingError: The registered model belongs to another home.
         """
         from mlflow.entities import LoggedModelOutput
 
-        self._claim()
+        self._create_or_verify_model()
         if (version := self.version_of(digest)) is None:
             tags = {DIGEST: digest, CONTENT: content_digest(model_folder), LINEAGE: lineage}
             tags |= {HOME: make_home_id(self.home), FEEDS: " ".join(feeds)}
@@ -106,16 +106,19 @@ class Registry(Connection):
         return str(version.version)
 
     def logged_model(self, version: str) -> str:
-        """Returns the id of a version's logged model, for linking metrics."""
+        """Returns the id of the MLflow logged model of a version, to which metrics are linked."""
         return self.client.get_model_version(self.name, version).tags.get(LOGGED_MODEL, "")
 
     def lineage_of(self, version: str) -> tuple[str, frozenset[str]]:
-        """Returns the lineage of a version and the fingerprints of its feeds; empty for older versions."""
+        """Returns the lineage (id of the held-out sets) of a version and the fingerprints of its feeds.
+
+        Both are empty if an older GuideSpace registered the version.
+        """
         tags = self.client.get_model_version(self.name, version).tags
         return tags.get(LINEAGE, ""), frozenset(tags.get(FEEDS, "").split())
 
     def describe(self, version: str, text: str) -> None:
-        """Sets the description (Markdown) of a version."""
+        """Sets the description of a version, in Markdown."""
         self.client.update_model_version(self.name, version, text)
 
     def add_card(self, version: str, card: str) -> None:
@@ -125,7 +128,7 @@ class Registry(Connection):
         self.describe(version, text[:DESCRIPTION_LENGTH].strip())
 
     def version_of(self, digest: str) -> RegisteredVersion | None:
-        """Returns the newest version with that digest whose files exist, or None."""
+        """Returns the newest version whose Model artifact has the digest and whose files exist, or None."""
         query = f"name = '{self.name}' AND tags.`{DIGEST}` = '{digest}'"
         for version in self.client.search_model_versions(query, order_by=["version_number DESC"]):
             if self._has_files(version):
@@ -133,7 +136,7 @@ class Registry(Connection):
         return None
 
     def promote(self, version: str, reason: str, *, at: datetime, quality: float | None = None) -> None:
-        """Moves the alias ``champion`` and records time, reason and quality."""
+        """Moves the alias ``champion`` to a version, and records time, reason and quality (score) as tags."""
         tags = {PROMOTED_AT: at.astimezone(UTC).isoformat(), REASON: reason}
         self._tag(version, tags if quality is None else {**tags, QUALITY: repr(quality)})
         if ROLLED_BACK in self.client.get_model_version(self.name, version).tags:
@@ -141,17 +144,17 @@ class Registry(Connection):
         self._set_champion(version)
 
     def refuse(self, version: str, reason: str) -> None:
-        """Records the reason why a version was not promoted."""
+        """Records the reason why a version was not made champion."""
         self._tag(version, {REASON: reason})
 
     def rollback(self, *, at: datetime) -> tuple[str, str]:
-        """Restores the previous champion; returns the versions before and after.
+        """Restores the previous champion; returns the version that was champion and the one that is now.
 
         The replaced version is marked as ``rolled_back``, and ``promoted`` omits it. Another rollback
-        therefore goes further back.
+        therefore restores an even earlier champion.
 
         Raises:
-            TrackingError: No version is champion, or no previously promoted version has its files.
+            TrackingError: No version is champion, or the files of all earlier champions are missing.
         """
         model = self._registered_model()
         if model is None or not (current := str(model.aliases.get("champion", ""))):
@@ -168,11 +171,11 @@ class Registry(Connection):
         )
 
     def rolled_back(self, version: str) -> str:
-        """Returns the day (UTC) on which a version was rolled back, or an empty string."""
+        """Returns the day (ISO, UTC) on which a version was rolled back, or an empty string."""
         return self.client.get_model_version(self.name, version).tags.get(ROLLED_BACK, "")[:10]
 
     def _set_champion(self, version: str) -> None:
-        """Moves the alias ``champion``, and updates the record for readers without MLflow."""
+        """Moves the alias ``champion``, and updates champion.json for processes without MLflow."""
         self.client.set_registered_model_alias(self.name, "champion", version)
         if self.uses_home_database:
             ChampionRecord(self.home).remove()
@@ -189,19 +192,22 @@ class Registry(Connection):
         return not is_missing and version.tags.get(FILES) != REMOVED
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
-        """Returns the last promoted versions (of one lineage, if set), newest first, with the champion."""
+        """Returns the last ``limit`` versions that were made champion, newest first.
+
+        ``lineage``, if not empty, selects one lineage. Versions that were rolled back are omitted.
+        """
         last = [(str(each.version), each.tags.get(QUALITY)) for each in self._promoted(lineage)[:limit]]
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
 
     def oldest_promoted(self, lineage: str) -> Champion | None:
-        """Opens the oldest promoted version of a lineage whose files exist; None if no version has files."""
+        """Returns the first version of a lineage that was made champion and whose files exist, or None."""
         for version in filter(self._has_files, reversed(self._promoted(lineage))):
             with suppress(TrackingError):  # its files were changed
                 return self._open(self._located(version))
         return None
 
     def _promoted(self, lineage: str) -> list[RegisteredVersion]:
-        """Returns the promoted versions that were not rolled back, newest first."""
+        """Returns the versions that were made champion and not rolled back, newest first."""
         of_lineage = f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
         query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''{of_lineage}"
         promoted = self.client.search_model_versions(query)
@@ -209,10 +215,10 @@ class Registry(Connection):
         return sorted(kept, key=lambda each: (each.tags[PROMOTED_AT], int(each.version)), reverse=True)
 
     def champion(self) -> Champion | None:
-        """Returns the version with the alias ``champion``, or None.
+        """Returns the version with the alias ``champion`` and its local files, or None if there is none.
 
         Raises:
-            TrackingError: Its files are missing, or have changed since registration.
+            TrackingError: The files are missing or have changed since the registration.
         """
         if (aliased := self._aliased_version("champion")) is None:
             return None
@@ -230,7 +236,7 @@ class Registry(Connection):
     def _create_version(
         self, run_id: str, model_folder: Path, example_title: str, tags: dict[str, str]
     ) -> RegisteredVersion:
-        """Logs a model and registers it, without MLflow's global state."""
+        """Logs a model to MLflow and registers it as a new version, without MLflow's global state."""
         if self.code is None:
             raise ValueError("code is None; expected the file that MLflow executes to load a version")
         client, inputs = self.client, (self.code, model_folder, example_title)
@@ -244,8 +250,8 @@ class Registry(Connection):
         client.set_logged_model_tags(model.model_id, {"mlflow.modelVersions": versions})
         return version
 
-    def _claim(self) -> None:
-        """Creates the registered model, or verifies that it belongs to this home."""
+    def _create_or_verify_model(self) -> None:
+        """Creates the registered model if it is missing, or verifies that it belongs to this home."""
         home_id = make_home_id(self.home)
         model = self._registered_model()
         if model is None:
@@ -264,7 +270,7 @@ class Registry(Connection):
         return next(iter(self.client.search_registered_models(f"name = '{self.name}'")), None)
 
     def _aliased_version(self, alias: str) -> AliasedVersion | None:
-        """Reads the record, the home's database or, by MLflow's client, another one."""
+        """Returns the version with an alias, from champion.json, mlflow.db or the MLflow client."""
         record = None if self._chosen or is_installed("mlflow") else ChampionRecord(self.home).read()
         if record is not None:
             return record
@@ -281,13 +287,13 @@ class Registry(Connection):
         return self._located(self.client.get_model_version(self.name, version))
 
     def _located(self, version: RegisteredVersion) -> AliasedVersion:
-        """Returns the digests and the location of a version."""
+        """Returns the digests of a version and the location of its files."""
         location = self.client.get_model_version_download_uri(self.name, str(version.version))
         digest, content = (version.tags.get(tag, "") for tag in (DIGEST, CONTENT))
         return AliasedVersion(str(version.version), digest, content, location)
 
     def _download(self, version: str, digest: str) -> Path:
-        """Downloads the files of a version once per digest."""
+        """Downloads the files of a version unless they were downloaded before; returns their folder."""
         folder = self.home / "champions" / digest[:16]
         if not folder.is_dir():
             from mlflow.artifacts import download_artifacts

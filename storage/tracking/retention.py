@@ -1,11 +1,11 @@
 """Removes old models and runs from MLflow.
 
-The files of a model take about 57 MB, its row in the database almost nothing. Versions with an alias, the
-newest versions and the last promoted versions, which a rollback may restore, are kept. Other promoted
-versions lose their files and keep their row as a history. The rest is removed.
+The files of a model take about 57 MB, and its row in the database takes almost nothing. Versions with an
+alias, the newest versions, and the last champions, which a rollback may restore, are kept. Earlier champions
+lose their files but keep their row as a history. All other versions are removed.
 
-Files are removed before rows, so that the next clean-up can finish an interrupted one. MLflow marks rows of
-runs and logged models as deleted; `mlflow gc` removes them.
+Files are removed before rows, so that the next clean-up can finish an interrupted one. MLflow only marks rows
+of runs and logged models as deleted; the command `mlflow gc` removes these rows.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ T = TypeVar("T")
 
 
 class Retention(Registry):
-    """Removes models and runs of a home; requires the writer's lock.
+    """Removes old models and runs of a home from MLflow. The caller must hold the lock of the home.
 
-    Only objects with the tag ``guidespace.home`` are removed, on a server only those of this home. In the
-    database of a home the value of the tag does not matter: homes within the home use it, too, and a copied
-    home has a new id.
+    On an MLflow server, only objects whose tag ``guidespace.home`` is the id of this home are removed. In the
+    database of a home, all objects with this tag may be removed, because a copied home has a new id.
     """
 
     def prune_models(self, keep: int, *, dry_run: bool = False) -> Removed:
-        """Removes the files of versions without an alias that are neither among the ``keep`` newest nor the
-        ``keep`` last promoted, and logged models of killed runs, which have no version.
+        """Removes old model versions, and logged models of killed runs, which have no version.
+
+        Versions with an alias, the ``keep`` newest versions and the ``keep`` last champions are kept.
+        ``dry_run`` only counts.
         """
         versions = list(self._versions())
         kept = self._versions_to_keep(versions, keep)
@@ -49,7 +50,7 @@ class Retention(Registry):
             model = self._logged_model(tags.get(LOGGED_MODEL, ""))
             if number in kept or (model is None and PROMOTED_AT in tags):  # only the row is kept
                 continue
-            count, size = count + 1, size + self._size(model)
+            count, size = count + 1, size + self._size_of_files(model)
             if not dry_run:
                 self.client.set_model_version_tag(self.name, number, FILES, REMOVED)
                 self._remove(model)
@@ -57,14 +58,15 @@ class Retention(Registry):
                     self.client.delete_model_version(self.name, number)
         for model in self._logged_models():
             if model.model_id not in registered:
-                count, size = count + 1, size + self._size(model)
+                count, size = count + 1, size + self._size_of_files(model)
                 if not dry_run:
                     self._remove(model)
         return Removed(what="models", count=count, bytes=size)
 
     def prune_runs(self, before: datetime, keep: int, *, dry_run: bool = False) -> Removed:
-        """Removes runs that ended before an instant, and their files, except runs of versions that
-        ``prune_models`` keeps.
+        """Removes runs that ended before an instant, and their files; ``dry_run`` only counts.
+
+        Runs of model versions that ``prune_models`` keeps with the same ``keep`` are not removed.
         """
         versions = list(self._versions())
         kept = self._versions_to_keep(versions, keep)
@@ -75,7 +77,7 @@ class Retention(Registry):
         old = [run for run in runs if run.info.run_id not in sources and run.info.end_time]
         size = 0
         for run in old:
-            artifacts = self._artifacts(str(run.info.artifact_uri))
+            artifacts = self._artifact_repository(str(run.info.artifact_uri))
             size += sum(_file_sizes(artifacts))
             if not dry_run:
                 artifacts.delete_artifacts()
@@ -83,18 +85,18 @@ class Retention(Registry):
         return Removed(what="runs in MLflow", count=len(old), bytes=size)
 
     def remove_files(self, folder: str) -> None:
-        """Removes a folder from the artifacts of all runs of this home, including deleted runs."""
+        """Removes a folder from the MLflow artifacts of all runs of this home, including deleted runs."""
         from mlflow.entities import ViewType
 
         search = partial(self.client.search_runs, [self.experiment_id], self._home_filter, ViewType.ALL)
         for run in _search_all(search):
-            artifacts = self._artifacts(str(run.info.artifact_uri))
+            artifacts = self._artifact_repository(str(run.info.artifact_uri))
             if artifacts.list_artifacts(folder):
                 artifacts.delete_artifacts(folder)
 
     @property
     def _home_filter(self) -> str:
-        """MLflow search filter for objects of this home."""
+        """Returns a filter for MLflow searches that selects the objects of this home."""
         if self.uses_home_database:
             return f"tags.`{HOME}` != ''"
         return f"tags.`{HOME}` = '{read_home_id(self.home)}'"
@@ -114,7 +116,7 @@ class Retention(Registry):
         return _search_all(partial(self.client.search_logged_models, [self.experiment_id], of_home))
 
     def _logged_model(self, model_id: str) -> LoggedModel | None:
-        """Returns a logged model; None if it was deleted."""
+        """Returns an MLflow logged model; None if it was deleted."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -124,22 +126,22 @@ class Retention(Registry):
                 raise
             return None
 
-    def _size(self, model: LoggedModel | None) -> int:
-        return sum(_file_sizes(self._artifacts(model.artifact_location))) if model else 0
+    def _size_of_files(self, model: LoggedModel | None) -> int:
+        return sum(_file_sizes(self._artifact_repository(model.artifact_location))) if model else 0
 
     def _remove(self, model: LoggedModel | None) -> None:
         if model:
-            self._artifacts(model.artifact_location).delete_artifacts()
+            self._artifact_repository(model.artifact_location).delete_artifacts()
             self.client.delete_logged_model(model.model_id)
 
-    def _artifacts(self, uri: str) -> ArtifactRepository:
+    def _artifact_repository(self, uri: str) -> ArtifactRepository:
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
         return get_artifact_repository(uri, tracking_uri=self.uri, registry_uri=self.uri)
 
 
 def _search_all(search: Callable[..., PagedList[T]]) -> Iterator[T]:
-    """Yields the results of all pages of a search."""
+    """Yields the results of all pages of an MLflow search."""
     page = search()
     while True:
         yield from page
@@ -149,7 +151,7 @@ def _search_all(search: Callable[..., PagedList[T]]) -> Iterator[T]:
 
 
 def _file_sizes(artifacts: ArtifactRepository, path: str | None = None) -> Iterator[int]:
-    """Yields the bytes of each file."""
+    """Yields the size in bytes of each file in an artifact folder and its subfolders."""
     for entry in artifacts.list_artifacts(path):
         if entry.is_dir:
             yield from _file_sizes(artifacts, entry.path)

@@ -1,8 +1,8 @@
-"""One MLflow run per flow run: parameters, metrics, datasets, artifacts, and links to Prefect.
+"""Writes one MLflow run per Prefect flow run: parameters, metrics, datasets, artifacts, and links to Prefect.
 
-A killed process leaves its run RUNNING, and a retry has the same flow run id. A retry therefore looks up the
-run by its tag ``prefect.flow_run_id`` and resumes it. ``close_orphans`` ends the runs of a crashed flow run,
-and ``close_stale_runs`` of the next run ends runs that crashed together with Prefect.
+If a process is killed, its MLflow run keeps the status RUNNING. A retry has the same flow run id, so it looks
+up the MLflow run by the tag ``prefect.flow_run_id`` and resumes it. ``close_orphans`` ends the MLflow runs of
+a crashed flow run. If Prefect crashed too, the next run ends them with ``close_stale_runs``.
 """
 
 from __future__ import annotations
@@ -35,20 +35,24 @@ NOTE_LENGTH = 8000  # MLflow's limit for a tag
 METRICS_IN_BATCH = 1000  # MLflow's limit; 0.13 s per call, 17 s for 1,000 calls with one metric each
 PARAMS_IN_BATCH = 100  # MLflow's limit for parameters and tags
 DIGEST_LENGTH = 36  # MLflow's limit for a dataset's digest
-FIGURES = "at_a_glance"  # prefix of headline metrics, which MLflow's page therefore shows first
+FIGURES = "at_a_glance"  # prefix of headline metrics; MLflow's page shows them first, in alphabetical order
 Status = Literal["FINISHED", "FAILED", "KILLED"]
-VIEW = "workflowType=machine_learning"  # otherwise MLflow's page shows traces instead of metrics
+VIEW = "workflowType=machine_learning"  # URL parameter; without it, MLflow's page shows traces, not metrics
 
 
 class Tracking(Connection):
-    """GuideSpace's runs in MLflow."""
+    """Creates MLflow runs of a home and logs to them."""
 
     def start_run(
         self, flow_run_id: str, name: str, tags: Mapping[str, str] | None = None, params: object = None
     ) -> str:
-        """Creates or resumes the run of a Prefect flow run; returns MLflow's run id.
+        """Creates or resumes the MLflow run of a Prefect flow run; returns MLflow's run id.
 
-        A resumed run keeps its name and its existing parameters. ``params`` are nested settings.
+        Args:
+            flow_run_id: Id of the Prefect flow run.
+            name: Name of a new MLflow run; a resumed run keeps its name.
+            tags: Tags to set.
+            params: Nested settings, logged as parameters; a resumed run keeps existing parameters.
         """
         from mlflow.entities import Param
         from mlflow.utils.git_utils import get_git_commit
@@ -66,36 +70,37 @@ class Tracking(Connection):
         self.set_tags(run_id, tags or {})
         logged = run.data.params
         new_params = [Param(*item) for item in flatten_params(params or {}).items() if item[0] not in logged]
-        self._log(run_id, "params", new_params, PARAMS_IN_BATCH)
+        self._log_batches(run_id, "params", new_params, PARAMS_IN_BATCH)
         return run_id
 
     def end_run(self, run_id: str, status: Status = "FINISHED") -> None:
-        """Ends a run."""
+        """Sets the final status of an MLflow run."""
         self.client.set_terminated(run_id, status)
 
     def close_orphans(self, flow_run_id: str) -> list[str]:
-        """Ends the running runs of a crashed flow run; returns their ids."""
-        return self._close(run for run in self._find_runs(flow_run_id) if run.info.status == "RUNNING")
+        """Ends the MLflow runs of a crashed Prefect flow run that are still RUNNING; returns their ids."""
+        return self._end_all(run for run in self._find_runs(flow_run_id) if run.info.status == "RUNNING")
 
     def close_stale_runs(self, current: str) -> list[str]:
-        """Ends the runs of this home with status RUNNING except the ``current`` one; returns their ids.
+        """Ends the RUNNING MLflow runs of this home except the run ``current``; returns their ids.
 
-        Requires the writer's lock (Workspace.writing), so that no other run can be active. Homes within this
-        home use the same database; their runs have another id in the tag ``guidespace.home`` and may be
-        active.
+        The caller must hold the lock of the home (Workspace.writing), so that no other run of this home is
+        active. Runs of other homes in the same database may be active, and are not ended.
         """
         running = f"attributes.status = 'RUNNING' AND tags.`{HOME}` = '{make_home_id(self.home)}'"
         runs = self.client.search_runs([self.experiment_id], running)
-        return self._close(run for run in runs if FLOW_RUN_ID in run.data.tags and run.info.run_id != current)
+        return self._end_all(
+            run for run in runs if FLOW_RUN_ID in run.data.tags and run.info.run_id != current
+        )
 
-    def _close(self, runs: Iterable[Run]) -> list[str]:
+    def _end_all(self, runs: Iterable[Run]) -> list[str]:
         closed = [run.info.run_id for run in runs]
         for run_id in closed:
             self.end_run(run_id, "KILLED")
         return closed
 
-    def where(self, run_id: str, artifact: str = "") -> str:
-        """Returns the URL of a run or one of its artifacts; without a server, the command that shows it."""
+    def run_location(self, run_id: str, artifact: str = "") -> str:
+        """Returns where a user can see a run or its artifact: a URL, or a command if there is no server."""
         uri, path = os.environ.get(PAGES) or self.uri, f"/artifacts/{artifact}" if artifact else ""
         page = f"#/experiments/{self.experiment_id}/runs/{run_id}{path}?{VIEW}"
         if uri.startswith("http"):
@@ -103,15 +108,17 @@ class Tracking(Connection):
         return f"mlflow ui --backend-store-uri {self.shell_uri}   then http://127.0.0.1:5000/{page}"
 
     def set_tags(self, run_id: str, tags: Mapping[str, object]) -> None:
-        """Sets tags; ``prefect.flow_run_url`` is also added to the description as a link."""
+        """Sets tags of a run; adds the URL in ``prefect.flow_run_url`` to the run's description as a link."""
         from mlflow.entities import RunTag
 
         if url := tags.get(FLOW_RUN_URL):
             tags = {**tags, "mlflow.note.content": f"[Flow run in Prefect]({url})"}
-        self._log(run_id, "tags", [RunTag(key, str(value)) for key, value in tags.items()], PARAMS_IN_BATCH)
+        self._log_batches(
+            run_id, "tags", [RunTag(key, str(value)) for key, value in tags.items()], PARAMS_IN_BATCH
+        )
 
     def describe(self, run_id: str, text: str) -> None:
-        """Sets the description (Markdown) of a run, below the link to Prefect; truncates a long one."""
+        """Sets the description of a run (Markdown), below a link to Prefect, within MLflow's length limit."""
         link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL)
         note = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
         if len(note) > NOTE_LENGTH:
@@ -131,24 +138,24 @@ class Tracking(Connection):
             monitor.finish()
 
     def log_progress(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
-        """Logs the metrics of one step."""
+        """Logs the metrics of one step of a computation."""
         self.log_steps(run_id, [(step, metrics)])
 
     def log_steps(self, run_id: str, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-        """Logs the metrics of many steps in batches."""
+        """Logs the metrics of many steps, given as (step, metrics), in few calls of MLflow."""
         from mlflow.entities import Metric
 
         now = time.time_ns() // 1_000_000
         points = ((step, *point) for step, metrics in steps for point in metrics.items())
         logged = [Metric(metric_name(name), float(value), now, step) for step, name, value in points]
-        self._log(run_id, "metrics", logged, METRICS_IN_BATCH)
+        self._log_batches(run_id, "metrics", logged, METRICS_IN_BATCH)
 
     def log_scores(self, run_id: str, scores: Mapping[str, Any]) -> None:
-        """Logs the scores document as metrics (see flatten_scores)."""
+        """Logs the nested dictionary of scores.json as metrics (see flatten_scores)."""
         self.log_progress(run_id, 0, flatten_scores(shorten_kinds(scores)))
 
     def log_feeds(self, run_id: str, feeds: Iterable[Mapping[str, Any]]) -> None:
-        """Logs feeds as dataset inputs without secrets; their integer fields become the profile."""
+        """Logs feeds as MLflow dataset inputs, without secrets in URLs; integer fields become the profile."""
         inputs = []
         for feed in feeds:
             source = without_secrets(feed["source"]) if "://" in feed["source"] else feed["source"]
@@ -161,7 +168,7 @@ class Tracking(Connection):
     def log_snapshot(
         self, run_id: str, digest: str, folder: Path, counts: Mapping[str, int]
     ) -> tuple[str, str]:
-        """Logs the guide as a dataset input for evaluation; returns its name and digest."""
+        """Logs the guide as MLflow dataset input for evaluation; returns name and digest of the dataset."""
         dataset_input = _dataset("evaluation", "guide", digest, str(folder), counts)
         self.client.log_inputs(run_id, [dataset_input])
         return dataset_input.dataset.name, dataset_input.dataset.digest
@@ -169,30 +176,37 @@ class Tracking(Connection):
     def log_figures(
         self, run_id: str, figures: Mapping[str, float], model_id: str, dataset: tuple[str, str]
     ) -> None:
-        """Logs headline metrics of a run and its logged model (or "") for the dataset of ``log_snapshot``."""
+        """Logs the most important metrics of a run, linked to a model and to a dataset.
+
+        Args:
+            run_id: MLflow run.
+            figures: Metrics by name.
+            model_id: MLflow logged model; "" for none.
+            dataset: Name and digest, as returned by ``log_snapshot``.
+        """
         from mlflow.entities import Metric
 
         now, model = time.time_ns() // 1_000_000, model_id or None
         named = [(metric_name(FIGURES, name), value) for name, value in figures.items()]
         metrics = [Metric(name, value, now, 0, model, *dataset) for name, value in named]
-        self._log(run_id, "metrics", metrics, METRICS_IN_BATCH)
+        self._log_batches(run_id, "metrics", metrics, METRICS_IN_BATCH)
 
     def log_folder(self, run_id: str, folder: Path, artifact_path: str | None = None) -> None:
-        """Uploads the files of a folder as artifacts of the run."""
+        """Uploads the files of a folder as artifacts of an MLflow run."""
         self.client.log_artifacts(run_id, str(folder), artifact_path)
 
     def log_file(self, run_id: str, file: Path, artifact_path: str | None = None) -> None:
-        """Uploads a file as an artifact of the run."""
+        """Uploads a file as an artifact of an MLflow run."""
         self.client.log_artifact(run_id, str(file), artifact_path)
 
     def log_text(self, run_id: str, text: str, name: str) -> None:
-        """Writes a text file as an artifact of the run; MLflow's page shows .csv files as tables."""
+        """Writes a text file as an artifact of an MLflow run; MLflow's page shows .csv files as tables."""
         self.client.log_text(run_id, text, name)
 
     def log_table(self, run_id: str, columns: Mapping[str, Sequence[object]], name: str) -> None:
-        """Writes or replaces a table, which MLflow's page shows under *Evaluation*.
+        """Writes or replaces a table of an MLflow run, which MLflow's page shows under *Evaluation*.
 
-        MLflow's ``log_table`` would append to the table of a resumed run.
+        MLflow's ``log_table`` would append rows if the run is resumed.
         """
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
         text = json.dumps({"columns": [*columns], "data": rows}, ensure_ascii=False)
@@ -203,14 +217,14 @@ class Tracking(Connection):
         query, newest_first = f"tags.`{FLOW_RUN_ID}` = '{flow_run_id}'", ["attributes.start_time DESC"]
         return list(self.client.search_runs([self.experiment_id], query, order_by=newest_first))
 
-    def _log(self, run_id: str, kind: str, items: Sequence[Any], batch: int) -> None:
+    def _log_batches(self, run_id: str, kind: str, items: Sequence[Any], batch: int) -> None:
         for begin in range(0, len(items), batch):
             entities: Any = {kind: items[begin : begin + batch]}
             self.client.log_batch(run_id, **entities)
 
 
 def _dataset(context: str, name: str, digest: str, source: str, counts: Mapping[str, int]) -> DatasetInput:
-    """Creates a dataset input; MLflow truncates the digest, so a tag has the full one."""
+    """Creates an MLflow dataset input; a tag has the complete digest, because MLflow limits its length."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     is_remote = source.startswith(("http://", "https://"))
@@ -222,7 +236,7 @@ def _dataset(context: str, name: str, digest: str, source: str, counts: Mapping[
 
 
 def metric_name(*parts: object) -> str:
-    """Joins parts to a valid MLflow metric name; MLflow shows ``a/b`` as chart b in section a."""
+    """Joins texts with "/" to a valid MLflow metric name; MLflow shows ``a/b`` as chart b in section a."""
     text = "/".join(map(str, parts)).split("/")
     pieces = [re.sub(r"[^\w.\- :]", "_", piece).strip() for piece in text]
     # MLflow interprets names as paths, so "." and ".." are replaced
@@ -231,7 +245,7 @@ def metric_name(*parts: object) -> str:
 
 
 def shorten_kinds(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the scores with three figures per kind of programme, on all titles; MLflow would show all."""
+    """Returns a copy of the scores with only three metrics per kind of programme (film, series …)."""
     names = "precision", "recall", "average_precision"
     kinds = {
         kind: {name: sets["all"][name] for name in names} for kind, sets in scores.get("kinds", {}).items()
@@ -240,9 +254,9 @@ def shorten_kinds(scores: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:
-    """Flattens the scores document to metrics such as ``unseen_title/title_only/knn/accuracy``.
+    """Flattens nested scores to metrics such as ``unseen_title/title_only/knn/accuracy``.
 
-    Booleans become 0 and 1; strings, nulls, non-finite values and lists (intervals) are omitted.
+    Booleans become 0 and 1; strings, nulls, non-finite values and lists (confidence intervals) are omitted.
     """
     flat: dict[str, float] = {}
     for name, value in scores.items():
@@ -254,7 +268,10 @@ def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:
 
 
 def flatten_params(params: object, prefix: str = "") -> dict[str, str]:
-    """Flattens nested settings to ``train.optimizer.name`` → text; lists as JSON; truncates values."""
+    """Flattens nested settings to MLflow parameters: "train.optimizer.name" -> text.
+
+    Lists become JSON. Long values are truncated to MLflow's limit.
+    """
     if dataclasses.is_dataclass(params) and not isinstance(params, type):
         params = dataclasses.asdict(params)
     if isinstance(params, Mapping):

@@ -172,7 +172,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     artifacts_page = render_artifacts(records, "Artifacts of the night", verdict.model_uri)
     tracking.log_text(run, artifacts_page, "artifacts.html")
     tracking.describe(run, text)
-    link = tracking.where(run)
+    link = tracking.run_location(run)
     return RunReport(markdown=text, figures=figures, link=link if link.startswith("http") else "")
 
 
@@ -205,12 +205,12 @@ def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
 
 def _links(tracking: Tracking, run: str, map_file: Path, verdict: Verdict) -> list[str]:
     """Returns lines with the locations of the map, the MLflow run, the model and the page of artifacts."""
-    run_location = tracking.where(run)
+    run_location = tracking.run_location(run)
     if not run_location.startswith("http"):
         return [f"Map: `{map_file}`", f"MLflow: `{run_location}`", f"Model: `{verdict.model_uri}`", ""]
     return [
-        f"Map: [map.html]({tracking.where(run, 'map.html')})",
+        f"Map: [map.html]({tracking.run_location(run, 'map.html')})",
         f"MLflow: [run {run}]({run_location})",
         f"Model: `{verdict.model_uri}`",
-        f"Artifacts: [artifacts.html]({tracking.where(run, 'artifacts.html')})",
+        f"Artifacts: [artifacts.html]({tracking.run_location(run, 'artifacts.html')})",
     ]

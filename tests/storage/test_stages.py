@@ -47,13 +47,13 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(stages, "ROOT", root)
-    stages._executed.cache_clear()
+    stages._executed_files.cache_clear()
     yield root
-    stages._executed.cache_clear()
+    stages._executed_files.cache_clear()
 
 
 def print_of(root: Path) -> str:
-    for kept in (fingerprint, stages._executed, stages._imported, stages._content):
+    for kept in (fingerprint, stages._executed_files, stages._imported_names, stages._source_bytes):
         kept.cache_clear()
     return fingerprint(str(root / "tasks/a/task.py"))
 
@@ -85,7 +85,7 @@ def test_imports_are_matched_as_python_parses_them():
                 parsed.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
                 parsed |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        assert stages._imported(file) == parsed, file
+        assert stages._imported_names(file) == parsed, file
 
 
 REACHED = ["tasks/__init__.py", "tasks/a/task.py", "tasks/a/list.txt", "tasks/b/other.py"]

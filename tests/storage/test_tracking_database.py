@@ -40,7 +40,7 @@ def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: 
 def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path: Path) -> None:
     tracking = Tracking(tmp_path / "home")
     run_id = tracking.start_run("flow-1", "night")
-    where = tracking.where(run_id)
+    where = tracking.run_location(run_id)
     assert where.startswith('mlflow ui --backend-store-uri "$MLFLOW_TRACKING_URI"') and "4711" not in where
     with contextlib.closing(sqlite3.connect(tmp_path / "elsewhere" / "mlflow.db")) as connection:
         assert "4711" not in "\n".join(connection.iterdump())
@@ -97,7 +97,7 @@ def test_the_page_of_a_run_on_a_server_has_no_password(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:4711@mlflow.example:8443/sub/?access_token=4711")
     tracking = Tracking(tmp_path)
     tracking.__dict__["experiment_id"] = "1"  # no server is asked
-    assert tracking.where("r1").startswith("https://mlflow.example:8443/sub/#/experiments/1/runs/r1")
+    assert tracking.run_location("r1").startswith("https://mlflow.example:8443/sub/#/experiments/1/runs/r1")
 
 
 @pytest.mark.slow

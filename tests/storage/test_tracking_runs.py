@@ -70,8 +70,8 @@ def test_links_lead_both_ways(tracking: Tracking) -> None:
     tags = tracking.client.get_run(run_id).data.tags
     assert tags["prefect.flow_run_id"] == "flow-1"
     assert tags["mlflow.note.content"] == "[Flow run in Prefect](http://127.0.0.1:4200/runs/1)"
-    assert str(tracking.database) in tracking.where(run_id)
-    assert tracking.where(run_id).endswith(f"/runs/{run_id}?workflowType=machine_learning")
+    assert str(tracking.database) in tracking.run_location(run_id)
+    assert tracking.run_location(run_id).endswith(f"/runs/{run_id}?workflowType=machine_learning")
 
 
 def test_metrics_over_steps_arrive_whole(tracking: Tracking) -> None:

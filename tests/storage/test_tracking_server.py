@@ -60,7 +60,7 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     assert [item.dataset.digest for item in run.inputs.dataset_inputs] == ["ab" * 18]
     assert [item.path for item in tracking.client.list_artifacts(run_id, "plots")] == ["plots/vectors.npy"]
     assert len(run.outputs.model_outputs) == 1
-    assert tracking.where(run_id).startswith(f"{server}/#/experiments/")
+    assert tracking.run_location(run_id).startswith(f"{server}/#/experiments/")
     assert registry.promoted() == [("1", 0.5)]
     assert registry.client.get_model_version(registry.name, "1").tags["guidespace.model"] == "digest-a"
 
