@@ -110,10 +110,7 @@ class Registry(Connection):
         return self.client.get_model_version(self.name, version).tags.get(LOGGED_MODEL, "")
 
     def lineage_of(self, version: str) -> tuple[str, frozenset[str]]:
-        """Returns the lineage (id of the held-out sets) of a version and the fingerprints of its feeds.
-
-        Both are empty if an older GuideSpace registered the version.
-        """
+        """Returns the lineage (id of the held-out sets) and the fingerprints of the feeds of a version."""
         tags = self.client.get_model_version(self.name, version).tags
         return tags.get(LINEAGE, ""), frozenset(tags.get(FEEDS, "").split())
 
@@ -192,10 +189,7 @@ class Registry(Connection):
         return not is_missing and version.tags.get(FILES) != REMOVED
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
-        """Returns the last ``limit`` versions that were made champion, newest first.
-
-        ``lineage``, if not empty, selects one lineage. Versions that were rolled back are omitted.
-        """
+        """Returns the last versions (of one lineage, if set) that were champion and not rolled back."""
         last = [(str(each.version), each.tags.get(QUALITY)) for each in self._promoted(lineage)[:limit]]
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
 
