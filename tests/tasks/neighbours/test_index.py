@@ -77,7 +77,7 @@ def test_of_few_or_no_titles(rows: int):
 
 @pytest.mark.parametrize("block", [arrays.BLOCK_ROWS, 7])
 def test_recall_known_by_hand(groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, block: int):
-    monkeypatch.setattr(arrays, "BLOCK", block)
+    monkeypatch.setattr(arrays, "BLOCK_ROWS", block)
     few = groups[200:500]
     ids = Exact(few).among_themselves(10)[0]
     assert sampled_recall(few, ids) == 1.0

@@ -32,7 +32,7 @@ def test_principal_components_of_selected_rows(monkeypatch):
     rows = np.arange(3, 57, 2)
     alone = principal_plane(vectors[rows], np.arange(len(rows)))
     np.testing.assert_array_equal(principal_plane(vectors, rows), alone)
-    monkeypatch.setattr(arrays, "BLOCK", SMALL_BLOCK)
+    monkeypatch.setattr(arrays, "BLOCK_ROWS", SMALL_BLOCK)
     np.testing.assert_allclose(principal_plane(vectors, rows), alone, atol=1e-5)
 
 
@@ -43,6 +43,6 @@ def test_label_directions(monkeypatch, block: int):
     rng = np.random.default_rng(1)
     dense, targets = rng.normal(size=(50, 6)).astype(np.float32), rng.random((50, 3)) < 0.4
     expected = label_directions(dense, targets, 2)
-    monkeypatch.setattr(arrays, "BLOCK", block)
+    monkeypatch.setattr(arrays, "BLOCK_ROWS", block)
     result = label_directions(dense, targets, 2)
     np.testing.assert_allclose(np.abs(np.einsum("ij,ij->j", expected, result)), 1, atol=1e-4)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.arrays import BLOCK, Ragged, unit_rows
+from storage.arrays import BLOCK_ROWS, Ragged, unit_rows
 from storage.formats.corpus import open_corpus
 from tasks.train.objectives.positives import Tags, nearest_of_class
 
 
 @pytest.mark.parametrize("blocks", [4, 8])
 def test_positives_need_no_matrix_of_all_titles_and_labels(toy_corpus: Path, blocks: int):
-    titles, labels, rng = blocks * BLOCK, 400, np.random.default_rng(1)
+    titles, labels, rng = blocks * BLOCK_ROWS, 400, np.random.default_rng(1)
     label_ids = np.repeat(rng.integers(labels - 1, size=titles, dtype=np.int32), 2)
     label_ids[1::2] += 1
     corpus = replace(
@@ -27,7 +27,7 @@ def test_positives_need_no_matrix_of_all_titles_and_labels(toy_corpus: Path, blo
     Tags().draw(corpus, {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2 * labels * BLOCK + 40 * titles  # 450 bytes per title with a matrix of all
+    assert peak < 2 * labels * BLOCK_ROWS + 40 * titles  # 450 bytes per title with a matrix of all
 
 
 def test_nearest_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch):

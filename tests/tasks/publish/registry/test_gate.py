@@ -193,7 +193,7 @@ def test_decisions_are_deterministic():
     assert run_gate(qualities(1), qualities(2)) == run_gate(qualities(1), qualities(2))
 
 
-@pytest.mark.parametrize(("k", "block"), [(10, arrays.BLOCK_ROWS), (1000, arrays.BLOCK), (10, 7)])
+@pytest.mark.parametrize(("k", "block"), [(10, arrays.BLOCK_ROWS), (1000, arrays.BLOCK_ROWS), (10, 7)])
 def test_a_model_equals_itself_for_any_number_of_neighbours(learnt, without_run, monkeypatch, k, block):
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
@@ -205,7 +205,7 @@ def test_a_model_equals_itself_for_any_number_of_neighbours(learnt, without_run,
     baselines = without_run(score_baselines, str(home), corpus, settings)
     scores = without_run(evaluate, str(home), corpus, vectors, clustering, baselines, settings)
     assert neighbour_count(home / scores.path) == k
-    monkeypatch.setattr(arrays, "BLOCK", block)  # titles that the champion embeds at once
+    monkeypatch.setattr(arrays, "BLOCK_ROWS", block)  # titles that the champion embeds at once
     scorer = QualityScorer(home / corpus.path, k)
     ours, champion = scorer.score_vectors(home / vectors.path), scorer.score_model(home / lexicon.path)
     answers = QueryQualities(ours, {CHAMPION: champion}, scorer.rows, scorer.protocols, scorer.groups)
