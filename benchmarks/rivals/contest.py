@@ -86,7 +86,6 @@ class Contest:
             split=split,
             labels=corpus.labels,
             label_count=len(corpus.label_names),
-            show=corpus.show,
             family=corpus.family,
             oov=corpus.oov,
         )
@@ -121,12 +120,12 @@ class Contest:
     def scores(self, vectors: np.ndarray, protocol: str, *, resamples: int = RESAMPLES) -> dict[str, Score]:
         """Returns accuracy and precision@10 of vectors on one held-out set.
 
-        Intervals are bootstraps over shows (over first words on unseen_show).
+        Intervals are bootstraps over families (titles with the same first content word).
         """
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         queries = self.titles.labelled(protocol)
         judged = judge_knn(self.titles, unit.astype(np.float32), queries, self.titles.labelled("train"), K)
-        groups = number_groups(self.titles.groups(protocol)[queries])
+        groups = number_groups(self.titles.family[queries])
         bounds = intervals(
             judged, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1))
         )

@@ -41,14 +41,13 @@ class CorpusTitles:
     split: np.ndarray  # ``train``, one of PROTOCOLS, or a split that is not scored
     labels: Ragged  # ids from 0 to label_count (exclusive)
     label_count: int
-    show: np.ndarray  # number of the show; titles of one show are resampled together
-    family: np.ndarray  # number of the first content word; takes the place of ``show`` on unseen_show
+    family: np.ndarray  # number of the first content word; titles of a family are resampled together
     oov: np.ndarray  # bool, whether the title has a word that no training title contains
 
     @staticmethod
     def of(corpus: OpenCorpus) -> "CorpusTitles":
         """Creates the titles of an open Corpus."""
-        columns = {name: getattr(corpus, name) for name in ("labels", "show", "family", "oov")}
+        columns = {name: getattr(corpus, name) for name in ("labels", "family", "oov")}
         return CorpusTitles(
             split=np.array(SPLITS)[corpus.split], label_count=len(corpus.label_names), **columns
         )
@@ -68,12 +67,8 @@ class CorpusTitles:
 
     def take(self, rows: np.ndarray) -> "CorpusTitles":
         """Selects titles by row."""
-        arrays = {name: getattr(self, name)[rows] for name in ("split", "show", "family", "oov")}
+        arrays = {name: getattr(self, name)[rows] for name in ("split", "family", "oov")}
         return CorpusTitles(labels=self.labels.take(rows), label_count=self.label_count, **arrays)
-
-    def groups(self, protocol: str) -> np.ndarray:
-        """Returns the group of each title for a protocol; the bootstrap resamples groups of titles."""
-        return self.family if protocol == "unseen_show" else self.show
 
 
 class Resamples(NamedTuple):
@@ -118,7 +113,7 @@ def held_out_sets(
         absent = reasons.get(form) or ("" if has_training else "no training title holds a label")
         empty = "" if len(queries) else reasons.get(protocol, f"no title of {protocol} holds a label")
         queries = queries[: 0 if absent else None]
-        groups, is_oov = titles.groups(protocol)[queries], titles.oov[queries]
+        groups, is_oov = titles.family[queries], titles.oov[queries]
         resampled = (Resamples.draw(ids, resamples, rng) for ids in (groups, groups[is_oov]))
         yield HeldOut(form, protocol, absent or empty, queries, next(resampled), is_oov, next(resampled))
 
@@ -163,7 +158,7 @@ def score_title_vectors(
         scores: dict[str, object] = {"knn": held_out.resamples.score(knn), "knn_oov": unseen}
         scores |= baselines[held_out.form, held_out.protocol]
         protocols[held_out.protocol][held_out.form] = {**scores, "n": len(knn)}
-        groups = titles.groups(held_out.protocol)[held_out.queries]
+        groups = titles.family[held_out.queries]
         rows.append(_query_rows(held_out.form, held_out.protocol, held_out.queries, groups, knn))
     columns = {name: np.concatenate([part[name] for part in rows]) for name in rows[0]}
     return ProtocolScores(protocols, columns)

@@ -97,8 +97,7 @@ class QualityScorer:
         rows = {protocol: self._titles.labelled(protocol) for protocol in PROTOCOLS}
         self.rows = np.concatenate([*rows.values()])
         self.protocols = np.repeat([*rows], [*map(len, rows.values())])
-        groups = [self._titles.groups(protocol)[titles] for protocol, titles in rows.items()]
-        self.groups = np.concatenate(groups)
+        self.families = self._titles.family[self.rows]
 
     def score_vectors(self, vectors: Path) -> Qualities:
         """Returns the qualities of tonight's vectors, an artifact Vectors."""

@@ -146,4 +146,4 @@ def _score(
         with suppress(NotComparable):  # a model of an older version of GuideSpace
             others[REFERENCE] = scorer.score_model(reference.folder)
     qualities = scorer.score_vectors(workspace.folder(challenger.vectors))
-    return QueryQualities(qualities, others, scorer.rows, scorer.protocols, scorer.groups), incomparable
+    return QueryQualities(qualities, others, scorer.rows, scorer.protocols, scorer.families), incomparable

@@ -16,9 +16,7 @@ def world(oov: list[int]) -> CorpusTitles:
     labels = Ragged.from_rows([[number % 2] for number in range(N)])
     flags = np.zeros(N, dtype=bool)
     flags[oov] = True
-    return CorpusTitles(
-        split=SPLIT, labels=labels, label_count=2, show=np.arange(N), family=np.arange(N) % 2, oov=flags
-    )
+    return CorpusTitles(split=SPLIT, labels=labels, label_count=2, family=np.arange(N) % 2, oov=flags)
 
 
 def test_by_hand():

@@ -130,7 +130,6 @@ def test_neighbours_of_held_out_titles_are_labelled_training_titles() -> None:
         split=np.array(["train", "unseen_title", "train", "unseen_show", "train", "next_period"]),
         labels=Ragged.from_rows([[0], [0], [1], [0], [], [1]]),
         label_count=2,
-        show=np.arange(6),
         family=np.arange(6),
         oov=np.zeros(6, dtype=bool),
     )

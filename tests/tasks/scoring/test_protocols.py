@@ -48,7 +48,6 @@ def toy(next_period: int = 0) -> tuple[CorpusTitles, TitleInputs, np.ndarray]:
         split=split,
         labels=Ragged.from_rows(rows),
         label_count=3,
-        show=np.arange(180) // 2,
         family=np.arange(180) // 5,
         oov=np.arange(180) % 7 == 0,
     )
@@ -134,11 +133,10 @@ def test_rows_name_every_held_out_title_and_its_group(scored):
         "precision_at_k",
         "reciprocal_rank",
     ]
-    shows, families = rows["protocol"] == "unseen_title", rows["protocol"] == "unseen_show"
-    assert rows["title_id"][shows].tolist() == [row for row in range(120, 150) if row != 121]
-    assert (rows["group"][shows] == rows["title_id"][shows] // 2).all()
-    assert rows["title_id"][families].tolist() == list(range(150, 177))
-    assert (rows["group"][families] == rows["title_id"][families] // 5).all()
+    titles, shows = rows["protocol"] == "unseen_title", rows["protocol"] == "unseen_show"
+    assert rows["title_id"][titles].tolist() == [row for row in range(120, 150) if row != 121]
+    assert rows["title_id"][shows].tolist() == list(range(150, 177))
+    assert (rows["group"] == rows["title_id"] // 5).all()
     assert rows["correct"].all() and set(rows["form"]) == {"title_only"}
 
 
@@ -193,7 +191,6 @@ def test_no_title_holds_an_unknown_word():
         split=titles.split,
         labels=titles.labels,
         label_count=3,
-        show=titles.show,
         family=titles.family,
         oov=np.zeros(180, dtype=bool),
     )
@@ -209,7 +206,6 @@ def test_nothing_labelled_empty():
         split=titles.split,
         labels=Ragged.from_rows([[]] * 180),
         label_count=0,
-        show=titles.show,
         family=titles.family,
         oov=titles.oov,
     )
@@ -247,7 +243,6 @@ def test_of_many_titles_the_same_ones_are_drawn_each_time():
         split=np.repeat(["train", "unseen_title"], sizes),
         labels=Ragged(np.arange(len(ids) + 1), ids),
         label_count=1,
-        show=ids,
         family=ids,
         oov=ids > 0,
     )

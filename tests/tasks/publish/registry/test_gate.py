@@ -208,7 +208,7 @@ def test_a_model_equals_itself_for_any_number_of_neighbours(learnt, without_run,
     monkeypatch.setattr(arrays, "BLOCK_ROWS", block)  # titles that the champion embeds at once
     scorer = QualityScorer(home / corpus.path, k)
     ours, champion = scorer.score_vectors(home / vectors.path), scorer.score_model(home / lexicon.path)
-    answers = QueryQualities(ours, {CHAMPION: champion}, scorer.rows, scorer.protocols, scorer.groups)
+    answers = QueryQualities(ours, {CHAMPION: champion}, scorer.rows, scorer.protocols, scorer.families)
     rows = pq.read_table(home / scores.path / "queries.parquet", filters=[("form", "==", "title_only")])
     assert scorer.rows.tolist() == rows["title_id"].to_pylist()
     expected = query_quality(rows["correct"].to_numpy(), rows["precision_at_k"].to_numpy())
