@@ -3,12 +3,14 @@
 The champion is the registered model that is served.
 """
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.formats.model_file import ModelFileError, ModelIdentity, write_model_file
+from storage.home.marker import is_home
 from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 def open_models(home: str | Path, model: str | None = None) -> "Registry | FollowedModel":
     """Opens the model registry of a home, or the model that ``model`` names; both can return a champion.
 
-    If ``model`` is set, a home that does not exist is created, to hold a copy of the model.
+    If ``model`` is set, a home that does not exist is created once the model has been read, to hold a copy.
 
     Args:
         home: Folder of the home.
@@ -27,29 +29,44 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
             the registry of this home.
 
     Raises:
-        HomeError: The folder does not exist or is not a home.
-        FeedError: The model file is missing, or the URL is invalid.
+        HomeError: The folder does not exist or is not a home, or MLflow's server has no such model.
+        ModelFileError: The model file is missing, or the URL is invalid.
     """
-    folder = Workspace(home, create=model is not None).home
-    if model and (model.startswith("env:") or "/" in model or model.endswith(".zip") or Path(model).exists()):
+    folder = Path(home).expanduser().resolve()
+    if model and (
+        model.startswith("env:") or "/" in model or model.endswith(".zip") or os.path.exists(model)
+    ):
         from flows.followed_model import FollowedModel
 
         return FollowedModel(folder, model)
-    return Registry(folder, name=model)
+    registry = Registry(folder, name=model)
+    is_new = bool(model) and not registry.uses_home_database and not is_home(folder)
+    if is_new:
+        require_champion(registry)
+    Workspace(folder, create=is_new)
+    return registry
 
 
 def require_champion(models: "Registry | FollowedModel") -> Champion:
     """Returns the champion of an opened registry; raises HomeError if the registry has no champion yet."""
     if (champion := models.champion()) is None:
         name = f"{models.home} has no champion model yet ({models.name})"
-        raise HomeError(f"{name}; run `guidespace nightly --feed …` first, or name a model by --model")
+        remedy = "name a model file that exists, or a URL, by --model"
+        raise HomeError(f"{name}; run `guidespace nightly --feed …` first, or {remedy}")
     return champion
 
 
-def find_champion(home: str | Path, model: str | None = None) -> Champion:
+def print_warning(problem: str) -> None:
+    """Prints a line to standard error."""
+    print(f"guidespace: {problem}", file=sys.stderr)
+
+
+def find_champion(
+    home: str | Path, model: str | None = None, warn: Callable[[str], object] = print_warning
+) -> Champion:
     """Returns the champion of a home, or the model that ``model`` names (see ``open_models``).
 
-    Prints a warning if the location of the model cannot be read and a stored copy is used instead.
+    Calls ``warn`` if the location of the model cannot be read and a stored copy is used instead.
 
     Raises:
         HomeError: There is no champion yet.
@@ -57,13 +74,15 @@ def find_champion(home: str | Path, model: str | None = None) -> Champion:
     models = open_models(home, model)
     champion = require_champion(models)
     if models.problem:
-        print(f"guidespace: {models.problem}", file=sys.stderr)
+        warn(models.problem)
     return champion
 
 
-def champion_folder(home: str, model: str | None = None) -> Path:
+def champion_folder(
+    home: str, model: str | None = None, warn: Callable[[str], object] = print_warning
+) -> Path:
     """Returns the folder with the files of the champion, or of the model that ``model`` names."""
-    return find_champion(home, model).folder
+    return find_champion(home, model, warn).folder
 
 
 def export_model(home: str, out: Path) -> Iterator[str]:

@@ -8,6 +8,7 @@ not have opened all of its files yet. If a newer version cannot be read, the cop
 """
 
 import base64
+import datetime
 import hashlib
 import json
 import os
@@ -21,10 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from storage.addresses import is_valid_url, without_secrets
-from storage.atomic import replaced_folder
+from storage.atomic import remove_folder, replaced_folder
 from storage.digests import content_digest
 from storage.errors import ExpectedError
 from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack
+from storage.home.files import folder_size
+from storage.home.retention import Removed
+from storage.home.workspace import Workspace
 from storage.json_file import write_json
 from storage.tracking import Champion
 from tasks.ingest.sources.feeds import ENV, is_url
@@ -109,8 +113,8 @@ class FollowedModel:
         token = os.environ.get(TOKEN, "").strip()
         entries = [f"Authorization: Bearer {ENV}{TOKEN}"] if token else []
         headers = request_headers("", entries, self.name)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._folder, suffix=".tmp") as temporary:
+        folder = self._folder if self._folder.exists() else None  # no home is made for a wrong URL
+        with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as temporary:
             file = Path(temporary, "model.zip")
             validators = Validators(**state["validators"]) if state else None
             result = download(self._location, file, limits, validators, headers, attempts=attempts)
@@ -140,7 +144,11 @@ class FollowedModel:
         try:
             with replaced_folder(folder, durable=False) as new:  # verified when it is read
                 info = unpack(file, new)
+                Workspace(self.home)
         except ModelFileError as error:
+            with suppress(OSError):  # not empty
+                self._folder.rmdir()
+                self._folder.parent.rmdir()
             raise ModelFileError(f"{self.name}: {error}") from error
         self._remove_others(folder.name, state.get("folder", ""))
         new_state = {"model": self.name, "folder": folder.name, "info": asdict(info)}
@@ -154,6 +162,24 @@ class FollowedModel:
                 is_version = _FOLDER.fullmatch(other.name) and other.name not in names
                 if is_version or (other.suffix == ".tmp" and age > DAY_SECONDS):
                     shutil.rmtree(other, ignore_errors=True)
+
+
+def prune_models(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
+    """Removes copies of models that no command has read since ``before``; other files remain."""
+    folders: list[Path] = []
+    for state in (home / "models").glob(f"{'[0-9a-f]' * 16}/state.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads(state.read_text(encoding="utf-8"))["checked_at"] < before.timestamp():
+                folders.append(state.parent)
+    removed = Removed(what="copies of models", count=len(folders), bytes=sum(map(folder_size, folders)))
+    for folder in folders if not dry_run else ():
+        (folder / "state.json").unlink()
+        for version in folder.iterdir():
+            if _FOLDER.fullmatch(version.name) or version.suffix == ".tmp":
+                remove_folder(version)
+        with suppress(OSError):  # it has other files
+            folder.rmdir()
+    return removed
 
 
 def _locate(reference: str) -> tuple[str, str]:

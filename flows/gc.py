@@ -20,8 +20,9 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from pydantic import Field
 
+from flows.followed_model import prune_models
 from flows.ownership import OUR_FLOWS, belongs_to, is_home_server, tag_with_home
-from flows.retention_defaults import DAYS, HISTORY_DAYS, NIGHTS
+from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from storage.catalogue.retention import delete_replaced_programmes
 from storage.home.latest import folders_of_last_run
 from storage.home.retention import Removed, prune, prune_fetched
@@ -33,8 +34,10 @@ WAIT_SECONDS = 3600.0  # to wait until another run in the home ends
 SHARED_SERVER = "on a server outside the home; --shared also removes the data of this home from it"
 RUNS_PER_REQUEST = 200  # Prefect's maximum
 Nights = Annotated[int, Field(ge=1, description="Artifacts of each kind, and models for a rollback, to keep")]
-Days = Annotated[int, Field(ge=1, description="Days to keep runs in MLflow and Prefect")]
-HistoryDays = Annotated[int, Field(ge=1, description="Days to keep replaced versions of programmes")]
+Days = Annotated[int, Field(ge=1, le=MAX_DAYS, description="Days to keep runs in MLflow and Prefect")]
+HistoryDays = Annotated[
+    int, Field(ge=1, le=MAX_DAYS, description="Days to keep replaced versions of programmes")
+]
 
 
 @flow(name="gc", on_running=[tag_with_home])
@@ -100,6 +103,7 @@ def remove_old_data(
         with suppress(TrackingError):  # the champion's files are missing; commands that use it report this
             if champion := models.champion():
                 yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
+        yield prune_models(workspace.home, oldest_end, dry_run=dry_run)
         yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)
 
 

@@ -11,7 +11,7 @@ from flows.champion import champion_folder
 from flows.ownership import tag_with_home
 from flows.refresh_settings import RefreshSettings
 from flows.run_context import name_run
-from flows.settings import Feeds
+from flows.settings import Feeds, FollowedModel
 from storage.home.workspace import Workspace
 from tasks.enrich.copies import Filled
 from tasks.enrich.task import fill
@@ -23,13 +23,19 @@ DEFAULT = RefreshSettings()
 
 
 @flow(name="refresh", flow_run_name=name_run, on_running=[tag_with_home])
-def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettings = DEFAULT) -> list[str]:
+def refresh(
+    feeds: Feeds,
+    home: str = "guidespace-home",
+    settings: RefreshSettings = DEFAULT,
+    model: FollowedModel = None,
+) -> list[str]:
     """Reads feeds into the catalogue, fills missing categories, writes the feeds and one merged guide.
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
-        home: Folder with a champion model; files are written to its folders ``enriched`` and ``merged``.
+        home: Folder of the home; files are written to its folders ``enriched`` and ``merged``.
         settings: Settings of reading, filling and merging.
+        model: URL or file of a model, env:NAME, or registered model; None for the champion of the home.
 
     Returns:
         Paths of the written copies of the feeds, without those that failed.
@@ -42,7 +48,7 @@ def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettin
             [opened(feed) for feed in feeds],
             settings.ingest,
             settings.enrich,
-            str(champion_folder(home)),
+            str(champion_folder(home, model, logger.warning)),
         )
         merged = merge(home, filled, settings.ingest, settings.guide)
     if FlowRunContext.get():

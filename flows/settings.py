@@ -44,6 +44,7 @@ PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
 Preset = Literal["laptop", "gpu", "smoke"]
 # Prefect stores parameters, so the form rejects URLs with secrets; env:NAME and secret:NAME hide them.
 Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
+FollowedModel = Annotated[str | None, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]
 Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE})]]
 NO_CHANGES: tuple[str, ...] = ()
 

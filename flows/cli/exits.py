@@ -39,6 +39,10 @@ def expected_error(error: BaseException) -> tuple[int, str] | None:
     if (file := full_disk(error)) is not None:
         advice = "Free some and run the same command again; finished stages are kept"
         return UNAVAILABLE, f"no space left on the disk{f' ({file})' if file else ''}. {advice}"
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return REFUSED, f"the path {str(error.filename)[:60]!r}… is too long; name a shorter one"
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, without the name
+        return REFUSED, "a path begins with ~ and a user that this machine does not have; name another path"
     return (error.exit_code, str(error)) if isinstance(error, ExpectedError) else None
 
 

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from flows.cli.options import HOME, AsJson, Home
 from flows.cli.render import show
-from flows.retention_defaults import DAYS, HISTORY_DAYS, NIGHTS
+from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 
 BELOW = "only this setting and those below it, such as train or train.optimizer"
 NIGHTS_HELP = "artifacts of each kind, and models for a rollback, to keep"
@@ -18,8 +18,8 @@ SHARED = "also remove this home's runs and models from shared servers"
 
 Below = Annotated[str, Argument(metavar="NAME", help=BELOW)]
 Nights = Annotated[int, Option(help=NIGHTS_HELP, min=1)]
-Days = Annotated[int, Option(help=DAYS_HELP, min=1)]
-HistoryDays = Annotated[int, Option(help=HISTORY_HELP, min=1)]
+Days = Annotated[int, Option(help=DAYS_HELP, min=1, max=MAX_DAYS)]
+HistoryDays = Annotated[int, Option(help=HISTORY_HELP, min=1, max=MAX_DAYS)]
 Wordings = Annotated[int | None, Option(help="former name of --history-days", min=1, hidden=True)]
 DryRun = Annotated[bool, Option("--dry-run", help="remove nothing, print what would be removed")]
 Shared = Annotated[bool, Option("--shared", help=SHARED)]

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from typer import BadParameter, Option
 
 NONE: list[Any] = []
+INSTANT = "an instant such as 2025-03-31T18:00+02:00"
+YEARS = range(1900, 2200)  # the limits of datetime leave no room for zones and intervals
 HOME = "guidespace-home"
 FEEDS = "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
 SETTINGS = "change settings, such as ingest.workers=4 or train.epochs=5"
@@ -24,25 +26,28 @@ def read_instant(text: str) -> datetime.datetime:
     """Parses an ISO 8601 instant; the result has a time zone only if the text has one.
 
     Raises:
-        BadParameter: The text is not an instant.
+        BadParameter: The text is not an instant, or of a year that is not in YEARS.
     """
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError as error:
-        raise BadParameter(f"{text!r} is not an instant such as 2025-03-31T18:00+02:00.") from error
+    return _read(text, INSTANT)
 
 
 def read_date_or_instant(text: str) -> datetime.datetime:
     """Parses an ISO 8601 instant, or a date, which means the end of that day.
 
     Raises:
-        BadParameter: The text is neither.
+        BadParameter: The text is neither, or of a year that is not in YEARS.
     """
+    moment = _read(text, f"YYYY-MM-DD, or {INSTANT}")
+    if len(text) == len("2025-03-31"):  # fold: clocks may be set back at midnight, as in Beirut
+        moment = datetime.datetime.combine(moment, datetime.time.max.replace(fold=1))
+    return moment
+
+
+def _read(text: str, expected: str) -> datetime.datetime:
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        expected = "YYYY-MM-DD, or an instant such as 2025-03-31T18:00+02:00"
         raise BadParameter(f"{text!r} is not a date; expected {expected}.") from error
-    if len(text) == len("2025-03-31"):  # fold: clocks may be set back at midnight, as in Beirut
-        moment = datetime.datetime.combine(moment, datetime.time.max.replace(fold=1))
+    if moment.year not in YEARS:
+        raise BadParameter(f"{text!r} is not in the years {YEARS[0]} to {YEARS[-1]}; expected {expected}.")
     return moment

@@ -9,6 +9,11 @@ from storage.json_file import write_json
 MARKER = "home.json"
 
 
+def is_home(folder: Path) -> bool:
+    """Returns whether a folder is a home."""
+    return (folder / MARKER).exists()
+
+
 def read_marker(home: Path) -> dict[str, Any]:
     """Reads the properties of a home from home.json; returns {} if the file is missing or damaged."""
     try:

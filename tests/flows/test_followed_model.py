@@ -1,6 +1,7 @@
 """Models at a URL of a real server: downloads, changes, failures."""
 
 import base64
+import datetime
 import hashlib
 import os
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from flows import followed_model
 from flows.champion import find_champion, open_models
-from flows.followed_model import FollowedModel
+from flows.followed_model import FollowedModel, prune_models
 from storage.errors import ExpectedError
 from storage.formats.model_file import ModelIdentity, write_model_file
 from storage.home.workspace import Workspace
@@ -228,6 +229,32 @@ def test_a_file_is_read_again_when_it_changes(home: Path, tmp_path: Path) -> Non
 def test_a_registered_name_is_not_a_file(home: Path) -> None:
     assert not isinstance(open_models(home, "guidespace-titles"), FollowedModel)
     assert open_models(home, None).name == "guidespace-titles"
+
+
+def test_a_wrong_model_creates_no_home(server: ModelServer, tmp_path: Path) -> None:
+    server.content = b"<html>Sign in</html>"
+    (tmp_path / "damaged.zip").write_bytes(b"PK")
+    absent = tmp_path / "absent"
+    wrong = ["TYPO", "a" * 300, server.url, "http://127.0.0.1:9/model", str(tmp_path / "damaged.zip"), "x/y"]
+    for model in wrong:
+        with pytest.raises(ExpectedError):
+            find_champion(absent, model)
+        assert not (absent / "home.json").exists() and not (absent / "models").exists(), model
+    server.content = packed(tmp_path, 1)
+    assert find_champion(absent, server.url).version == "1" and (absent / "home.json").exists()
+
+
+def test_copies_that_nothing_has_used_are_removed(home: Path, tmp_path: Path) -> None:
+    packed(tmp_path, 1)
+    folder = find_champion(home, str(tmp_path / "m.zip")).folder
+    kept = folder.parent / "notes.txt"
+    kept.write_text("of a person", encoding="utf-8")
+    now = datetime.datetime.now(datetime.UTC)
+    assert prune_models(home, now - datetime.timedelta(days=1)).count == 0
+    assert prune_models(home, now, dry_run=True).count == 1 and folder.exists()
+    removed = prune_models(home, now)
+    assert (removed.count, removed.bytes > 0, folder.exists(), kept.exists()) == (1, True, False, True)
+    assert find_champion(home, str(tmp_path / "m.zip")).folder == folder
 
 
 def test_a_recent_copy_is_opened_without_http(

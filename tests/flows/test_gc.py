@@ -48,6 +48,7 @@ def test_a_home_after_gc_answers_as_before(copy_night, tmp_path):
         "models": 0,
         "runs in MLflow": 0,
         "fetched champions": 0,
+        "copies of models": 0,
         "runs in Prefect": 0,
     }
     done = guidespace("gc", "--home", home, "--nights", 1)

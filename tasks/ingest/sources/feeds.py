@@ -78,6 +78,6 @@ def reveal(feed: str) -> str:
 
 
 def access_denied(source: str, error: OSError) -> FeedError:
-    """Returns the error for a file or folder without read permission."""
-    problem = f"cannot be read ({error.strerror or error}); give this user read permission"
-    return FeedError(f"{source}: {problem}")
+    """Returns the error for a file or folder that cannot be read, mostly without read permission."""
+    advice = "give this user read permission" if isinstance(error, PermissionError) else "name another path"
+    return FeedError(f"{source}: cannot be read ({error.strerror or error}); {advice}")

@@ -54,6 +54,36 @@ def test_an_export_says_where_it_cannot_write(refused, home, tmp_path):
     )
 
 
+@pytest.mark.parametrize("path", ["a" * 300, "~nobody-has-this-name/x"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("similar", "News", "--home"),
+        ("similar", "News", "--home", "HOME", "--model"),
+        ("nightly", "--feed", "sample/guide.xml.gz", "--home"),
+        ("nightly", "--home", "HOME", "--feed"),
+        ("guide", "--home", "HOME", "--model", "none", "--playlist"),
+        ("enrich", "sample/guide.xml.gz", "--home", "HOME"),
+        ("export", "--format", "parquet", "--home", "HOME"),
+        ("like", "--home", "HOME", "--from"),
+        ("serve", "--home"),
+    ],
+)
+def test_a_path_that_no_system_has(refused, home, arguments, path):
+    words = [str(home) if word == "HOME" else word for word in arguments]
+    refused(*words, path)
+
+
+@pytest.mark.parametrize("instant", ["0001-01-01", "9999-12-31T23:59-12:00"])
+@pytest.mark.parametrize(
+    "arguments", [("tonight", "--at"), ("tonight", "--from"), ("tonight", "--until"), ("nightly", "--as-of")]
+)
+def test_instants_are_of_years_with_television(refused, home, arguments, instant):
+    command, option = arguments
+    said = refused(command, "--home", home, option, instant)
+    assert f"'{instant}' is not in the years 1900 to 2199" in said
+
+
 @pytest.mark.parametrize(
     "arguments", [("fasttext", "0"), ("fasttext", "-5"), ("fasttext", str(2**31)), ("vec", "1000")]
 )
