@@ -10,6 +10,7 @@ import datetime
 import html
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from xml.parsers import expat
 
 import lxml.etree as etree
@@ -19,19 +20,14 @@ from tasks.ingest.xmltv.text import repair
 from tasks.ingest.xmltv.times import parse_time
 from tasks.merge.index import Channel
 
-_START_TAG = re.compile(rb"""<programme((?:[^>"']|"[^"]*"|'[^']*')*)>""")
+_START_TAG = re.compile(rb"""<programme((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""")
 _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _PORTABLE = re.compile(rb"\d{14} [+-]\d{4}")
 _INVALID = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
 _XML_INVALID = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CACHED = 1 << 16  # values; most programmes share their times with programmes of other channels
 _EPOCH = datetime.datetime(1970, 1, 1)
 _PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=True)
-
-
-def format_time(microseconds: int) -> bytes:
-    """Formats microseconds since 1970 UTC as an XMLTV time."""
-    moment = _EPOCH + datetime.timedelta(microseconds=microseconds)
-    return moment.strftime("%Y%m%d%H%M%S +0000").encode()
 
 
 def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes:
@@ -45,37 +41,39 @@ def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes
     tag = _START_TAG.match(element)
     if tag is None:
         return element
-    values = {
-        b"start": format_time(start),
-        b"stop": None if stop is None else format_time(stop),
-        b"channel": html.escape(channel).encode(),
-    }
+    values = {b"start": start, b"stop": stop, b"channel": channel}
     parts, cut = [], 0
     for match in _ATTRIBUTE.finditer(tag[1]):
-        name, text = match[1], match[2][1:-1]
+        name, text = match.groups()
         if name not in values:
             continue
         value = values.pop(name)
-        if value == text:
-            continue
-        if name == b"channel":
-            is_same = html.unescape(text.decode("utf-8", "replace")) == channel
-        else:
-            is_same = _is_time(text, start if name == b"start" else stop)
-        if is_same:
-            continue
-        new = b"" if value is None else b' %b="%b"' % (name, value)
-        parts += [tag[1][cut : match.start()], new]
-        cut = match.end()
-    added = b"".join(b' %b="%b"' % item for item in values.items() if item[1] is not None)
+        if not _is_value(text[1:-1], value):
+            parts += [tag[1][cut : match.start()], _attribute(name, value)]
+            cut = match.end()
+    added = b"".join(_attribute(*item) for item in values.items())
     if not parts and not added:
         return element
     return b"".join([b"<programme", *parts, tag[1][cut:], added, b">", element[tag.end() :]])
 
 
-def _is_time(text: bytes, microseconds: int | None) -> bool:
-    """Returns whether every player reads a text as this time."""
-    return _PORTABLE.fullmatch(text) is not None and parse_time(text.decode()) == microseconds
+@lru_cache(_CACHED)
+def _is_value(text: bytes, value: str | int | None) -> bool:
+    """Returns whether a text is a channel id, or every player reads it as a time."""
+    if isinstance(value, str):
+        return html.unescape(text.decode("utf-8", "replace")) == value
+    return _PORTABLE.fullmatch(text) is not None and parse_time(text.decode()) == value
+
+
+@lru_cache(_CACHED)
+def _attribute(name: bytes, value: str | int | None) -> bytes:
+    """Formats an attribute; nothing for None."""
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        return b' %b="%b"' % (name, html.escape(value).encode())
+    moment = _EPOCH + datetime.timedelta(microseconds=value)
+    return b' %b="%b"' % (name, moment.strftime("%Y%m%d%H%M%S +0000").encode())
 
 
 def well_formed(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:

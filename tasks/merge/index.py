@@ -103,9 +103,10 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
             rows = _rows(records, numbers)
             unreadable += len(records.chunk.programmes) - len(rows) + len(records.rejects)
             spool.write(rows.tobytes())
+        pa.default_memory_pool().release_unused()
         spool.seek(0)
-        rows = np.fromfile(spool, ROWS)
-    order = np.lexsort((rows["offset"], rows["start"], rows["channel"]))
+        rows = np.fromfile(spool, ROWS)  # by offset, which the stable sort preserves
+    order = np.lexsort((rows["start"], rows["channel"]))
     for name in ROWS.names or ():  # one column after the other, because a copy of all needs twice the memory
         rows[name] = rows[name][order]
     del order
@@ -174,18 +175,15 @@ def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
 
 def _infer_stops_(rows: np.ndarray) -> None:
     """Replaces stops that are missing or not after the start by the next start within a day."""
-    is_open = rows["stop"] <= rows["start"]
-    if not is_open.any():
+    channels, starts = rows["channel"], rows["start"]
+    open_rows = np.flatnonzero(rows["stop"] <= starts)  # few, so that the arrays below are small
+    if not len(open_rows):
         return
-    key_changes = (np.diff(rows["channel"]) != 0) | (np.diff(rows["start"]) != 0)
-    changes = 1 + np.flatnonzero(key_changes)
-    later = np.append(changes, -1)[np.searchsorted(changes, np.arange(len(rows)), side="right")]
-    gaps = rows["start"][later] - rows["start"]
-    is_next = (
-        is_open & (later >= 0) & (rows["channel"][later] == rows["channel"]) & (gaps > 0) & (gaps <= DAY)
-    )
-    rows["stop"][is_open] = NO_STOP
-    rows["stop"][is_next] = rows["start"][later[is_next]]
+    changes = 1 + np.flatnonzero((channels[1:] != channels[:-1]) | (starts[1:] != starts[:-1]))
+    later = np.append(changes, -1)[np.searchsorted(changes, open_rows, side="right")]
+    gaps = starts[later] - starts[open_rows]
+    is_next = (later >= 0) & (channels[later] == channels[open_rows]) & (gaps > 0) & (gaps <= DAY)
+    rows["stop"][open_rows] = np.where(is_next, starts[later], NO_STOP)
 
 
 class CopyReader:
@@ -195,9 +193,9 @@ class CopyReader:
         self.feed = feed
         self._descriptor = os.open(feed.copy, os.O_RDONLY)
 
-    def read(self, row: np.void) -> bytes:
-        """Returns the element of a row."""
-        return os.pread(self._descriptor, int(row["bytes"]), int(row["offset"]))
+    def read(self, offset: int, size: int) -> bytes:
+        """Returns the element of ``size`` bytes at an offset."""
+        return os.pread(self._descriptor, size, offset)
 
     def close(self) -> None:
         """Closes the file."""

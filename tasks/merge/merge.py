@@ -103,6 +103,7 @@ class Plan:
 
     def _programmes(self, target: Target, readers: Sequence[CopyReader]) -> Iterator[bytes]:
         rows = [self.feeds[member.feed].rows_of(member.channel.id) for member in target.members]
+        places = [[*zip(each["offset"].tolist(), each["bytes"].tolist(), strict=True)] for each in rows]
         merged = self._merge(target, rows)
         self.report.cut += merged.cut
         self.report.doubled += merged.doubled
@@ -120,7 +121,7 @@ class Plan:
             if slot is None:
                 break
             batch_feed = slot.feed
-            element = readers[target.members[slot.feed].feed].read(rows[slot.feed][slot.row])
+            element = readers[target.members[slot.feed].feed].read(*places[slot.feed][slot.row])
             element = rewrite(element, target.id, slot.start, slot.stop)
             if (slot.start, element) != previous:  # feeds contain exact duplicates
                 batch.append(element)
