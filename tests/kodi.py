@@ -9,9 +9,10 @@ import re
 import shutil
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 import httpx
@@ -26,7 +27,12 @@ SECONDS, POLL_SECONDS, POLLS = 200, 3.0, 7  # Kodi may pause for ten seconds whi
 _WEB_SERVER = """<advancedsettings><services><webserver>true</webserver><webserverport>{}</webserverport>
 <webserverauthentication>false</webserverauthentication></services></advancedsettings>
 """
-_TITLED = "SELECT sTitle, iGenreType FROM epgtags WHERE sTitle <> ''"  # gaps have no title
+_TITLED = """
+    SELECT sName, sTitle, iGenreType
+    FROM epgtags
+    JOIN epg USING (idEpg)
+    WHERE sTitle <> ''
+"""  # gaps have no title
 _ENABLE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -56,19 +62,34 @@ def shift_days(guide: bytes, day: datetime.date) -> bytes:
     return re.sub(rb'((?:start|stop)=")(\d{8})', move, guide)
 
 
-def read_with_kodi(
-    home: Path, guide: Path, channels: Sequence[str], genres: Path | None = None
-) -> list[tuple[str, int]]:
-    """Returns titles and genre types of the programmes that Kodi stores when it has read a guide.
+class Stored(NamedTuple):
+    """A programme in Kodi's database."""
+
+    channel: str  # name in the playlist
+    title: str
+    genre: int  # genre type of DVB
+
+
+def playlist_of(channels: Iterable[tuple[str, str]]) -> str:
+    """Returns an M3U playlist of channels, each an id and a name."""
+    entries = (
+        f"#EXTINF:-1 tvg-id={quoteattr(id_)},{name}\nhttp://127.0.0.1:9/{number}\n"
+        for number, (id_, name) in enumerate(channels)
+    )
+    return "#EXTM3U\n" + "".join(entries)
+
+
+def read_with_kodi(home: Path, guide: Path, playlist: str, genres: Path | None = None) -> list[Stored]:
+    """Returns the programmes that Kodi stores when it has read a guide.
 
     Args:
         home: Empty folder for Kodi's files.
         guide: XMLTV file with programmes from yesterday to a few days ahead.
-        channels: Channel ids of the guide.
+        playlist: Content of an M3U file.
         genres: Table of genres; None for that of the add-on.
     """
     port, log = free_port(), home / "kodi.out"
-    _write_settings(home, guide, channels, genres, port)
+    _write_settings(home, guide, playlist, genres, port)
     environment = {**os.environ, "HOME": str(home), "LIBGL_ALWAYS_SOFTWARE": "1", "KODI_AE_SINK": "NULL"}
     command = ["xvfb-run", "-a", "-s", "-screen 0 640x360x24", "kodi", "--standalone"]
     counts: list[int] = []
@@ -88,20 +109,16 @@ def read_with_kodi(
         return _read_rows(home)
 
 
-def _write_settings(home: Path, guide: Path, channels: Sequence[str], genres: Path | None, port: int) -> None:
+def _write_settings(home: Path, guide: Path, playlist: str, genres: Path | None, port: int) -> None:
     data = home / ".kodi/userdata/addon_data/pvr.iptvsimple"
     data.mkdir(parents=True)
-    playlist = home / "channels.m3u"
-    entries = (
-        f"#EXTINF:-1 tvg-id={quoteattr(channel)},{channel}\nhttp://127.0.0.1:9/{number}\n"
-        for number, channel in enumerate(channels)
-    )
-    playlist.write_text("#EXTM3U\n" + "".join(entries), encoding="utf-8")
+    file = home / "channels.m3u"
+    file.write_text(playlist, encoding="utf-8")
     settings = {
         "kodi_addon_instance_name": "test",
         "kodi_addon_instance_enabled": "true",
         "m3uPathType": "0",
-        "m3uPath": playlist,
+        "m3uPath": file,
         "epgPathType": "0",
         "epgPath": guide,
         "genresPathType": "0",
@@ -121,14 +138,12 @@ def _enables_addon(port: int) -> bool:
     return answer.json().get("result") == "OK"
 
 
-def _read_rows(home: Path) -> list[tuple[str, int]]:
+def _read_rows(home: Path) -> list[Stored]:
     """Returns the stored programmes; the database appears while Kodi starts."""
     for file in (home / ".kodi/userdata/Database").glob("Epg*.db"):
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
             try:
-                return connection.execute(
-                    "SELECT sTitle, iGenreType FROM epgtags WHERE sTitle <> ''"
-                ).fetchall()
+                return [Stored(*row) for row in connection.execute(_TITLED)]
             except sqlite3.OperationalError:
                 return []
     return []

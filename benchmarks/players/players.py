@@ -27,7 +27,7 @@ from tasks.enrich.settings import EnrichOptions, make_players
 from tasks.kinds.kinds import combine
 from tasks.kinds.names import stated_kinds
 from tasks.scoring.folds import SALTS
-from tests.kodi import COLOURED, missing_packages, read_with_kodi, shift_days
+from tests.kodi import COLOURED, missing_packages, playlist_of, read_with_kodi, shift_days
 
 GUIDES = ("UK1", "US1", "AU1", "ZA1")
 NAMES_OF_TVHEADEND = ROOT / "tests/tasks/enrich/tvheadend_genres.csv"
@@ -87,8 +87,8 @@ def real_kodi(work: Path) -> list[Claim]:
     claims, ours = [], genres_file(str(work / "kodi.xml"))
     for label, guide, genres in (("before", "in.xml", None), ("after", "kodi.xml", ours)):
         (home := work / f"kodi-{label}").mkdir()
-        rows = read_with_kodi(home, work / guide, channels, genres)
-        share = sum(genre in COLOURED for _, genre in rows) / len(rows)
+        rows = read_with_kodi(home, work / guide, playlist_of(zip(channels, channels)), genres)
+        share = sum(row.genre in COLOURED for row in rows) / len(rows)
         aim = {"after": 0.95}.get(label)
         what = f"{len(rows)} programmes in a real Kodi, coloured {label}"
         claims.append(Claim(what, share, aim=aim, better="more" if aim else None))
