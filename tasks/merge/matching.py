@@ -7,6 +7,12 @@ of all feeds are written; two feeds have the same channel if its id is equal and
 Ids such as "1" and names such as "Discovery Channel" mean different channels in different countries.
 Therefore a further feed is used for holes only if its titles agree with those of the preferred feed where
 both have programmes. What does not match for sure is a proposal (decisions.py).
+
+MIN_AGREEMENT is in a gap of the shares on six development guides (US1, ZA1, FR1, NL1, NO1, GR1). Of 79 pairs
+of channels with equal names in two countries, 73 agree on at most .14 of the titles (CNN and Arte, too, in
+two languages) and six on at least .24. Five of the six are the same channel (Mezzo .25, Rai Uno .34, Asharq
+News .43, TVE .61, Euronews .72), Cartoon Network (.24) is not. Of 29,958 random pairs with different names,
+7 agree on .2 or more.
 """
 
 from collections import defaultdict
@@ -21,7 +27,7 @@ from tasks.merge.names import NearNames, hours_between, normalize
 from tasks.merge.playlist import HOUR, Entry
 
 MIN_COMMON = 8  # programmes at times of both feeds, from which their titles are compared
-MIN_AGREEMENT = 0.2  # share of equal titles at equal times; chosen without a measurement
+MIN_AGREEMENT = 0.2  # share of equal titles at equal times
 SAME_START = HOUR // 6  # programmes that begin within ten minutes are compared
 
 
