@@ -4,6 +4,7 @@ The library imports nothing else of the project. With float32, every table compu
 ``Resident``, bit for bit; narrower types are rounded stochastically.
 """
 
+from storage.tables.bag_collection import EmbeddingBagConfig, OffloadedEmbeddingBagCollection
 from storage.tables.embedding import OffloadedEmbedding
 from storage.tables.embedding_bag import OffloadedEmbeddingBag
 from storage.tables.host import Host
@@ -23,6 +24,7 @@ from storage.tables.updates import update_rows
 Table = Resident | Offloaded
 
 __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "OffloadedEmbeddingBag", "Planner"]
+__all__ += ["EmbeddingBagConfig", "OffloadedEmbeddingBagCollection"]
 __all__ += ["Resident", "RowOptimizer", "RowsOptimizer", "Section"]
 __all__ += ["Shared", "Staged", "StateInitializer", "Statistics", "Table", "Transfer", "TransferKind"]
 __all__ += ["affordable_rows", "as_section", "check_kernels", "choose_transfer", "random_rows", "update_rows"]

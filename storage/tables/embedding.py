@@ -13,12 +13,14 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, distributed, nn
 
+from storage.tables.gradients import RowGradients
 from storage.tables.offloaded import Offloaded
+from storage.tables.prefetch import distinct_ids
 from storage.tables.records import ROWS
 from storage.tables.row_optimizer import Frozen, RowOptimizer
 from storage.tables.row_storage import affordable_rows
-from storage.tables.segment_sums import segment_sum, take_rows
-from storage.tables.streaming import as_section, random_rows, write_safetensors
+from storage.tables.segment_sums import take_rows
+from storage.tables.streaming import Section, as_section, initial_rows, write_safetensors
 from storage.tables.transfer import TransferKind
 from storage.tables.updates import update_rows
 
@@ -33,10 +35,10 @@ class OffloadedEmbedding(nn.Module):
             cached.
         cache_bytes: Device memory for cached rows and state; 0: four fifths of the free memory.
         cache_rows: Number of cached rows; 0: as many as fit into cache_bytes.
-        start: Initial rows, float32 (num_embeddings, embedding_dim), or a standard deviation, with which
-            normally distributed rows are drawn.
+        start: Initial rows, float32 (num_embeddings, embedding_dim), as a tensor or in pieces, or a standard
+            deviation, with which normally distributed rows are drawn.
         seed: Seed of the drawn rows and of stochastic rounding.
-        padding_idx: Row without gradients, as in ``nn.Embedding``; it is zero unless ``start`` has rows.
+        padding_idx: Row without gradients, as in ``nn.Embedding``; it is zero unless ``start`` is a tensor.
 
     The other arguments are those of ``Offloaded``.
 
@@ -53,7 +55,7 @@ class OffloadedEmbedding(nn.Module):
         cache_bytes: int = 0,
         cache_rows: int = 0,
         device: torch.device | str | None = None,
-        start: Tensor | float = 1.0,
+        start: Tensor | Section | float = 1.0,
         seed: int = 0,
         padding_idx: int | None = None,
         lookahead: int = 2,
@@ -71,7 +73,7 @@ class OffloadedEmbedding(nn.Module):
         if not cache_rows:
             probe = torch.zeros(1, embedding_dim)
             cache_rows = affordable_rows(num_embeddings, probe, optimizer, cache_bytes, device, **types)
-        rows = as_section(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
+        rows = initial_rows(shape, start, seed)
         if rows.shape != shape:
             raise ValueError(f"start has shape {rows.shape}, expected {shape}")
         options = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
@@ -82,10 +84,11 @@ class OffloadedEmbedding(nn.Module):
             zero = torch.zeros(1, embedding_dim)
             self.table.storage.fill(self.padding_idx, {ROWS: zero, **optimizer.initial_state(zero)})
         self.steps, self.frozen = 0, False
+        self.layout: Any = None  # JSON value that says which rows the table has, for subclasses
         self._announced: Tensor | None = None  # sorted ids of the current batch, on the device
         self._leaf: Tensor | None = None  # rows of the announced ids, shared by all calls of ``forward``
         self._padding_position = -1  # of padding_idx in the current rows; -1: none
-        self._gradients: dict[int, tuple[Tensor, Tensor]] = {}  # ids and rows of each leaf with a gradient
+        self._gradients = RowGradients()
 
     @classmethod
     def from_pretrained(
@@ -121,13 +124,7 @@ class OffloadedEmbedding(nn.Module):
         Raises:
             RuntimeError: A batch begins before the gradients of earlier batches are applied or discarded.
         """
-
-        def distinct_ids(batch: B) -> Tensor:
-            batch_ids = ids(batch)
-            tensors = [batch_ids] if isinstance(batch_ids, Tensor) else batch_ids
-            return torch.cat([tensor.flatten().cpu() for tensor in tensors]).long().unique()  # sorted
-
-        announced = ((batch, distinct_ids(batch)) for batch in batches)
+        announced = ((batch, distinct_ids(ids(batch))) for batch in batches)
         try:
             for batch, distinct in self.table.prefetch(announced, lambda pair: pair[1]):
                 if self._gradients:
@@ -171,13 +168,9 @@ class OffloadedEmbedding(nn.Module):
         return int(position) if len(position) else -1
 
     def _gather(self, ids: Tensor) -> Tensor:
-        """Gathers rows as a leaf tensor, to which only its graph refers until it has a gradient."""
         rows = self.table.gather(ids)[0]
         if torch.is_grad_enabled() and not self.frozen:
-            gradients = self._gradients  # without a reference to self, which would keep the graph alive
-            rows.requires_grad_().register_post_accumulate_grad_hook(
-                lambda leaf: gradients.__setitem__(id(leaf), (ids, leaf))
-            )
+            self._gradients.track(ids, rows)
         return rows
 
     def _check_announced(self, distinct: Tensor, positions: Tensor, ids: Tensor) -> None:
@@ -193,25 +186,14 @@ class OffloadedEmbedding(nn.Module):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Discards the gradients since the last step."""
         super().zero_grad(set_to_none)
-        for _, rows in self._gradients.values():
-            rows.grad = None
         self._gradients.clear()
 
-    @torch.no_grad()
     def leaves(self) -> list[Tensor]:
         """Returns the rows that received a gradient since the last step, as at most one tensor.
 
         ``step`` uses its ``grad``, so ``clip_grad_norm_`` and similar functions may change it.
         """
-        if len(self._gradients) > 1:
-            parts = [(ids, rows.grad) for ids, rows in self._gradients.values() if rows.grad is not None]
-            ids, positions = torch.unique(torch.cat([ids for ids, _ in parts]), return_inverse=True)
-            grad = segment_sum(torch.cat([grad for _, grad in parts]), positions, len(ids))
-            self.zero_grad()
-            rows = grad.new_zeros(1, 1).expand_as(grad).requires_grad_()  # only its gradient is used
-            rows.grad = grad
-            self._gradients[id(rows)] = ids, rows
-        return [rows for _, rows in self._gradients.values() if rows.grad is not None]
+        return [rows for _, rows in self._gradients.merged()]
 
     @torch.no_grad()
     def step(self, learning_rate: float | None = None) -> None:
@@ -224,10 +206,8 @@ class OffloadedEmbedding(nn.Module):
             ArithmeticError: A gradient is not finite; no row was changed (on a GPU: a device-side assertion).
             RuntimeError: Several processes train the model.
         """
-        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-            problem = "an OffloadedEmbedding is not synchronized between processes, so its rows would diverge"
-            raise RuntimeError(f"{problem}; train it in one process, without DistributedDataParallel")
-        gradients = [(self._gradients[id(leaf)][0], leaf.grad) for leaf in self.leaves()]
+        self._check_processes()
+        gradients = [(ids, rows.grad) for ids, rows in self._gradients.merged()]
         self.zero_grad()
         self._leaf = None
         if not gradients:
@@ -241,6 +221,12 @@ class OffloadedEmbedding(nn.Module):
             rates = torch.full((len(ids), 1), rate, device=rows.device)
             self.optimizer.update_(rows, grad, state, rates, self.steps)
 
+    def _check_processes(self) -> None:
+        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+            problem = "an OffloadedEmbedding is not synchronized between processes, so its rows would diverge"
+            remedy = "use ShardedEmbedding, or train it in one process, without DistributedDataParallel"
+            raise RuntimeError(f"{problem}; {remedy}")
+
     def _check_finite(self, ids: Tensor, grad: Tensor) -> None:
         finite = torch.isfinite(grad).all(1)
         if self.table.device.type == "cuda":  # synchronizing would stall the step
@@ -252,8 +238,11 @@ class OffloadedEmbedding(nn.Module):
 
     def save(self, file: str | Path) -> None:
         """Writes rows, state and step count to one safetensors file, atomically and piece by piece."""
-        metadata = {"embedding": json.dumps({"steps": self.steps})}
-        write_safetensors(Path(file), self.table.sections(), metadata)
+        write_safetensors(Path(file), self.table.sections(), {"embedding": self.metadata()})
+
+    def metadata(self) -> str:
+        """Returns what a file contains in addition to the tensors, as JSON."""
+        return json.dumps({"steps": self.steps, "layout": self.layout})
 
     def load(self, file: str | Path) -> None:
         """Loads a file that ``save`` wrote.
@@ -272,8 +261,11 @@ class OffloadedEmbedding(nn.Module):
         if saved != expected:
             reason = "it was saved with another size, type or optimizer"
             raise ValueError(f"the file contains {saved}, this embedding has {expected}; {reason}")
+        metadata = json.loads(opened.metadata()[prefix + "embedding"])
+        if (layout := metadata.get("layout")) != self.layout:
+            raise ValueError(f"the file has rows of {layout}, this embedding has those of {self.layout}")
         self.table.restore(lambda name: opened.get_slice(prefix + name))
-        self.steps = json.loads(opened.metadata()[prefix + "embedding"])["steps"]
+        self.steps = metadata["steps"]
 
     def __deepcopy__(self, memo: Any) -> None:
         remedy = "build another embedding and `load` a file of this one, or pass its rows as `start`"
@@ -287,7 +279,7 @@ class OffloadedEmbedding(nn.Module):
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
         """Loads ``weight``, the parameter of nn.Embedding, and resets the optimizer state."""
-        name, shape = prefix + "weight", (self.num_embeddings, self.embedding_dim)
+        name, shape = prefix + "weight", (len(self.table), self.embedding_dim)
         weight = state_dict.get(name)
         if weight is None:
             missing_keys.append(name)

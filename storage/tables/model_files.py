@@ -3,7 +3,6 @@
 ``model.state_dict()`` would need the memory of every table a second time, and has no optimizer state of rows.
 """
 
-import json
 from pathlib import Path
 
 from safetensors import safe_open
@@ -22,7 +21,7 @@ def save_model(model: nn.Module, file: str | Path) -> None:
         prefix = f"{name}." if name else ""
         if isinstance(module, OffloadedEmbedding):
             sections |= {prefix + key: section for key, section in module.table.sections().items()}
-            metadata[prefix + "embedding"] = json.dumps({"steps": module.steps})
+            metadata[prefix + "embedding"] = module.metadata()
         else:
             module._save_to_state_dict(tensors, prefix, keep_vars=False)
     sections |= {name: as_section(tensor) for name, tensor in tensors.items()}
@@ -50,6 +49,6 @@ def load_model(model: nn.Module, file: str | Path) -> None:
         for prefix, embedding in embeddings.items():
             embedding.restore(opened, prefix)
     missing, unknown = model.load_state_dict(rest, strict=False)
-    missing = set(missing) - {prefix + "weight" for prefix in embeddings}
+    missing = [name for name in missing if not name.startswith(tuple(embeddings))]
     if missing or unknown:
         raise RuntimeError(f"{file} lacks {sorted(missing)}, and the model lacks {sorted(unknown)}")

@@ -9,7 +9,7 @@ this is exact). An exception in a thread is raised in the loop, with the traceba
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -137,3 +137,9 @@ class Prefetcher(Generic[B, R]):
                     self.failed = error
                     self._ready.put(error)
         self._ready.put(None)
+
+
+def distinct_ids(ids: Tensor | Sequence[Tensor]) -> Tensor:
+    """Returns the distinct ids of one or several integer tensors, ascending int64 (unique,) on the CPU."""
+    tensors = [ids] if isinstance(ids, Tensor) else ids
+    return torch.cat([tensor.flatten().cpu() for tensor in tensors]).long().unique()

@@ -75,6 +75,13 @@ def random_rows(rows: int, dim: int, std: float, seed: int | torch.Generator) ->
     return Section(torch.float32, (rows, dim), pieces)
 
 
+def initial_rows(shape: tuple[int, int], start: Tensor | Section | float, seed: int) -> Section:
+    """Returns initial rows in pieces; a number is the standard deviation of drawn rows."""
+    if isinstance(start, Section):
+        return start
+    return as_section(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
+
+
 def spans(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
     """Yields the row ranges [start, end) of pieces of at most CHUNK_BYTES."""
     step = max(1, CHUNK_BYTES // max(1, row_bytes))

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from storage.tables import OffloadedEmbedding
-from storage.tables.embedding import segment_sum
+from storage.tables.segment_sums import segment_sum
 from tasks.optimizers import SGD, Adagrad, Adam
 
 ROWS, DIM = 50, 6
