@@ -14,6 +14,7 @@ from storage.tables.planner import Planner
 from storage.tables.resident import Resident
 from storage.tables.row_optimizer import RowOptimizer
 from storage.tables.row_storage import StateInitializer, affordable_rows
+from storage.tables.sharding import ShardedEmbedding, ShardedEmbeddingBag
 from storage.tables.shared import Shared
 from storage.tables.statistics import Statistics
 from storage.tables.streaming import Section, as_section, random_rows, write_safetensors
@@ -26,6 +27,7 @@ Table = Resident | Offloaded
 __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "OffloadedEmbeddingBag", "Planner"]
 __all__ += ["EmbeddingBagConfig", "OffloadedEmbeddingBagCollection"]
 __all__ += ["Resident", "RowOptimizer", "RowsOptimizer", "Section"]
+__all__ += ["ShardedEmbedding", "ShardedEmbeddingBag"]
 __all__ += ["Shared", "Staged", "StateInitializer", "Statistics", "Table", "Transfer", "TransferKind"]
 __all__ += ["affordable_rows", "as_section", "check_kernels", "choose_transfer", "random_rows", "update_rows"]
 __all__ += ["load_model", "save_model", "write_safetensors"]

@@ -1,8 +1,6 @@
 """Modules and optimizers of offloaded rows beside those of torch: the same rows after the same calls."""
 
 import copy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -191,37 +189,3 @@ def test_a_deep_copy_is_refused_with_advice():
         TypeError, match="no deep copy, which would double its memory: build another embedding"
     ):
         copy.deepcopy(models()[1])
-
-
-PROCESS = """
-import sys
-import torch
-from torch import distributed
-from storage.tables import OffloadedEmbedding
-from tasks.optimizers import SGD
-
-distributed.init_process_group("gloo", f"file://{sys.argv[2]}", rank=int(sys.argv[1]), world_size=2)
-embedding = OffloadedEmbedding(8, 2, optimizer=SGD(), cache_rows=4)
-embedding(torch.tensor([1])).sum().backward()
-try:
-    embedding.step()
-except RuntimeError as error:
-    print(error)
-distributed.barrier()  # the other process may still be connecting
-distributed.destroy_process_group()
-"""
-
-
-def test_several_processes_are_refused(tmp_path: Path):
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROCESS, str(rank), str(tmp_path / "rendezvous")],
-            cwd=Path(__file__).parents[3],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-        )
-        for rank in range(2)
-    ]
-    for output in [process.communicate(timeout=60)[0] for process in processes]:
-        assert "so its rows would diverge; train it in one process" in output
