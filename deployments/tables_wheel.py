@@ -27,7 +27,7 @@ dependencies = ["torch>=2.11,<2.14", "numpy>=2.2", "safetensors>=0.5"]
 gpu = ["cupy-cuda13x>=14"]
 
 [tool.setuptools]
-packages = ["offloaded_tables"]
+packages = ["offloaded_tables", "offloaded_tables.eviction"]
 """
 
 
@@ -35,10 +35,11 @@ def build(folder: Path) -> Path:
     """Builds the wheel in ``folder`` with the installed setuptools, and returns the path of the wheel."""
     with tempfile.TemporaryDirectory() as temporary:
         project, package = Path(temporary), Path(temporary) / NAME
-        package.mkdir()
-        for file in SOURCE.glob("*.py"):
+        for file in SOURCE.rglob("*.py"):
+            target = package / file.relative_to(SOURCE)
+            target.parent.mkdir(parents=True, exist_ok=True)
             text = re.sub(r"\bstorage\.tables\b", NAME, file.read_text(encoding="utf-8"))
-            (package / file.name).write_text(text, encoding="utf-8")
+            target.write_text(text, encoding="utf-8")
         shutil.copy(SOURCE / "README.md", project)
         (project / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]

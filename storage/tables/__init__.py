@@ -7,6 +7,7 @@ The library imports nothing else of the project. With float32, every table compu
 from storage.tables.bag_collection import EmbeddingBagConfig, OffloadedEmbeddingBagCollection
 from storage.tables.embedding import OffloadedEmbedding
 from storage.tables.embedding_bag import OffloadedEmbeddingBag
+from storage.tables.eviction import Eviction, FrequencyPrefix, LeastFrequentlyUsed
 from storage.tables.host import Host
 from storage.tables.model_files import load_model, save_model
 from storage.tables.offloaded import Offloaded
@@ -25,6 +26,7 @@ from storage.tables.updates import update_rows
 Table = Resident | Offloaded
 
 __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "OffloadedEmbeddingBag", "Planner"]
+__all__ += ["Eviction", "FrequencyPrefix", "LeastFrequentlyUsed"]
 __all__ += ["EmbeddingBagConfig", "OffloadedEmbeddingBagCollection"]
 __all__ += ["Resident", "RowOptimizer", "RowsOptimizer", "Section"]
 __all__ += ["ShardedEmbedding", "ShardedEmbeddingBag"]

@@ -13,6 +13,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, distributed, nn
 
+from storage.tables.eviction import DEFAULT_EVICTION, Eviction
 from storage.tables.gradients import RowGradients
 from storage.tables.offloaded import Offloaded
 from storage.tables.prefetch import distinct_ids
@@ -32,7 +33,7 @@ class OffloadedEmbedding(nn.Module):
 
     Args:
         num_embeddings: Number of rows. Assign small ids to frequent items, because the first rows are always
-            cached.
+            cached, or set ``eviction``.
         cache_bytes: Device memory for cached rows and state; 0: four fifths of the free memory.
         cache_rows: Number of cached rows; 0: as many as fit into cache_bytes.
         start: Initial rows, float32 (num_embeddings, embedding_dim), as a tensor or in pieces, or a standard
@@ -64,6 +65,7 @@ class OffloadedEmbedding(nn.Module):
         transfer: TransferKind = "auto",
         folder: Path | None = None,
         batch: Tensor | None = None,
+        eviction: Eviction = DEFAULT_EVICTION,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.optimizer = num_embeddings, embedding_dim, optimizer
@@ -77,7 +79,7 @@ class OffloadedEmbedding(nn.Module):
         if rows.shape != shape:
             raise ValueError(f"start has shape {rows.shape}, expected {shape}")
         options = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
-        options |= {"cache_rows": cache_rows, "batch": batch}
+        options |= {"cache_rows": cache_rows, "batch": batch, "eviction": eviction}
         self.table = Offloaded(rows, optimizer, device=device, **options)
         self.padding_idx = None if padding_idx is None else range(num_embeddings)[padding_idx]
         if self.padding_idx is not None and not isinstance(start, Tensor):

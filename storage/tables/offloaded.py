@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from storage.tables.eviction import DEFAULT_EVICTION, Eviction
 from storage.tables.planner import CachePlan, Planner
 from storage.tables.prefetch import Prefetcher, Ready, Steps
 from storage.tables.records import NARROW, ROWS, Field, compute_dtype, round_, to_compute_dtype
@@ -44,6 +45,7 @@ class Offloaded:
         folder: Folder of a scratch file for the records; None stores them in memory.
         seed: Seed of stochastic rounding.
         batch: Ids of a typical batch, which determine how many slots are not permanent; None: a tenth.
+        eviction: Chooses the rows that are cached.
 
     Attributes:
         statistics: Counts of rows, hits, bytes and waits.
@@ -63,6 +65,7 @@ class Offloaded:
         folder: Path | None = None,
         seed: int = 0,
         batch: Tensor | None = None,
+        eviction: Eviction = DEFAULT_EVICTION,
     ) -> None:
         if cache_rows < 1:
             raise ValueError(f"cache_rows must be at least 1, got {cache_rows}")
@@ -70,7 +73,8 @@ class Offloaded:
         # "cuda" without an index means the current device, which differs between threads
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
-        options = (row_dtype, state_dtype), transfer, folder, (lookahead, batch)
+        self._eviction, recent = eviction, partial(eviction.recent, lookahead=lookahead, batch=batch)
+        options = (row_dtype, state_dtype), transfer, folder, recent
         self.storage = RowStorage(start, optimizer, self.device, cache_rows, *options)
         self.statistics = Statistics(self.storage.records.width)
         on_gpu = self.device.type == "cuda"
@@ -207,7 +211,9 @@ class Offloaded:
         self._empty_cache()
 
     def _empty_cache(self) -> None:
-        self.planner = Planner(len(self), self.storage.hot, self.storage.recent)
+        hot, recent = self.storage.hot, self.storage.recent
+        order = self._eviction.order(len(self), recent, self.lookahead)
+        self.planner = Planner(len(self), hot, recent, order)
         self._steps = Steps(self.device)
         # Ids in the recent slots after the transfers so far. The planner is ahead by the planned batches.
         self._slot_ids = np.full(self.storage.recent, -1, dtype=np.int64)

@@ -14,12 +14,12 @@ Plans are executed in order. These invariants make the result exact (prefetch.py
   waits for its step.
 """
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
-NO_STEP = -1  # step number that precedes all steps
+from storage.tables.eviction.frequency_prefix import LeastRecentlyUsed
+from storage.tables.eviction.slot_order import NO_STEP, SlotOrder
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,12 @@ class CachePlan:
 class Planner:
     """Knows which of ``rows`` rows each of the ``hot + recent`` slots of a cache contains."""
 
-    def __init__(self, rows: int, hot: int, recent: int) -> None:
+    def __init__(self, rows: int, hot: int, recent: int, order: SlotOrder | None = None) -> None:
         self.hot, self.recent = hot, recent
         self._slot = np.full(rows - hot, -1, dtype=np.int32)  # slot of each cold row; -1: on the host
         self._id = np.full(recent, -1, dtype=np.int64)  # row in each recent slot; -1: empty
         self._last = np.full(recent, NO_STEP, dtype=np.int64)  # last batch that used the slot
-        # batches and the slots that they used, oldest first
-        self._queue = deque([(NO_STEP, np.arange(recent, dtype=np.int64))])
-        self._queued = recent
+        self.order = order or LeastRecentlyUsed(recent)
         self._number = 0
 
     def plan(self, ids: np.ndarray) -> CachePlan:
@@ -71,7 +69,8 @@ class Planner:
         cached = cold_slots >= 0
         self._last[cold_slots[cached]] = number  # prevents their eviction by this batch
         missing = cold[~cached]
-        free = self._take_least_recent(min(len(missing), self.recent - int(cached.sum())))
+        count = min(len(missing), self.recent - int(cached.sum()))
+        free = self.order.victims(count, number, self._id, self._last)
         enter, direct = missing[: len(free)], missing[len(free) :]
         leaving = free[self._id[free] >= 0]
         leave_ids = self._id[leaving]
@@ -85,11 +84,7 @@ class Planner:
         slots[enter] = free + self.hot
         slots[direct] = 0
         used = np.concatenate([cold_slots[cached], free])
-        self._queue.append((number, used))
-        self._queued += len(used)
-        if self._queued > 4 * self.recent + 1024:  # drops entries of slots that were used again later
-            self._queue = deque((batch, queued[self._last[queued] == batch]) for batch, queued in self._queue)
-            self._queued = sum(len(queued) for _, queued in self._queue)
+        self.order.record(number, ids[cold], used, self._last)
         moves = leave_ids, leaving + self.hot, ids[enter], free + self.hot
         return CachePlan(number, ids, slots, direct, *moves, depends_on_step)
 
@@ -107,19 +102,6 @@ class Planner:
         slots, none = self.locate(ids), np.zeros(0, dtype=np.int64)
         direct = np.flatnonzero(slots < 0)
         return CachePlan(NO_STEP, ids, slots.clip(0), direct, none, none, none, none, NO_STEP)
-
-    def _take_least_recent(self, count: int) -> np.ndarray:
-        """Removes the ``count`` least recently used slots from the queue, excluding slots of this batch."""
-        chosen = [np.zeros(0, dtype=np.int64)]
-        while count:
-            batch, slots = self._queue.popleft()
-            current = slots[self._last[slots] == batch]
-            chosen.append(current[:count])
-            if len(current) > count:
-                self._queue.appendleft((batch, current[count:]))
-            self._queued += max(0, len(current) - count) - len(slots)
-            count -= len(chosen[-1])
-        return np.concatenate(chosen)
 
 
 def check_distinct(ids: np.ndarray) -> None:

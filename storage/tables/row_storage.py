@@ -7,7 +7,7 @@ other rows, in order.
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -24,7 +24,6 @@ from storage.tables.transfer import TransferKind, choose_transfer
 log = logging.getLogger(__name__)
 
 FREE_SHARE = 0.8  # share of the free device memory for the cache; the step uses the rest
-RECENT_SHARE = 0.1  # minimum share of recent slots; the hit rate is at most one point below the best split
 
 
 class StateInitializer(Protocol):
@@ -38,7 +37,8 @@ class StateInitializer(Protocol):
 class RowStorage:
     """Cache, host records and row scalars, initialized with rows and their initial state.
 
-    The arguments are those of Offloaded; ``window`` is (lookahead, batch).
+    The arguments are those of Offloaded; ``recent_slots`` returns how many of a
+    number of slots are not permanent.
 
     Attributes:
         cache: uint8 (slots, width) on the device, one record per slot.
@@ -57,7 +57,7 @@ class RowStorage:
         types: tuple[torch.dtype, torch.dtype],
         transfer: TransferKind,
         folder: Path | None,
-        window: tuple[int, Tensor | None],
+        recent_slots: Callable[[int], int],
     ) -> None:
         self.rows, self.device = start.shape[0], device
         probe = torch.zeros(1, *start.shape[1:])
@@ -68,7 +68,7 @@ class RowStorage:
         self.row_scalars = {name: empty(self.rows, *of.shape[1:], dtype=of.dtype) for name, of in scalars}
         self.cache = self._allocate(min(cache_rows, self.rows))
         self.cells, slots = self.records.views(self.cache), len(self.cache)
-        self.recent = 0 if slots == self.rows else recent_slots(slots, *window)
+        self.recent = 0 if slots == self.rows else recent_slots(slots)
         self.hot = slots - self.recent
         self.host = Host(self.rows - self.hot, self.records.width, folder)
         self.start(start, optimizer)
@@ -153,21 +153,6 @@ class RowStorage:
 
     def _record_ids(self, records: np.ndarray, numbers: Tensor) -> Tensor:
         return numbers if self.transfer.device_gathers else torch.from_numpy(records)
-
-
-def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
-    """Returns the number of recent slots: the share RECENT_SHARE, or more if prefetching needs more.
-
-    While a step runs, the rows of the next ``lookahead`` batches replace rows of finished steps. This takes
-    (lookahead + 2) times the cold (not permanently cached) rows of a batch. More recent slots leave fewer
-    permanent ones and so increase the cold rows, hence the loop. If there are too few slots, all are recent.
-    """
-    recent, needed = 0, max(1, int(slots * RECENT_SHARE))
-    while recent < needed:
-        recent = min(needed, slots)
-        cold = 0 if batch is None else int((batch >= slots - recent).sum())
-        needed = min((lookahead + 2) * cold, slots)
-    return recent
 
 
 def affordable_rows(

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from storage.tables import Offloaded, write_safetensors
+from storage.tables import Eviction, Offloaded, write_safetensors
 from storage.tables.planner import NO_STEP
 from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
 
@@ -56,12 +56,21 @@ def test_it_is_the_resident_table_bit_for_bit(world, optimizer: Optimizer):
 
 
 @pytest.mark.parametrize("optimizer", [Adam(), RowwiseAdagrad()], ids=lambda optimizer: optimizer.name)
+@pytest.mark.parametrize("eviction", get_args(Eviction))
 @pytest.mark.parametrize("seed", range(6))
-def test_random_schedules_and_slow_transfers_change_nothing(world, optimizer: Optimizer, seed: int):
+def test_random_schedules_and_slow_transfers_change_nothing(
+    world, optimizer: Optimizer, seed: int, eviction: type[Eviction]
+):
     chance = random.Random(seed)
     expected, table = (
         world.resident(optimizer),
-        world.offloaded(optimizer, chance.randint(2, 50), kind=Delayed, lookahead=chance.randint(0, 6)),
+        world.offloaded(
+            optimizer,
+            chance.randint(2, 50),
+            kind=Delayed,
+            lookahead=chance.randint(0, 6),
+            eviction=eviction(),
+        ),
     )
     batches = world.schedule(40, seed=seed, largest=chance.choice([5, 30, 200]))
     world.drive(expected, optimizer, batches)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from storage.tables.eviction.frequency_prefix import recent_slots
+from storage.tables.eviction.least_frequent import LeastFrequent
 from storage.tables.planner import NO_STEP, Planner
-from storage.tables.row_storage import recent_slots
 
 
 def plan(planner: Planner, *ids: int):
@@ -85,7 +86,7 @@ def test_against_a_plain_directory(seed: int):
         assert np.array_equal(
             planner.locate(np.arange(rows)), [row if row < hot else held.get(row, -1) for row in range(rows)]
         )
-        assert planner._queued <= 4 * recent + 1024
+        assert planner.order.queued <= 4 * recent + 1024
 
 
 @pytest.mark.parametrize("lookahead", [0, 2, 5])
@@ -122,3 +123,32 @@ def test_a_row_that_comes_twice_is_refused():
             with pytest.raises(ValueError, match="more than once; pass"):
                 use(np.array(ids))
     assert planner.plan(np.array([7, 1, 19])).slots.tolist() == [4, 1, 5]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rows_used_least_often_leave_first(seed: int):
+    """Those of the last three batches stay if others suffice, so that no transfer waits for a step."""
+    rng = np.random.default_rng(seed)
+    rows, slots, lookahead = 200, 60, 1
+    planner = Planner(rows, 0, slots, LeastFrequent(rows, lookahead))
+    uses, held, used, waited = np.zeros(rows), set(), np.full(rows, NO_STEP), 0
+    order = rng.permutation(rows)  # ids are not in order of frequency
+    for number in range(300):
+        ids = np.unique(order[rng.zipf(1.5, size=int(rng.integers(0, 20))) % rows])
+        made = planner.plan(ids)
+        others = [row for row in held if row not in ids]
+        leaving = sorted(made.leave_ids.tolist(), key=lambda row: (uses[row], used[row]))
+        protected = {row for row in others if used[row] > number - lookahead - 2}
+        staying = set(others) - set(leaving)
+        if protected & set(leaving):
+            assert not staying - protected  # nothing else is left
+            waited += 1
+        elif leaving:
+            latest = uses[leaving[-1]], used[leaving[-1]]
+            assert all(latest <= (uses[row], used[row]) for row in staying - protected)
+            assert made.depends_on_step <= number - lookahead - 2
+        held = (held - set(leaving)) | set(made.enter_ids.tolist())
+        assert len(held) <= slots and not len(made.direct)
+        uses[ids] += 1
+        used[ids] = number
+    assert waited < 30

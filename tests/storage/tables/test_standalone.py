@@ -24,7 +24,7 @@ assert losses[-1] < losses[0] / 2, (losses[0], losses[-1])
 
 def test_the_folder_imports_nothing_else_of_the_project():
     imported = set()
-    for file in FOLDER.glob("*.py"):
+    for file in FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 imported.add(node.module or "")
