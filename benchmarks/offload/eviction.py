@@ -5,22 +5,4 @@ as in every corpus, or in random order. A plan waits if its transfers cannot ove
 that run meanwhile.
 """
 
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
-import torch
-
-from benchmarks.claims import Claim, run
-from benchmarks.stages import WITHOUT_SENTENCES, guides, ingest, preprocess, tokenize
-from storage.home.workspace import Workspace
-from storage.tables import Eviction, FrequencyPrefix, LeastFrequentlyUsed, Planner
-from tasks.tokenize.settings import TokenizeSettings
-from tasks.train.loop import Training
-from tasks.train.settings import TrainSettings
-
 EPOCHS, LOOKAHEAD, SHARES = 3, 2, (0.1, 0.2, 0.4)
