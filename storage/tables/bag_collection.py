@@ -161,7 +161,9 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         for name, numbers in self._weights(prefix):
             destination[name] = rows[numbers]
 
-    def _load_from_state_dict(self, state_dict, prefix, *arguments) -> None:
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, state_dict, prefix, *arguments
+    ) -> None:
         """Loads ``embedding_bags.TABLE.weight`` of each table, and resets the optimizer state."""
         rows, missing, errors = torch.zeros(len(self.table), self.embedding_dim), arguments[2], arguments[4]
         before = len(missing), len(errors)

@@ -26,7 +26,8 @@ class OffloadedEmbeddingBag(OffloadedEmbedding):
         self, *arguments: int, mode: Mode = "mean", include_last_offset: bool = False, **options: Any
     ) -> None:
         super().__init__(*arguments, **options)
-        self.mode, self.include_last_offset = mode, include_last_offset
+        self.mode: Mode = mode
+        self.include_last_offset = include_last_offset
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, ids: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None

@@ -80,7 +80,8 @@ class ShardedEmbedding(OffloadedEmbedding):
         """See ``OffloadedEmbedding``; ``ids`` returns the ids of this process."""
         planned = self._exchanged(batches, ids)
         try:
-            with closing(super().prefetch(planned, lambda pair: pair[1])) as pairs:
+            pairs: Any = super().prefetch(planned, lambda pair: pair[1])
+            with closing(pairs):  # ends the thread that runs ``planned``
                 for batch, _ in pairs:
                     yield batch
         finally:

@@ -49,7 +49,7 @@ def requirements(name: str) -> set[str]:
     while new:
         needed |= new
         names = {
-            re.match(r"[\w.-]+", requirement)[0].lower()
+            re.split(r"[^\w.-]", requirement)[0].lower()
             for one in new
             for requirement in metadata.requires(one) or []
             if "extra ==" not in requirement
