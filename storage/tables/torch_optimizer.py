@@ -45,6 +45,13 @@ class RowsOptimizer(torch.optim.Optimizer):
             embedding.step(group["lr"])
         return loss
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Raises a TypeError after the constructor: a group is an embedding, not a list of tensors."""
+        if hasattr(self, "embeddings"):
+            remedy = "pass all embeddings to the constructor, and use a torch optimizer for other parameters"
+            raise TypeError(f"a RowsOptimizer has a parameter group for each of its embeddings: {remedy}")
+        super().add_param_group(param_group)
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Discards all gradients."""
         for embedding in self.embeddings:

@@ -93,6 +93,9 @@ def test_bags_of_equal_size_and_no_bags():
     dense, ids = nn.EmbeddingBag(ROWS, DIM, _weight=start()), torch.arange(12).view(4, 3)
     ours = OffloadedEmbeddingBag(ROWS, DIM, optimizer=SGD(), cache_rows=5, start=start())
     torch.testing.assert_close(ours(ids), dense(ids))
+    for wrong in (ids, torch.zeros(2, dtype=torch.int64)), (ids.flatten(), None):
+        with pytest.raises(ValueError, match=r"pass \(bags, size\) without offsets, or \(any,\) with"):
+            ours(*wrong)
     none = torch.zeros(0, dtype=torch.int64)
     assert ours(none, none).shape == (0, DIM) and not ours(none, torch.zeros(2, dtype=torch.int64)).any()
 
@@ -140,6 +143,28 @@ def test_schedulers_clipping_and_hooks_treat_rows_as_parameters():
     assert rows.param_groups[0]["lr"] == of_dense.param_groups[0]["lr"] < 0.5 and len(set(stepped)) > 5
     torch.testing.assert_close(weight(ours[0]), weight(dense[0]))
     torch.testing.assert_close(weight(ours[1]), weight(dense[1]))
+
+
+def test_hooks_of_modules_and_tensors_see_the_vectors():
+    dense, ours, rows, _ = models()
+    seen: dict[str, list] = {"forward": [], "backward": [], "gradient": []}
+    for model in (dense, ours):
+        embedding = model[0]
+        embedding.register_forward_hook(lambda module, ids, vectors: seen["forward"].append(vectors.detach()))
+        embedding.register_full_backward_pre_hook(lambda module, out: seen["backward"].append(out[0]))
+        vectors = model(torch.tensor([3, 3, 8])).square()
+        vectors.register_hook(lambda grad: seen["gradient"].append(grad) or grad * 2)
+        vectors.sum().backward()
+    for first, second in seen.values():
+        torch.testing.assert_close(first, second)
+    (leaf,) = rows.param_groups[0]["params"]
+    torch.testing.assert_close(leaf.grad, dense[0].weight.grad[[3, 8]])
+
+
+def test_a_further_parameter_group_is_refused():
+    *_, rows, _ = models()
+    with pytest.raises(TypeError, match="pass all embeddings to the constructor"):
+        rows.add_param_group({"params": [torch.zeros(2, requires_grad=True)]})
 
 
 def test_the_norm_is_that_of_summed_gradients_outside_prefetch():
