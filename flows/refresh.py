@@ -15,7 +15,7 @@ from flows.settings import Feeds, FollowedModel
 from storage.home.workspace import Workspace
 from tasks.enrich.copies import Filled
 from tasks.enrich.task import fill
-from tasks.ingest.task import opened
+from tasks.ingest.task import open_secret_block
 from tasks.merge.task import merge
 
 WAIT_SECONDS = 3000.0  # to wait for another run in the home; the schedule starts a run every hour
@@ -45,7 +45,7 @@ def refresh(
     with workspace.writing(what, wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
         filled = fill(
             home,
-            [opened(feed) for feed in feeds],
+            [open_secret_block(feed) for feed in feeds],
             settings.ingest,
             settings.enrich,
             str(champion_folder(home, model, logger.warning)),

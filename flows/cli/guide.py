@@ -81,11 +81,11 @@ def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed
     from flows.server import start_prefect
 
     wait_for_server = start_prefect(home, writes=False)
-    from tasks.ingest.task import opened
+    from tasks.ingest.task import open_secret_block
 
     if wait_for_server:
         wait_for_server()
-    return [opened(feed) for feed in references]
+    return [open_secret_block(feed) for feed in references]
 
 
 def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:

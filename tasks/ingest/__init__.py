@@ -1,7 +1,7 @@
-"""Stage ingest: reads feeds into the catalogue and publishes a snapshot of it.
+"""Imports feeds (TV guides) into the DuckDB catalogue, and publishes a snapshot of it as Parquet files.
 
 ``ingest_feeds`` (ingest.py) passes each feed through ``locate`` (sources/resolve.py), ``fetch``
 (sources/download.py), ``FeedStream`` (sources/decompress.py), ``read_batches`` (readers.py) and
-``FeedWriter`` (storage/catalogue/ledger.py). xmltv/reader.py reads XMLTV, json_lines.py reads JSON lines.
-Ingest and tasks/enrich share xmltv/records.py, which reads single programmes of XMLTV.
+``FeedWriter`` (storage/catalogue/ledger.py). xmltv/reader.py parses XMLTV, and json_lines.py parses JSON
+lines. tasks/enrich uses xmltv/records.py, too.
 """

@@ -1,4 +1,4 @@
-"""Interface between guide formats and the catalogue: a reader yields batches of Arrow columns."""
+"""Defines the batches of Arrow columns that parsers of guide formats pass to the writer of the catalogue."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,38 +10,40 @@ import pyarrow as pa
 from tasks.ingest.encoding import show_invalid
 from tasks.ingest.sources.decompress import FeedStream
 
-BATCH_BYTES = 8 << 20  # approximate limit of feed bytes per batch
-EXCERPT_CHARACTERS = 200  # characters stored of a rejected element
+BATCH_BYTES = 8 << 20  # maximum bytes of the feed per batch, approximately
+EXCERPT_CHARACTERS = 200  # maximum characters that are stored of a rejected element
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgrammeBatch:
-    """Part of a feed, with the columns of storage/catalogue/rows.py."""
+    """A batch of programmes, channels and rejected elements of a feed, with the schemas of rows.py."""
 
     programmes: pa.RecordBatch
     details: pa.RecordBatch
     originals: pa.RecordBatch
     channels: pa.RecordBatch
     rejects: pa.RecordBatch
-    root: pa.RecordBatch  # empty except in the first batch
+    root: pa.RecordBatch  # attributes of the root element; empty except in the first batch
     share_read: float  # share of the file that has been read, 0 to 1
-    invalid_bytes: int = 0  # bytes that are invalid in the encoding of the feed
+    invalid_bytes: int = 0  # number of bytes in the batch that are invalid in the encoding of the feed
 
 
 class Reader(Protocol):
-    """A guide format: a module or an object. readers.py lists the formats."""
+    """Parser of a guide format: a module or an object with these functions. readers.py lists the parsers."""
 
     def matches(self, head: bytes) -> bool:
-        """Returns whether a feed that begins with these bytes has this format."""
+        """Returns whether a feed that begins with the bytes ``head`` has this format."""
         ...
 
     def read(self, stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-        """Yields at least one batch of about ``batch_rows`` programmes; the last batch may be empty.
+        """Parses a feed; yields at least one batch of about ``batch_rows`` programmes.
+
+        The last batch may be empty.
 
         Args:
             stream: Uncompressed bytes of the feed.
             batch_rows: Approximate number of programmes per batch.
-            zone: Zone of times that state none; empty means UTC.
+            zone: Time zone of times in the feed that state none; empty means UTC.
 
         Raises:
             FeedError: The feed is empty, too large, unreadable or has another format.
@@ -50,7 +52,7 @@ class Reader(Protocol):
 
 
 def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Converts tuples, one per row, to an Arrow batch."""
+    """Converts tuples, one per row, to an Arrow record batch with a schema."""
     columns = list(zip(*rows)) if rows else [()] * len(schema)
     return pa.RecordBatch.from_arrays(
         [pa.array(*column) for column in zip(columns, schema.types)], schema=schema
@@ -58,7 +60,11 @@ def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBat
 
 
 def number_from_first_(batches: dict[str, list[pa.RecordBatch]]) -> None:
-    """Makes the column ``row`` of details and originals count over all batches, in place."""
+    """Renumbers the column ``row`` in place, so that it counts programmes over all batches.
+
+    ``batches`` maps "programmes", "details" and "originals" to lists of batches. In details and originals,
+    the column ``row`` refers to a programme of the batch with the same position.
+    """
     firsts = np.cumsum([0, *(batch.num_rows for batch in batches["programmes"])])
     for kind in ("details", "originals"):
         for number, (batch, first) in enumerate(zip(batches[kind], firsts)):
@@ -68,6 +74,6 @@ def number_from_first_(batches: dict[str, list[pa.RecordBatch]]) -> None:
 
 
 def excerpt(content: bytes) -> str:
-    """Returns the first EXCERPT_CHARACTERS of a rejected element as one line."""
+    """Returns the first EXCERPT_CHARACTERS characters of a rejected element as one line of text."""
     text = show_invalid(content[: 4 * EXCERPT_CHARACTERS].decode("utf-8", "replace"))
     return " ".join(text.split())[:EXCERPT_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Checks the beginning of each feed before a run starts."""
+"""Reads the beginning of each feed before a run starts, so that an unusable feed is reported at once."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from tasks.ingest.sources.resolve import locate
 
 
 def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
-    """Raises FeedError if all feeds, or a required feed, are missing, unreadable, empty or not a guide.
+    """Raises FeedError if no feed is readable, or if a required feed is missing, empty or not a guide.
 
-    Only local files are read: URLs are not requested, and Secret blocks of Prefect are not opened.
+    Only local files are checked: URLs are not requested, and Secret blocks of Prefect are not opened.
     """
     checkable = [feed for feed in references if not feed.startswith(SECRET)]
     if references and not checkable:

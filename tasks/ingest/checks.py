@@ -1,4 +1,4 @@
-"""Data checks: compares each day of a feed with the week before it, and a reading with the previous one."""
+"""Detects anomalies of feeds: compares each day with the week before, and an import with the previous one."""
 
 import datetime
 from collections import defaultdict
@@ -17,8 +17,8 @@ COLUMNS = (
     *("source", "day", "programmes", "channels", "category_share"),
     *("gaps", "overlaps", "new_titles", "languages", "anomalies"),
 )
-WEEK = 7
-MIN_DAYS = 3  # previous days needed for a comparison
+WEEK = 7  # days
+MIN_DAYS = 3  # minimum number of days in the week before that a comparison needs
 # A day is anomalous if its value divided by the mean of previous days is below MIN_RATIOS, or if it is above
 # MAX_RATIOS and the value exceeds 5 % of the programmes.
 MIN_RATIOS = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}
@@ -27,11 +27,12 @@ MAX_RATIOS = {"gaps": 3.0, "overlaps": 3.0}
 
 @dataclass(frozen=True, kw_only=True)
 class GuideCheck:
-    """Result of the data checks.
+    """Statistics and anomalies of all feeds of a guide.
 
     Attributes:
         days: One row per feed and day; the column ``anomalies`` is "" if there are none.
-        readings: One row per failed or anomalous reading, with the same columns; ``day`` is "reading".
+        readings: One row per failed or anomalous import of a feed, with the same columns; ``day`` is
+            "reading".
         anomalies: One line per anomaly: "uk.xml.gz 2025-03-31: channel bbc.one fell silent".
     """
 
@@ -41,7 +42,7 @@ class GuideCheck:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Metrics for MLflow: totals over all feeds and days."""
+        """Returns metrics for MLflow: totals over all feeds and days."""
         names = ("programmes", "channels", "gaps", "overlaps", "new_titles")
         sums = {name: float(sum(day[name] for day in self.days)) for name in names}
         with_categories = sum(day["category_share"] * day["programmes"] for day in self.days)
@@ -54,7 +55,12 @@ class GuideCheck:
 
 
 def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
-    """Checks a published Guide (its folder) and the readings of the run that published it."""
+    """Computes statistics per day of a guide, and detects anomalies.
+
+    Args:
+        guide: Folder with the Parquet files of a Guide.
+        readings: Results of the imports of feeds in the same run.
+    """
     days = feed_days(guide)
     anomalies: dict[tuple[str, Any], list[str]] = defaultdict(list)
     for silent in silent_channels(guide, MIN_DAYS):
@@ -99,14 +105,14 @@ def _day_anomalies(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) 
 def reading_anomalies(
     catalogue: Catalogue, source: str, counts: Counts, draft: FeedWriter | None, today: datetime.date | None
 ) -> tuple[str, ...]:
-    """Returns the anomalies of a reading, one text each, without the source.
+    """Returns the anomalies of one import of a feed, one text each, without the name of the feed.
 
     Args:
         catalogue: Open catalogue.
         source: Name of the feed.
-        counts: Counts of the reading.
-        draft: Writer of the reading before it is committed; None for an unchanged feed.
-        today: Date in UTC; None for a backfilled guide, which may end at any time.
+        counts: Counts of programmes in the feed.
+        draft: Writer of the feed, whose transaction is not committed yet; None for an unchanged feed.
+        today: Date in UTC; None for a guide of the past, which may end at any time.
     """
     feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_reading(catalogue, source)
     previous = previous_reading(catalogue, source, feed_id, grabbed_at)

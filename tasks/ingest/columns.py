@@ -1,6 +1,6 @@
-"""Converts raw text columns of programmes to the cleaned and typed columns of the catalogue.
+"""Converts columns of programmes from raw text to the cleaned and typed columns of the catalogue.
 
-Each distinct value is cleaned and parsed once. Arrow finds the distinct values (``dictionary_encode``),
+Each distinct value is cleaned and parsed once. Arrow determines the distinct values (``dictionary_encode``),
 because 800,000 look-ups in a Python dictionary take as long as parsing the XML.
 """
 
@@ -20,17 +20,17 @@ from tasks.text.clean import clean
 
 DAY = 24 * 3600 * 1_000_000  # microseconds
 LISTS = ("categories", "category_languages", "episode_numbers", "episode_systems")
-_Recorder = Callable[[np.ndarray, list[str]], None]  # receives row indices and texts before cleaning
+_RecordChange = Callable[[np.ndarray, list[str]], None]  # receives row indices and texts before cleaning
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawColumns:
-    """Columns with one row per programme, as text that is not cleaned yet.
+    """Columns of programmes as text that is not cleaned yet; each row is a programme.
 
     Attributes:
-        attributes: JSON of the attributes of a programme that have no column.
-        details: Maps a row to clean, typed values of the columns of DETAILS other than the description.
-        elements: Maps a row to elements that have no column (extra.py).
+        attributes: XMLTV attributes of the programme that have no column, as JSON.
+        details: Row -> clean, typed values of the columns of DETAILS except for the description.
+        elements: Row -> XMLTV elements that have no column (see extra.py).
     """
 
     channel: pa.StringArray
@@ -53,7 +53,7 @@ class RawColumns:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "RawColumns":
-        """Converts rows by column name; a missing key becomes null or an empty list."""
+        """Converts dictionaries, one per programme, to columns; missing keys become null or an empty list."""
         columns: dict[str, Any] = {}
         for name in (column.name for column in fields(cls)):
             if name in ("details", "elements"):
@@ -67,7 +67,7 @@ class RawColumns:
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """The valid programmes of a chunk with their details and originals."""
+    """Cleaned columns of the valid programmes in a part of a feed (schemas: storage/catalogue/rows.py)."""
 
     programmes: pa.RecordBatch
     details: pa.RecordBatch
@@ -76,15 +76,16 @@ class ColumnChunk:
 
 
 def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> ColumnChunk:
-    """Cleans rows that have a channel, a title and a start, and returns a reason for each other row.
+    """Cleans the programmes that have a channel, a title and a start, and rejects the others with a reason.
 
     Args:
-        raw: Columns of the feed.
-        parse_time: Converts a text to microseconds since 1970 UTC; returns None if it is invalid.
+        raw: Columns of a part of the feed.
+        parse_time: Function that converts a text to microseconds since 1970 (UTC), or to None if it is
+            invalid.
     """
     changed: list[tuple[int, str, str]] = []  # row, element, and text before cleaning
 
-    def recorder(element: str, offsets: pa.Array | None = None) -> _Recorder:
+    def recorder(element: str, offsets: pa.Array | None = None) -> _RecordChange:
         def add(rows: np.ndarray, texts: list[str]) -> None:
             if offsets is not None:
                 rows = np.searchsorted(np.asarray(offsets), rows, side="right") - 1
@@ -93,7 +94,7 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
         return add
 
     channel, title = _clean_ids(raw.channel), _clean_texts(raw.title, recorder("title"))
-    # encoded together, because the stop of a programme is the start of the next
+    # starts and stops are parsed together, because the stop of a programme is usually the start of the next
     encoded = pa.concat_arrays([raw.start, raw.stop]).dictionary_encode()
     values = [parse_time(text) for text in encoded.dictionary.to_pylist()]
     times = pa.array(values, pa.int64()).take(encoded.indices)
@@ -102,12 +103,12 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     numbers, is_number = _clean_lists(raw.episode_numbers)
     sub_title = _clean_texts(raw.sub_title, recorder("sub_title"))
     description = _clean_texts(raw.description, recorder("description"))
-    systems = _with_offsets(numbers, is_number, _clean_texts(raw.episode_systems.values, read=_system))
+    systems = _with_offsets(numbers, is_number, _clean_texts(raw.episode_systems.values, read=_clean_system))
     with_language = (sub_title, raw.sub_title_language), (description, raw.description_language)
     category_languages = _with_offsets(categories, is_category, raw.category_languages.values)
     extra = language_objects(category_languages, *(_where_valid(*pair) for pair in with_language))
     instants = start.cast(pa.timestamp("us")), stop.cast(pa.timestamp("us"))
-    stop_problems, language = _stop_notes(start, stop, raw.stop), _clean_texts(raw.title_language)
+    stop_problems, language = _find_stop_problems(start, stop, raw.stop), _clean_texts(raw.title_language)
     columns = [channel, *instants, stop_problems, title, language, sub_title, categories, numbers, systems]
     columns += [_clean_texts(raw.date), merge_objects(extra, raw.attributes, raw.elements)]
     programmes = pa.RecordBatch.from_arrays(columns, schema=PROGRAMMES)
@@ -115,7 +116,7 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     is_invalid = {reason: np.asarray(column.is_null()) for reason, column in required.items()}
     is_valid = ~np.logical_or.reduce(list(is_invalid.values()))
     new_row = np.cumsum(is_valid) - 1
-    details = _details(description, raw.details, is_valid, new_row)
+    details = _make_details(description, raw.details, is_valid, new_row)
     originals = [(int(new_row[row]), *values) for row, *values in changed if is_valid[row]]
     invalid_rows = np.flatnonzero(~is_valid).tolist()
     reasons = {row: next(name for name, rows in is_invalid.items() if rows[row]) for row in invalid_rows}
@@ -123,13 +124,16 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     return ColumnChunk(programmes, details, to_batch(originals, ORIGINALS), reasons)
 
 
-def _details(
+def _make_details(
     descriptions: pa.Array,
     details: Mapping[int, Mapping[str, Any]],
     is_valid: np.ndarray,
     new_row: np.ndarray,
 ) -> pa.RecordBatch:
-    """Returns rows of DETAILS for valid programmes with a description or other details."""
+    """Creates the batch DETAILS, with a row for each valid programme with a description or other details.
+
+    ``new_row`` has the index of each programme among the valid programmes.
+    """
     has_details = np.asarray(descriptions.is_valid())
     has_details[list(details)] = True
     rows = np.flatnonzero(has_details & is_valid)
@@ -142,7 +146,7 @@ def _details(
     return pa.RecordBatch.from_pydict(columns, schema=DETAILS)
 
 
-def _stop_notes(start: pa.Array, stop: pa.Array, texts: pa.StringArray) -> pa.Array:
+def _find_stop_problems(start: pa.Array, stop: pa.Array, texts: pa.StringArray) -> pa.Array:
     length = np.asarray(stop.fill_null(0)) - np.asarray(start.fill_null(0))
     is_missing = np.asarray(stop.is_null())
     if not is_missing.any() and length.min(initial=1) > 0 and length.max(initial=0) <= DAY:
@@ -155,15 +159,18 @@ def _stop_notes(start: pa.Array, stop: pa.Array, texts: pa.StringArray) -> pa.Ar
     return pa.array(notes, pa.string())
 
 
-def _system(text: str) -> str:
-    """Cleans the name of an episode-num system, which guides write in any case (XMLTV_NS)."""
+def _clean_system(text: str) -> str:
+    """Cleans and lower-cases the attribute ``system`` of an ``episode-num`` element."""
     return clean(text).lower()
 
 
 def _clean_texts(
-    column: pa.StringArray, record: _Recorder | None = None, read: Callable[[str], str] = clean
+    column: pa.StringArray, record: _RecordChange | None = None, read: Callable[[str], str] = clean
 ) -> pa.Array:
-    """Cleans texts with ``read``; empty texts become null. Passes texts that it changes to ``record``."""
+    """Cleans each distinct text with ``read``; empty texts become null.
+
+    Calls ``record`` with the row indices and original texts of all texts that have changed.
+    """
     encoded = column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     clean_texts = [read(text) or None for text in texts]
@@ -180,7 +187,10 @@ def _clean_texts(
 
 
 def _with_offsets(lists: pa.ListArray, is_kept: pa.Array | None, values: pa.Array) -> pa.ListArray:
-    """Returns lists with the offsets of ``lists`` and those ``values`` that are kept (None: all)."""
+    """Returns lists with the offsets of ``lists`` and the elements of ``values`` that the mask selects.
+
+    ``is_kept`` is None if all elements are selected.
+    """
     return pa.ListArray.from_arrays(lists.offsets, values if is_kept is None else values.filter(is_kept))
 
 
@@ -191,7 +201,7 @@ def _where_valid(texts: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _clean_ids(ids: pa.StringArray) -> pa.Array:
-    """Returns ids without cleaning, so that channels and programmes match; blank ids become null."""
+    """Returns channel ids; blank ids become null. Other ids are not cleaned, so that they remain distinct."""
     encoded = ids.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     names = [show_invalid(text) if text.strip() else None for text in texts]
@@ -199,9 +209,13 @@ def _clean_ids(ids: pa.StringArray) -> pa.Array:
 
 
 def _clean_lists(
-    lists: pa.ListArray, record: _Recorder | None = None
+    lists: pa.ListArray, record: _RecordChange | None = None
 ) -> tuple[pa.ListArray, pa.Array | None]:
-    """Cleans lists and drops blank values; also returns a mask of the kept values (None: all)."""
+    """Cleans the texts in lists and removes blank texts.
+
+    Returns:
+        The cleaned lists, and a mask of the texts that were not removed; None if none was removed.
+    """
     values = _clean_texts(lists.values, record)
     if not values.null_count:
         return pa.ListArray.from_arrays(lists.offsets, values), None

@@ -1,13 +1,13 @@
-r"""Detects the encoding of a feed and preserves invalid bytes.
+r"""Detects the character encoding of a feed, and preserves bytes that are invalid in it.
 
-UTF-8 is tried first, regardless of the declaration. The first invalid bytes trigger a count from the start
-of the feed: it is damaged UTF-8 if it has at least as many valid multi-byte characters as invalid bytes.
-Otherwise it is in the declared encoding, or in Windows-1252 if UTF-8 or nothing is declared. Text in another
-encoding is mostly invalid as UTF-8 (nearly all of it in single-byte encodings, 80 % in GBK). A file that
-mixes encodings is read in the more frequent one.
+UTF-8 is tried first, regardless of the declared encoding. If bytes are invalid in UTF-8, they are counted
+from the start of the feed. If the feed has at least as many valid multi-byte characters as invalid bytes, it
+is damaged UTF-8. Otherwise it is in the declared encoding, or in Windows-1252 if UTF-8 or nothing is
+declared. Non-ASCII text in another encoding is mostly invalid in UTF-8 (nearly all of it in single-byte
+encodings, 80 % in GBK). A file that mixes encodings is read in the more frequent one.
 
-An invalid byte is represented by a private-use character, which passes the XML parser. ``clean`` drops it,
-and ``show_invalid`` writes it as ``\xC3`` in texts that are stored unchanged.
+Each invalid byte is replaced by a private-use character, which XML parsers accept. ``clean`` removes the
+character, and ``show_invalid`` writes it as ``\xC3`` in texts that are stored without cleaning.
 """
 
 import re
@@ -16,18 +16,18 @@ from functools import cached_property
 
 import numpy as np
 
-INVALID = 0x10FE00  # code point of byte 0; invalid bytes are 0x80 to 0xFF
-SAMPLE_SIZE = 100_000  # multi-byte characters plus invalid bytes after which the count ends
-_ESCAPED = re.compile("[\udc80-\udcff]")  # invalid bytes after surrogateescape
+INVALID = 0x10FE00  # the invalid byte b (0x80 to 0xFF) is replaced by the code point INVALID + b
+SAMPLE_SIZE = 100_000  # counting ends after so many multi-byte characters and invalid bytes
+_ESCAPED = re.compile("[\udc80-\udcff]")  # invalid bytes as Python's "surrogateescape" decodes them
 _INVALID = re.compile("[\U0010fe80-\U0010feff]")
 
 
 class Encoding:
-    """Encoding of one feed.
+    """Decodes the bytes of one feed, whose encoding is detected when it is needed.
 
     Args:
-        declared: Declared encoding, as the name of a Python codec.
-        read_blocks: Reads the bytes of the feed from the start.
+        declared: Encoding that the feed declares, as the name of a Python codec.
+        read_blocks: Function that returns the blocks of bytes of the feed from the start.
     """
 
     def __init__(self, declared: str, read_blocks: Callable[[], Iterable[bytes]] = tuple) -> None:
@@ -35,7 +35,7 @@ class Encoding:
 
     @cached_property
     def codec(self) -> str:
-        """Encoding of bytes that are not valid UTF-8; found by reading the feed up to SAMPLE_SIZE."""
+        """Returns the codec for bytes that are not valid UTF-8; reads the feed to detect it."""
         valid = invalid = 0
         for block in self._read_blocks():
             valid_bytes = block.decode("utf-8", "ignore").encode()
@@ -49,12 +49,12 @@ class Encoding:
 
     @property
     def written(self) -> str:
-        """Encoding for text that is inserted into the bytes read so far."""
+        """Returns the codec in which text must be encoded if it is inserted into the bytes of the feed."""
         codec = self.__dict__.get("codec", "utf-8")  # absent while all bytes are valid UTF-8
         return self.declared if codec == "utf-8" else codec
 
     def decode(self, content: bytes) -> tuple[bytes, int]:
-        """Returns the content in UTF-8 and the number of invalid bytes."""
+        """Converts bytes of the feed to UTF-8; also returns the number of invalid bytes."""
         try:
             content.decode("utf-8")
             return content, 0
@@ -69,7 +69,7 @@ class Encoding:
 
 
 def show_invalid(text: str, prefix: str = "\\x") -> str:
-    r"""Replaces private-use characters of invalid bytes by text such as ``\xC3``."""
+    r"""Replaces the private-use characters that stand for invalid bytes by text such as ``\xC3``."""
     if text.isascii():
         return text
     return _INVALID.sub(lambda character: f"{prefix}{ord(character[0]) - INVALID:02X}", text)

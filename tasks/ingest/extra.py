@@ -1,9 +1,9 @@
-"""Stores XMLTV content that no column holds as one JSON object per programme or channel.
+"""Converts XMLTV content for which the catalogue has no column to one JSON object per programme or channel.
 
-Keys are XMLTV names: ``@name`` for an attribute of the element itself, ``name`` for the list of its child
-elements of that name. A child that has only text is a string. Any other child is an object of attributes
+A key ``@name`` is an attribute of the programme or channel, and a key ``name`` is the list of its child
+elements with this name. A child that has only text is a string. Any other child is an object of attributes
 (``@…``), text (``#text``) and children. Texts are not cleaned. If a column contains the text of an element,
-its object has no ``#text``, and objects are in the order of the column.
+the object of the element has no ``#text``, and the objects are in the order of the column.
 """
 
 import json
@@ -16,17 +16,20 @@ import pyarrow.compute as pc
 from tasks.ingest.encoding import show_invalid
 
 _UNIT, _GROUP = "\x1e", "\x1d"  # separators that are invalid in XML
-_KEYS = ("category", "sub-title", "desc")  # elements whose text has a column, but whose language has none
+_KEYS = ("category", "sub-title", "desc")  # elements whose text has a column but whose language has none
 
 
 def to_json(content: Mapping[str, Any]) -> str:
-    """Serializes content to JSON with sorted keys."""
+    """Serializes a dictionary to JSON with sorted keys; invalid bytes are written as hexadecimal escapes."""
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return show_invalid(text, prefix="\\\\x")  # JSON escapes the backslash
 
 
 def language_objects(categories: pa.ListArray, sub_title: pa.Array, description: pa.Array) -> pa.Array:
-    """Returns a JSON object per programme with the languages of its texts; null if none is stated."""
+    """Returns a JSON object per programme with the languages of categories, sub-title and description.
+
+    The object is null if the feed states no language for the programme.
+    """
     if all(column.null_count == len(column) for column in (categories.flatten(), sub_title, description)):
         return pa.nulls(len(categories), pa.string())
     filled = pa.ListArray.from_arrays(categories.offsets, categories.values.fill_null(""))
@@ -34,10 +37,10 @@ def language_objects(categories: pa.ListArray, sub_title: pa.Array, description:
     keys = pc.binary_join_element_wise(  # pyright: ignore[reportAttributeAccessIssue]
         joined, sub_title.fill_null(""), description.fill_null(""), _GROUP
     ).dictionary_encode()
-    return pa.array([_languages(key) for key in keys.dictionary.to_pylist()], pa.string()).take(keys.indices)
+    return pa.array([_to_object(key) for key in keys.dictionary.to_pylist()], pa.string()).take(keys.indices)
 
 
-def _languages(key: str) -> str | None:
+def _to_object(key: str) -> str | None:
     groups = {name: group.split(_UNIT) for name, group in zip(_KEYS, key.split(_GROUP)) if group.strip(_UNIT)}
     objects = {
         name: [{"@lang": language} if language else {} for language in languages]
@@ -49,7 +52,13 @@ def _languages(key: str) -> str | None:
 def merge_objects(
     objects: pa.Array, attributes: pa.Array, elements: Mapping[int, Mapping[str, Any]]
 ) -> pa.Array:
-    """Adds attributes (JSON) and elements (by row) to the JSON objects of programmes."""
+    """Adds attributes and elements to the JSON objects of programmes.
+
+    Args:
+        objects: JSON object of each programme, or null.
+        attributes: JSON object of further attributes of each programme, or null.
+        elements: Row -> further elements by name.
+    """
     if attributes.null_count == len(attributes) and not elements:
         return objects
     merged = objects.to_pylist()

@@ -1,4 +1,4 @@
-"""Lists the guides in a file: the file itself, or the members of a zip that contain a guide."""
+"""Lists the TV guides in a file: the file itself, or the members of a zip archive that contain a guide."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,14 +14,19 @@ from tasks.ingest.xmltv.prolog import read_prolog
 
 
 class Guides(NamedTuple):
-    """The guides in a file, and the names of its other members."""
+    """The TV guides in a file, and the names of other members if the file is a zip archive."""
 
     feeds: list[Feed]
-    skipped: Sequence[str] = ()  # members of a zip that are not guides
+    skipped: Sequence[str] = ()  # members of the zip that are not guides
 
 
 def list_file_guides(file: Path, source: str, size_cap_bytes: int) -> Guides:
-    """Computes digest and size of a file and lists the guides in it.
+    """Computes digest and size of a file, and lists the TV guides in the file.
+
+    Args:
+        file: The file.
+        source: Name of the feed.
+        size_cap_bytes: Maximum uncompressed size of a guide.
 
     Raises:
         FeedError: The file cannot be read or is empty, or ``find_guides`` fails.
@@ -37,13 +42,14 @@ def list_file_guides(file: Path, source: str, size_cap_bytes: int) -> Guides:
 
 
 def find_guides(file: Feed, size_cap_bytes: int) -> Guides:
-    """Lists the guides in a file.
+    """Lists the TV guides in a file; each guide in a zip archive becomes a feed.
 
-    An unreadable member with the suffix of a guide counts as a guide, so that reading it reports the error. A
-    single guide gets the source of the file, so that its source stays the same if other members are added.
+    An unreadable member with the suffix of a guide counts as a guide, so that the error is reported when it
+    is read. If the file contains one guide, its source (name) is that of the file, so that adding other
+    members does not change the source.
 
     Raises:
-        FeedError: A zip contains no guide, or its members cannot be listed.
+        FeedError: A zip contains no guide, or the members of the zip cannot be listed.
     """
     members = list_members(file.file, file.source)
     if not members:
@@ -62,7 +68,7 @@ def find_guides(file: Feed, size_cap_bytes: int) -> Guides:
 
 
 def _is_metadata(member: str) -> bool:
-    """Returns whether a member is metadata of an operating system (__MACOSX/._guide.xml, .DS_Store)."""
+    """Returns whether a zip member is metadata of an operating system (__MACOSX/._guide.xml, .DS_Store)."""
     path = PurePosixPath(member)
     return path.name.startswith("._") or path.name in (".DS_Store", "Thumbs.db") or "__MACOSX" in path.parts
 

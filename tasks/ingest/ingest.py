@@ -1,4 +1,4 @@
-"""Reads feeds into an open catalogue, one transaction per feed; unchanged feeds are not parsed."""
+"""Imports feeds into an open catalogue, one transaction per feed; unchanged feeds are skipped."""
 
 import datetime
 import os
@@ -36,7 +36,7 @@ from tasks.ingest.sources.feeds import SUFFIXES, Feed, FeedError, NamedFeed, acc
 from tasks.ingest.sources.resolve import locate
 from tasks.pool import Submit, open_pool
 
-_CUT = ("truncated", "damaged")  # reasons that concern the end of a file, not a single programme
+_END_REASONS = ("truncated", "damaged")  # reasons of rejects that concern the end of a file, not a programme
 
 
 def ingest_feeds(
@@ -47,15 +47,17 @@ def ingest_feeds(
     clock: Callable[[], float],
     now: Callable[[], datetime.datetime],
 ) -> Iterator[Progress | FeedResult | Failure]:
-    """Reads feeds in order; yields progress about once a second and a result or failure per feed.
+    """Imports feeds in order; yields progress about once a second, and a result or a failure for each feed.
 
     Args:
-        references: Paths, patterns, directories, URLs, ``env:NAME``; or DatedFeeds, already resolved.
-        clock: Returns seconds for measuring intervals.
-        now: Returns the time with a time zone.
+        catalogue: Open catalogue, into which the programmes are written.
+        references: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds (guides of past dates).
+        settings: Settings of the stage.
+        clock: Function that returns seconds, for measuring intervals.
+        now: Function that returns the current time with a time zone.
 
     Raises:
-        FeedError: No feed can be read, or a required feed cannot. Feeds that were read are stored.
+        FeedError: No feed or not all required feeds can be read. The other feeds have been stored.
     """
     dated = [feed for feed in references if isinstance(feed, DatedFeed)]
     locations, errors = (dated, []) if dated else locate(references, settings.private_addresses)
@@ -67,7 +69,7 @@ def ingest_feeds(
     queue: deque[_Location] = deque()
     with ExitStack() as stack:
         is_parallel = settings.workers > 1 and len(locations) > 1
-        # runs after the pool is closed; removes parsed feeds that were not written because of an error
+        # called after the pool is closed; removes parsed feeds that were not written because of an error
         stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)
         count = settings.workers - settings.parses_in_writer
         workers = open_pool(settings.pool, count, settings.pool_address)
@@ -103,15 +105,15 @@ def ingest_feeds(
 
 @dataclass
 class _Location:
-    """A fetched location. If fetching failed, ``problem`` is raised when the location is read."""
+    """A path or URL whose feeds have been fetched."""
 
-    name: str
-    grabbed_at: datetime.datetime | None
-    stack: ExitStack = field(default_factory=ExitStack)
+    name: str  # source of the feed
+    grabbed_at: datetime.datetime | None  # date of a guide of the past; None for a current guide
+    stack: ExitStack = field(default_factory=ExitStack)  # removes downloaded files
     fetched: Fetched = field(default_factory=Fetched)
-    # feed, its previous counts if it is unchanged, and its parsing if a worker does that
+    # each feed, the counts of its last import if it is unchanged, and its parsing if a worker parses it
     feeds: list[tuple[Feed, Counts | None, Parsing | None]] = field(default_factory=list)
-    problem: FeedError | None = None
+    problem: FeedError | None = None  # error of fetching, which is raised when the feeds are read
 
 
 @dataclass
@@ -128,7 +130,7 @@ class _FeedReader:
         self.reported = self.clock()
 
     def open(self, location: str | NamedFeed, pool: Submit | None, folder: Path) -> _Location:
-        """Fetches a location and starts parsing its new feeds into folders named ``folder``.n."""
+        """Fetches a path or URL, and starts parsing its new and changed feeds into folders ``folder``.n."""
         catalogue, settings = self.catalogue, self.settings
         name = source_of(location)
         address = location.location if isinstance(location, NamedFeed) else location
@@ -157,7 +159,10 @@ class _FeedReader:
         return opened
 
     def read(self, location: _Location, later: list[Parsing]) -> Iterator[Progress | FeedResult | Failure]:
-        """Writes the feeds of a location; ``later`` are parsings that may run while this one waits."""
+        """Writes the feeds of a location to the catalogue.
+
+        ``later`` are feeds that this process may parse while it waits for a worker.
+        """
         with location.stack:
             if location.problem is not None:
                 raise location.problem
@@ -187,7 +192,7 @@ class _FeedReader:
     def _read_feed(
         self, feed: Feed, parsing: Parsing | None, location: _Location, later: list[Parsing]
     ) -> Generator[Progress, None, FeedResult]:
-        """Writes a feed in one transaction."""
+        """Writes a feed to the catalogue in one transaction; yields progress and returns the result."""
         zone = self.settings.zone(feed.source)
         if parsing is None:
             stream = FeedStream(feed, self.settings.size_cap_bytes)
@@ -209,10 +214,10 @@ class _FeedReader:
     def _result(
         self, source: str, counts: Counts, location: _Location, draft: FeedWriter | None = None
     ) -> FeedResult:
-        """Returns the result of a feed, which is unchanged if there is no draft.
+        """Returns the result of importing a feed; ``draft`` is the writer, or None for an unchanged feed.
 
         Raises:
-            FeedError: A required source has anomalies, so it is not stored.
+            FeedError: A required feed has anomalies, so that it is not stored.
         """
         anomalies: tuple[str, ...] = ()
         if draft is not None or not location.grabbed_at:
@@ -240,7 +245,7 @@ class _FeedReader:
         if draft.rejected and not draft.staged and not draft.channels:
             problem = f"nothing in it can be read ({reasons})"
             raise FeedError(f"{source}: {problem}; fetch it again, or remove it")
-        rejected = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _CUT)
+        rejected = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
         share, seen = self.settings.max_reject_share, draft.staged + rejected
         if rejected > share * seen:
             raise FeedError(
@@ -249,7 +254,7 @@ class _FeedReader:
             )
 
     def progress(self, share: float = 0.0) -> Progress:
-        """Returns the progress in thousandths of a location; ``share`` is the current location's."""
+        """Returns the progress over all locations; ``share`` is the share of the current feed, 0 to 1."""
         feed = f"feed {min(self.done + 1, self.locations)} of {self.locations}"
         return Progress(
             step=round(1000 * (self.done + share)),
@@ -260,26 +265,26 @@ class _FeedReader:
 
 
 def remove_leftovers(home: Path) -> None:
-    """Removes downloaded and parsed files of killed runs."""
+    """Removes downloaded and parsed files that killed runs have left in a home."""
     shutil.rmtree(home / "parsed", ignore_errors=True)
     for file in (home / "downloads").glob("*"):
         file.unlink(missing_ok=True)
 
 
 def adopt_former_names(catalogue: Catalogue, url: str, name: str) -> None:
-    """Renames former sources of a URL (with its secrets) to ``name``, unless ``name`` exists already.
+    """Renames all feeds in the catalogue that earlier versions imported from ``url`` to ``name``.
 
-    Earlier versions kept most query parameters in the source, so a signed URL was a new source each night.
-    Renaming continues the history of these sources.
+    Earlier versions kept most query parameters in the name (source) of a feed, so that a URL with a new token
+    was a new feed each night. Nothing is renamed if the catalogue already contains ``name``.
     """
-    bare, former = without_secrets(url), {}
+    redacted, new_names = without_secrets(url), {}
     for source in list_sources(catalogue):
         address, mark, member = source.partition("!")
         if not member.lower().endswith(SUFFIXES):  # not a guide in a zip
             address, mark, member = source, "", ""
         if address == name:
             return
-        if is_url(address) and without_secrets(address) == bare and differ_in_secrets_only(address, url):
-            former[source] = name + mark + member
-    if former:
-        rename_sources(catalogue, former)
+        if is_url(address) and without_secrets(address) == redacted and differ_in_secrets_only(address, url):
+            new_names[source] = name + mark + member
+    if new_names:
+        rename_sources(catalogue, new_names)

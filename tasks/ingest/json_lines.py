@@ -1,7 +1,8 @@
-"""Reads JSON lines: one object per programme with the names of RawColumns as keys (docs/feeds.md).
+"""Parses guides in JSON lines: one object per programme, with fields of RawColumns as keys (docs/feeds.md).
 
-Lines without channel, title or valid start (ISO 8601) are rejected. Further reasons are ``malformed`` (not a
-JSON object), ``oversized`` (more than 4 MiB), and ``truncated`` or ``damaged`` (an incomplete last line).
+Lines without channel, title or valid start (ISO 8601) are rejected. Other reasons for rejecting a line are
+``malformed`` (not a JSON object), ``oversized`` (more than 4 MiB), and ``truncated`` or ``damaged`` (an
+incomplete last line).
 """
 
 import datetime
@@ -20,19 +21,19 @@ from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.times import parse_time
 
 MAX_LINE_BYTES = 4 << 20
-# Keys that are lists in JSON, and the column of RawColumns that goes with each and is empty for JSON.
+# Key of a JSON list -> the column of RawColumns with an attribute of each element, which JSON lines lack.
 LISTS = {"categories": "category_languages", "episode_numbers": "episode_systems"}
-_OTHERS = {"attributes", "details", "elements", *LISTS.values()}
-_COLUMNS = RawColumns.__dataclass_fields__.keys() - _OTHERS
+_NOT_IN_JSON = {"attributes", "details", "elements", *LISTS.values()}
+_COLUMNS = RawColumns.__dataclass_fields__.keys() - _NOT_IN_JSON
 
 
 def matches(head: bytes) -> bool:
-    """Returns whether the first character is an opening brace."""
+    """Returns whether a feed that begins with ``head`` may be JSON lines: the first character is a brace."""
     return head.removeprefix(BOM_UTF8).lstrip().startswith(b"{")
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """Reads a feed; see ``Reader.read``."""
+    """Parses a feed in JSON lines; yields batches of programmes (see ``Reader.read``)."""
     if b'"channel"' not in (head := stream.head()):
         start = head.strip()[:40].decode("utf-8", "replace")
         raise FeedError(
@@ -60,7 +61,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
             line, invalid = encoding.decode(line)
             invalid_bytes += invalid
             try:
-                rows.append(_row(line))
+                rows.append(_parse_line(line))
                 lines.append((number, line))
             except (ValueError, RecursionError):
                 cut = "malformed" if line.endswith(b"\n") else "damaged" if stream.damage else "truncated"
@@ -72,7 +73,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
 
 
 def _lines(stream: FeedStream) -> Iterator[bytes]:
-    """Yields lines with their line feed; lines over MAX_LINE_BYTES are cut."""
+    """Yields the lines of a feed with their line feed; truncates lines that exceed MAX_LINE_BYTES."""
     line = b""
     for block in stream:
         for piece in block.splitlines(keepends=True):
@@ -83,8 +84,8 @@ def _lines(stream: FeedStream) -> Iterator[bytes]:
     yield line
 
 
-def _row(line: bytes) -> dict[str, Any]:
-    """Converts a line to a row of RawColumns; other keys go into ``extra``."""
+def _parse_line(line: bytes) -> dict[str, Any]:
+    """Converts a line to a row for RawColumns.from_rows; keys without a column are put into "elements"."""
     record = json.loads(line[: MAX_LINE_BYTES + 1].decode("utf-8-sig"), parse_constant=_reject_constant)
     if not isinstance(record, dict) or len(line) > MAX_LINE_BYTES:
         raise ValueError("not an object")

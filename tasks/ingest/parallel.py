@@ -1,8 +1,8 @@
-"""Parses feeds in several processes or on several machines (tasks/pool.py); one process writes.
+"""Parses feeds in several processes or on several machines, while one process writes the catalogue.
 
-A parsed feed is a folder of six Arrow streams, one per field of ProgrammeBatch, with the same batches. The
-writer maps them into memory, so nothing is copied through a pipe and memory is bounded by a few batches. On
-one machine the writer also parses feeds while it waits for a worker.
+A worker writes a parsed feed to a folder of six Arrow streams, one per field of ProgrammeBatch, with the same
+batches. The writing process maps these files into memory, so nothing is copied through a pipe, and only a few
+batches are in memory. On one machine, the writing process also parses feeds while it waits for a worker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA_OF_KIND = dict(zip(("programmes", "details", "originals", "channels", "re
 
 
 class Parsing:
-    """A feed that a worker parses into a folder."""
+    """A feed that a worker process parses into a folder."""
 
     def __init__(self, submit: Submit, feed: Feed, settings: IngestSettings, folder: Path) -> None:
         self.settings, self.folder = settings, folder
@@ -37,7 +37,7 @@ class Parsing:
         self.future = submit(parse_to_folder, *self.arguments)
 
     def run_here(self) -> bool:
-        """Parses the feed in this process unless a worker has started it; returns whether it was parsed."""
+        """Parses the feed in this process unless a worker has started to parse it; returns whether it did."""
         if not (self.settings.parses_in_writer and isinstance(self.future, Future) and self.future.cancel()):
             return False
         self.future = Future()
@@ -48,17 +48,16 @@ class Parsing:
         return True
 
     def batches(self, later: Iterable[Parsing]) -> Iterator[ProgrammeBatch]:
-        """Yields the batches of the feed; while waiting, parses ``later`` feeds in this process."""
+        """Returns the batches of the feed; parses the feeds ``later`` in this process while it waits."""
         while not self.future.done() and any(parsing.run_here() for parsing in (self, *later)):
             pass
         return read_folder(self.folder, self.future.result())
 
 
 def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str, folder: Path) -> list[int]:
-    """Parses a feed into a new folder; returns the number of invalid bytes of each batch."""
-    shutil.rmtree(
-        folder, ignore_errors=True
-    )  # left by a dead worker, whose task Dask and Ray repeat on another worker
+    """Parses a feed and writes its batches to a new folder; returns the number of invalid bytes per batch."""
+    # left by a dead worker, whose task Dask and Ray repeat on another worker
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with ExitStack() as stack:
         streams = {
@@ -74,7 +73,12 @@ def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str,
 
 
 def read_folder(folder: Path, invalid_bytes: Sequence[int]) -> Iterator[ProgrammeBatch]:
-    """Yields the batches of a parsed feed in order; removes the folder at the end or after an error."""
+    """Yields the batches that ``parse_to_folder`` wrote; removes the folder at the end or after an error.
+
+    Args:
+        folder: Folder of a parsed feed.
+        invalid_bytes: Number of invalid bytes of each batch.
+    """
     try:
         with ExitStack() as stack:
             maps = {kind: stack.enter_context(pa.memory_map(str(folder / kind))) for kind in SCHEMA_OF_KIND}

@@ -1,4 +1,4 @@
-"""Reads feeds into the catalogue and publishes a Guide; does not use Prefect."""
+"""Imports feeds into the catalogue and publishes a Guide (a snapshot as Parquet files), without Prefect."""
 
 import datetime
 import time
@@ -27,22 +27,25 @@ def read_and_publish(
     as_of: datetime.datetime | None,
     report: Callable[[Progress | FeedResult | Failure], None],
 ) -> Guide:
-    """Reads feeds and publishes a snapshot of the catalogue, unless an equal one is already published.
+    """Imports feeds and publishes a snapshot of the catalogue, unless an equal snapshot is already published.
 
     Args:
-        feeds: Paths, patterns, directories, URLs, ``env:NAME``; or DatedFeeds. May be empty with as_of.
-        as_of: Instant of the snapshot; None means now.
-        report: Receives progress, results and failures.
+        workspace: The home.
+        feeds: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds (guides of past dates). May be
+            empty if ``as_of`` is set.
+        settings: Settings of the stage.
+        as_of: Instant of the snapshot, with a time zone; None means now.
+        report: Function that is called with progress, results and failures.
 
     Raises:
-        FeedError: No feed can be read, or a required feed cannot. Feeds that were read are stored.
+        FeedError: No feed or not all required feeds can be read. The other feeds have been stored.
         HomeLocked: Another process has the catalogue open.
     """
     remove_leftovers(workspace.home)
     readings: list[FeedStatus] = []
     write_readings(workspace.home, readings)
     with Catalogue.open(workspace.home) as catalogue:
-        publish_status(catalogue)  # the files are old if a run was killed after its commit
+        publish_status(catalogue)  # the file is outdated if a run was killed after a commit
         publish_corrections(catalogue)
         if feeds or as_of is None:
             clocks = {"clock": time.monotonic, "now": lambda: datetime.datetime.now(datetime.UTC)}

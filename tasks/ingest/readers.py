@@ -1,6 +1,6 @@
-"""Lists the formats of feeds.
+"""Lists the parsers of guide formats, and selects the parser of a feed.
 
-A new format needs a module with ``matches`` and ``read``, and an entry in READERS.
+A new format needs a module with the functions of ``Reader`` (batches.py), and an entry in READERS.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from tasks.ingest.batches import ProgrammeBatch, Reader
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.xmltv import reader as xmltv
 
-READERS: list[Reader] = [json_lines, xmltv]  # the first match reads the feed; XMLTV matches everything
+READERS: list[Reader] = [json_lines, xmltv]  # the first reader that matches is used; XMLTV matches any feed
 
 
 def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterator[ProgrammeBatch]:
-    """Reads a feed with the reader of its format (see ``Reader.read``)."""
+    """Parses a feed with the parser of its format; yields batches of programmes (see ``Reader.read``)."""
     head = stream.head()
     return next(reader for reader in READERS if reader.matches(head)).read(stream, batch_rows, zone)

@@ -1,4 +1,4 @@
-"""Results of feeds, and the rule by which failed feeds fail the run."""
+"""Defines the results of importing feeds, and decides whether failed feeds fail the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,14 @@ from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 
 @dataclass(frozen=True, kw_only=True)
 class FeedResult:
-    """Result of a feed that was read.
+    """Result of importing one feed successfully.
 
     Attributes:
-        counts: Counts of the reading, or of the previous reading if the feed is unchanged.
+        source: Name of the feed.
+        counts: Counts of programmes; counts of the last import if the feed is unchanged.
         reasons: Number of rejected elements by reason.
+        unchanged: Whether the feed was skipped, because its content is that of the last import.
+        anomalies: Warnings about the content.
         skipped: Members of a zip that are not guides; only the first feed of a zip lists them.
     """
 
@@ -41,7 +44,7 @@ class FeedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A feed that failed and of which nothing was stored; the message of ``error`` contains the source."""
+    """A feed that could not be imported, so that nothing was stored; the message contains its name."""
 
     source: str
     error: FeedError
@@ -51,16 +54,17 @@ class Failure:
 
 
 def reasons_text(reasons: Mapping[str, int]) -> str:
-    """Formats reasons with their counts, such as "bad_start 3, no_title 1"."""
+    """Formats the counts of reasons for rejecting elements: "bad_start 3, no_title 1"."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
 
 
 def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
-    """Raises an error if all feeds or a required feed failed.
+    """Raises an error if a required feed failed or if no feed was read.
 
     Raises:
-        FeedUnreachable: All failures of required feeds, or else of all feeds, are network failures.
-        FeedError: Another failure is among them.
+        FeedUnreachable: All failures of required feeds (or, without those, of all feeds) are network
+            failures.
+        FeedError: One of these failures has another cause.
     """
     required = [failure for failure in failures if settings.is_required(failure.source)]
     decisive = required if required or is_any_read else failures

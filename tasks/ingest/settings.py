@@ -1,4 +1,4 @@
-"""Settings of the ingest stage."""
+"""Defines the settings for importing feeds."""
 
 import re
 from fnmatch import fnmatchcase
@@ -49,7 +49,7 @@ _ADDRESS_HELP = (
 
 @configurable
 class IngestSettings:
-    """Settings for reading feeds and for the snapshot."""
+    """Settings for importing feeds and for the snapshot that a run uses."""
 
     size_cap_bytes: int = setting(2**32, _SIZE_HELP, ge=1)
     download_seconds: float = setting(3600.0, _TIME_HELP, gt=0.0)
@@ -87,14 +87,14 @@ class IngestSettings:
 
     @property
     def parses_in_writer(self) -> bool:
-        """Whether the writing process also parses, which is so if all workers run on this machine."""
+        """Returns whether the process that writes the catalogue also parses: if all workers are local."""
         return self.pool == "processes"
 
     def is_required(self, source: str) -> bool:
-        """Returns whether the run fails if this source cannot be read."""
+        """Returns whether the run fails if the feed with the name ``source`` cannot be read."""
         return matches_any(source, self.required)
 
     def zone(self, source: str) -> str:
-        """Returns the zone of times that state none in a feed of this source; empty means UTC."""
+        """Returns the time zone of times that state none in the feed ``source``; empty means UTC."""
         zones = (entry.rpartition("=") for entry in self.zones)
         return next((zone for pattern, _, zone in zones if fnmatchcase(source, pattern)), "")

@@ -1,4 +1,7 @@
-"""Prefect tasks of the stage ingest, which is idempotent (unchanged feeds are skipped) and not cached."""
+"""Defines the Prefect tasks that import feeds and check the guide.
+
+The tasks are not cached, because unchanged feeds are skipped anyway.
+"""
 
 import datetime
 import logging
@@ -25,12 +28,12 @@ from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.feeds import SECRET, NamedFeed
 
-TABLE_ROWS = 500  # maximum rows of the table artifact
-SILENT = "guidespace.feed.silent"  # event: a feed failed or has anomalies (deployments/automations.yaml)
+TABLE_ROWS = 500  # maximum rows of the Prefect table artifact
+SILENT = "guidespace.feed.silent"  # Prefect event: a feed failed or has anomalies (automations.yaml)
 
 
 def _is_transient(task: object, run: object, state: Any) -> bool:
-    """Returns whether a retry can help: the disk or the network failed, not the feed."""
+    """Returns whether Prefect should retry the task: the disk or the network failed, not the feed."""
     return isinstance(state.result(raise_on_failure=False), OSError)
 
 
@@ -44,14 +47,17 @@ def ingest(
     settings: IngestSettings,
     as_of: datetime.datetime | None = None,
 ) -> Guide:
-    """Reads feeds (and Secret blocks) and publishes the Guide; see ``read_and_publish``."""
-    return read_and_publish(Workspace(home), [opened(feed) for feed in feeds], settings, as_of, Reporter())
+    """Imports feeds and publishes the Guide, after opening Secret blocks of Prefect; see read_and_publish."""
+    return read_and_publish(
+        Workspace(home), [open_secret_block(feed) for feed in feeds], settings, as_of, Reporter()
+    )
 
 
-def opened(feed: str | DatedFeed) -> str | NamedFeed:
-    """Opens a Secret block; its name becomes the source. Any other feed is returned unchanged.
+def open_secret_block(feed: str | DatedFeed) -> str | NamedFeed:
+    """Opens the Prefect Secret block of a feed ``secret:NAME``; returns any other feed unchanged.
 
-    If there is no such block, the result has a ``problem``, which affects no other feed.
+    ``secret:NAME`` becomes the name (source) of the feed. If Prefect has no such block, the result has a
+    ``problem``, so that other feeds are still read.
     """
     if isinstance(feed, DatedFeed) or not feed.startswith(SECRET):
         return feed
@@ -66,12 +72,15 @@ def opened(feed: str | DatedFeed) -> str | NamedFeed:
 
 @task(name="check", task_run_name="check", persist_result=False)
 def check(home: str, guide: Guide, run: str = "") -> list[str]:
-    """Returns the anomalies of readings and Guide, and creates a table artifact with anomalous days first.
+    """Detects anomalies of feeds; logs them and creates a Prefect table artifact with anomalous days first.
 
     Args:
-        home: Folder of the home.
-        guide: Published Guide.
-        run: MLflow run to which metrics are logged; empty logs none.
+        home: The home folder.
+        guide: The published Guide.
+        run: MLflow run to which metrics are logged; empty to log none.
+
+    Returns:
+        One line per anomaly.
     """
     workspace = Workspace(home)
     checked = check_guide(workspace.folder(guide), read_readings(workspace.home))
@@ -94,7 +103,7 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
 
 
 def logger() -> Any:
-    """Returns the logger of the run, or a standard logger outside a run."""
+    """Returns Prefect's logger of the run; outside of a run, a standard logger."""
     try:
         return get_run_logger()
     except MissingContextError:
@@ -102,7 +111,7 @@ def logger() -> Any:
 
 
 class Reporter:
-    """Forwards events to the log and the progress bar of the run, or to standard logging outside a run."""
+    """Reports progress and results to the log and the progress bar of the Prefect run, if there is a run."""
 
     def __init__(self) -> None:
         self.logger = logger()
@@ -111,7 +120,7 @@ class Reporter:
             self.bar = create_progress_artifact(progress=0.0, key="ingest", description="Feeds read")  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
 
     def __call__(self, event: Progress | FeedResult | Failure) -> None:
-        """Forwards an event; the task ``check`` reports anomalies."""
+        """Reports progress, the result of a feed or a failure."""
         if not isinstance(event, Progress):
             self.logger.log(logging.ERROR if isinstance(event, Failure) else logging.INFO, "%s", event)
             return

@@ -1,4 +1,4 @@
-"""Lists guides with a date in their name; they become one source with a history."""
+"""Lists guides with a date in their file names, so that they can be imported as versions of one feed."""
 
 import datetime
 import re
@@ -14,7 +14,7 @@ _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[
 
 @dataclass(frozen=True, kw_only=True)
 class DatedFeed(NamedFeed):
-    """A guide with a date in its name; its source contains ``{date}`` in place of the date."""
+    """A guide with a date in its file name; the source (name of the feed) has ``{date}`` in its place."""
 
     grabbed_at: datetime.datetime  # with a time zone
 
@@ -26,9 +26,16 @@ def dated_guides(
     zone: datetime.tzinfo,
     private_addresses: bool = False,
 ) -> list[DatedFeed]:
-    """Lists the guides with a date from ``first`` to ``last`` (inclusive) in their names, oldest first.
+    """Lists the guides with a date from ``first`` to ``last`` (inclusive) in their file names, oldest first.
 
-    A date is written 2025-03-31, 20250331, or 2025-03 (first of the month), and means midnight in ``zone``.
+    A date has the form 2025-03-31, 20250331, or 2025-03 (first of the month), and means midnight in ``zone``.
+
+    Args:
+        references: Paths, patterns, folders or URLs.
+        first: First date.
+        last: Last date.
+        zone: Time zone of the dates.
+        private_addresses: Whether patterns may be listed on hosts with private addresses.
 
     Raises:
         FeedError: No guide has a date in that range.
@@ -47,7 +54,10 @@ def dated_guides(
 
 
 def date_of(location: str) -> tuple[datetime.date | None, str]:
-    """Returns the last date in a file name, and the location with ``{date}`` in its place."""
+    """Returns the last date in the file name of a path or URL, and the location with ``{date}`` in its place.
+
+    Without a date, returns None and the unchanged location.
+    """
     name = Path(location).name
     folder = location.removesuffix(name)
     for match in reversed(list(_DATE.finditer(name))):

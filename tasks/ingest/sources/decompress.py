@@ -1,7 +1,7 @@
-"""Decompresses feeds; the format is detected from magic bytes, not from the name.
+"""Decompresses feeds. The compression is detected from the first bytes of the file, not from its name.
 
-Damaged compression ends the stream without an error: all bytes before the damage are yielded, and ``damage``
-contains the reason.
+Damaged data ends the stream without an error: all bytes before the damage are yielded, and
+``FeedStream.damage`` contains the reason.
 """
 
 import bz2
@@ -19,35 +19,41 @@ from tasks.ingest.sources import zip as zips
 from tasks.ingest.sources.feeds import Feed, FeedError
 
 READ_BYTES = 1 << 14  # compressed bytes per read
-BLOCK_BYTES = 3 << 17  # minimum uncompressed bytes of a block except the last; the maximum is twice that
+BLOCK_BYTES = 3 << 17  # minimum uncompressed bytes of a block (except the last); the maximum is twice as high
 Decompressor = Callable[[IO[bytes], Feed], Iterator[bytes]]
 
 
 class Damaged(Exception):
-    """The compressed data is damaged or ends early; all readable bytes were yielded before."""
+    """Compressed data is damaged or ends early; all bytes before the damage were yielded."""
 
 
 class FeedStream:
-    """Iterates over the uncompressed bytes of a feed, up to a damage, in blocks of 384 to 768 KiB."""
+    """Iterates over the uncompressed bytes of a feed in blocks of 384 to 768 KiB, up to the first damage.
+
+    Attributes:
+        position: Number of bytes that were read from the file.
+        produced: Number of uncompressed bytes.
+        damage: Reason why the stream ended early; empty if it did not.
+    """
 
     def __init__(self, feed: Feed, size_cap_bytes: int) -> None:
         self.feed, self.size_cap_bytes = feed, size_cap_bytes
-        self.position = self.produced = 0  # bytes read from the file, uncompressed bytes
-        self.damage = ""  # why the stream ended early
+        self.position = self.produced = 0
+        self.damage = ""
 
     @property
     def share_read(self) -> float:
-        """Share of the file that has been read, 0 to 1."""
+        """Returns the share of the file that has been read, 0 to 1."""
         return min(1.0, self.position / self.feed.bytes)
 
     def head(self) -> bytes:
-        """Returns the first block without consuming it."""
+        """Returns the first block of uncompressed bytes without advancing the iteration."""
         return next(iter(FeedStream(self.feed, self.size_cap_bytes)), b"")
 
     def __iter__(self) -> Iterator[bytes]:
         with open(self.feed.file, "rb") as handle:
             pieces = _decompress(handle, self.feed)
-            while block := self._block(pieces, handle):
+            while block := self._read_block(pieces, handle):
                 self.produced += len(block)
                 if self.produced > self.size_cap_bytes:
                     cap = f"{self.size_cap_bytes:,} bytes uncompressed (ingest.size_cap_bytes)"
@@ -57,19 +63,18 @@ class FeedStream:
             raise self.nothing_readable()
 
     def nothing_readable(self) -> FeedError:
-        """Returns the error for a feed that is damaged from the start."""
+        """Returns the error for a feed whose compressed data is damaged from the start."""
         with open(self.feed.file, "rb") as handle:
             head = handle.read(1 << 20)
         advice = "fetch it again"
-        if (
-            head.count(b"\n") == head.count(b"\r\n") >= 8
-        ):  # binary data also has line feeds without a carriage return
+        # intact binary data also has line feeds without a carriage return
+        if head.count(b"\n") == head.count(b"\r\n") >= 8:
             why = "it was sent as text (each line feed follows a carriage return)"
             advice = f"{why}: fetch it again as binary"
         problem = f"damaged compression ({self.damage}), nothing in it can be read"
         return FeedError(f"{self.feed.source}: {problem}; {advice}")
 
-    def _block(self, pieces: Iterator[bytes], handle: IO[bytes]) -> bytes:
+    def _read_block(self, pieces: Iterator[bytes], handle: IO[bytes]) -> bytes:
         pieces_read, size = [], 0
         try:
             while size < BLOCK_BYTES and (piece := next(pieces, None)) is not None:
@@ -82,7 +87,7 @@ class FeedStream:
 
 
 def _decompress(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Yields the uncompressed bytes of a file or member of a zip; raises Damaged after all readable bytes."""
+    """Yields the uncompressed bytes of a file or zip member; raises Damaged after all readable bytes."""
     magic = handle.peek(8)[:8]  # pyright: ignore[reportAttributeAccessIssue]
     return next((read for start, read in FORMATS.items() if magic.startswith(start)), _plain)(handle, feed)
 
@@ -92,7 +97,7 @@ def _plain(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Reads all gzip members up to a damaged byte (Python's gzip module drops the damaged block)."""
+    """Decompresses all gzip members up to a damaged byte; Python's gzip module would lose the last block."""
     decoder = zlib.decompressobj(31)
     while piece := handle.read(READ_BYTES):
         while piece:
@@ -115,8 +120,11 @@ def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         raise Damaged("the file ends early")
 
 
-def _streams(new_decoder: Callable[[], Any]) -> Decompressor:
-    """Returns a decompressor for bzip2 or xz streams; skips zeros between them (bz2.open would stop)."""
+def _make_decompressor(new_decoder: Callable[[], Any]) -> Decompressor:
+    """Returns a function that decompresses concatenated bzip2 or xz streams.
+
+    Skips zeros between two streams, at which ``bz2.open`` would stop.
+    """
 
     def read(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         decoder = new_decoder()
@@ -156,7 +164,7 @@ def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         entry = next(entry for entry in zips.zip_members(handle) if entry.name == feed.member)
         reader = zips.MemberReader(handle, entry)
         try:
-            yield from _member(io.BufferedReader(reader), feed)
+            yield from _decompress_member(io.BufferedReader(reader), feed)
         except Damaged as error:
             raise Damaged(reader.damage or str(error)) from error
         if reader.damage:
@@ -164,14 +172,14 @@ def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         return
     try:
         with archive, archive.open(feed.member) as member:
-            yield from _member(member, feed)
+            yield from _decompress_member(member, feed)
     except (RuntimeError, KeyError) as error:  # zipfile's errors for a password and for a missing member
         raise FeedError(f"{feed.source}: {error}; expected a zip of guides without password") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, lzma.LZMAError) as error:
         raise Damaged(str(error)) from error
 
 
-def _member(member: IO[bytes], feed: Feed) -> Iterator[bytes]:
+def _decompress_member(member: IO[bytes], feed: Feed) -> Iterator[bytes]:
     if member.peek(8)[:4] == zips.MAGIC:  # pyright: ignore[reportAttributeAccessIssue]
         raise FeedError(f"{feed.source}: a zip inside a zip; unpack the outer one")
     return _decompress(member, feed)
@@ -179,8 +187,8 @@ def _member(member: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 FORMATS: Mapping[bytes, Decompressor] = {
     b"\x1f\x8b": _gzip,
-    b"BZh": _streams(bz2.BZ2Decompressor),
-    b"\xfd7zXZ\x00": _streams(lzma.LZMADecompressor),
+    b"BZh": _make_decompressor(bz2.BZ2Decompressor),
+    b"\xfd7zXZ\x00": _make_decompressor(lzma.LZMADecompressor),
     b"(\xb5/\xfd": _zstd,
     zips.MAGIC: _zip,
 }

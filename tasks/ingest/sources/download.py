@@ -1,9 +1,9 @@
 """Downloads feeds with limits on time and size, retries with jitter, and conditional requests.
 
-httpx downloads http(s) with ETag and Last-Modified. fsspec downloads all other schemes (s3://, gs://,
-sftp://, memory:// …); its ``ukey`` serves as the ETag. The timeouts of both libraries are per operation, so a
-slow server or an unresponsive name server can block them without limit. Each attempt therefore runs in a
-daemon thread, which is abandoned at the deadline: it writes no more and ends when its connection does.
+httpx downloads http(s) URLs with ETag and Last-Modified. fsspec downloads all other schemes (s3://, gs://,
+sftp://, memory:// …), and its ``ukey`` serves as the ETag. The timeouts of both libraries are per operation,
+so a slow server or name server could block them without limit. Each attempt therefore runs in a daemon
+thread, which is abandoned at the deadline: the thread writes no more and ends when its connection ends.
 """
 
 import logging
@@ -31,18 +31,18 @@ from tasks.ingest.sources.headers import Headers, request_headers, send_secrets_
 from tasks.ingest.sources.private import PrivateAddress, check_address, public_client
 
 MAX_ATTEMPTS = 4
-MAX_WAIT_SECONDS = 300.0  # a longer Retry-After is not waited for; the download fails
+MAX_WAIT_SECONDS = 300.0  # the download fails if the server's Retry-After is longer
 Pause: TypeAlias = Callable[[float], None]
 _READ_BYTES = 1 << 20
-RATE_SECONDS = 60.0  # interval over which the rate of http is measured
+RATE_SECONDS = 60.0  # interval over which the rate of an http download is measured
 # Pause before retry n: 2ⁿ seconds times a random factor from 0.5 to 1.5.
-_JITTERED = tenacity.wait_exponential(multiplier=0.5) + tenacity.wait_random_exponential()
+_PAUSE_BEFORE_RETRY = tenacity.wait_exponential(multiplier=0.5) + tenacity.wait_random_exponential()
 _RETRIED_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validators:
-    """Version of a file on a server, for conditional requests."""
+    """ETag and Last-Modified of a file on a server, for conditional requests."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -52,22 +52,22 @@ class Validators:
 class DownloadResult:
     """Result of a download."""
 
-    problem: str = ""  # empty on success
-    unreachable: bool = False  # the network or the server failed: a retry can help
-    unchanged: bool = False
+    problem: str = ""  # why the download failed; empty on success
+    unreachable: bool = False  # whether the network or the server failed, so that a retry can help
+    unchanged: bool = False  # whether the file is the same as at the last download, so that it was not sent
     validators: Validators = Validators()
     digest: str = ""  # header Repr-Digest (RFC 9530)
-    wait_seconds: float = 0.0  # Retry-After
+    wait_seconds: float = 0.0  # header Retry-After
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """Feeds of a location (none if it is unchanged). ``validators`` is None for a local file."""
+    """The feeds in a local file or a downloaded file."""
 
-    feeds: Sequence[Feed] = ()
+    feeds: Sequence[Feed] = ()  # empty if the file at the URL is unchanged
     skipped: Sequence[str] = ()  # members of a zip that are not guides
-    unchanged: bool = False
-    validators: Validators | None = None
+    unchanged: bool = False  # whether the file at the URL is the same as at the last download
+    validators: Validators | None = None  # None for a local file
 
 
 @contextmanager
@@ -78,14 +78,16 @@ def fetch(
     source: str = "",
     validators: Validators | None = None,
 ) -> Iterator[Fetched]:
-    """Opens a resolved location; a downloaded file is stored in the home and removed after the block.
+    """Lists the feeds in a local file, or downloads a URL and lists the feeds in the downloaded file.
+
+    A downloaded file is stored in the home and removed at the end of the ``with`` block.
 
     Args:
         location: Absolute path or URL.
-        home: Folder of the home.
+        home: The home folder.
         settings: Settings of the stage.
         source: Name of the feed in messages; empty means the location without secrets.
-        validators: Validators of the last download.
+        validators: ETag and Last-Modified of the last download.
 
     Raises:
         FeedError: The location cannot be fetched or read, or is empty.
@@ -118,23 +120,23 @@ def download(
     attempts: int = MAX_ATTEMPTS,
     pause: Pause = time.sleep,
 ) -> DownloadResult:
-    """Downloads a URL to a file without decompressing it.
+    """Downloads a URL to a file without decompressing it; retries if the network or the server fails.
 
     Args:
-        url: http, https, or a scheme of fsspec; its user and password are used but not shown.
-        file: Destination.
+        url: URL with the scheme http, https, or one of fsspec; user and password never appear in messages.
+        file: File to write.
         settings: Settings of the stage.
-        validators: Validators of the last download.
-        headers: Additional headers.
-        attempts: Maximum number of attempts if the network or the server fails.
-        pause: Sleeps for a number of seconds; tests replace it.
+        validators: ETag and Last-Modified of the last download.
+        headers: Additional request headers.
+        attempts: Maximum number of attempts.
+        pause: Function that sleeps for a number of seconds; tests replace it.
     """
     deadline = time.monotonic() + settings.download_seconds
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_result(
             lambda result: result.unreachable and result.wait_seconds <= MAX_WAIT_SECONDS
         ),
-        wait=lambda state: max(_JITTERED(state), _answer(state).wait_seconds),
+        wait=lambda state: max(_PAUSE_BEFORE_RETRY(state), _answer(state).wait_seconds),
         stop=tenacity.stop_after_attempt(attempts) | tenacity.stop_before_delay(settings.download_seconds),
         sleep=pause,
         retry_error_callback=_answer,
@@ -156,7 +158,7 @@ def _answer(state: tenacity.RetryCallState) -> DownloadResult:
 
 
 def describe_error(error: Exception, url: str, headers: Headers | None = None) -> str:
-    """Formats an error of a library as one line; returns only its type if the text has a secret."""
+    """Formats an exception of a library as one line; returns only its type if its text contains a secret."""
     text = " ".join(str(error).split())
     secrets = secrets_of(url).union(headers.secret.values() if headers else ())
     is_hidden = not text or any(secret in text for secret in secrets)
@@ -166,7 +168,7 @@ def describe_error(error: Exception, url: str, headers: Headers | None = None) -
 def _attempt(
     url: str, file: Path, settings: IngestSettings, validators: Validators, headers: Headers, deadline: float
 ) -> DownloadResult:
-    """Attempts the download once, in a thread that is abandoned at the deadline."""
+    """Downloads a URL once, in a thread that is abandoned at the deadline (in ``time.monotonic`` seconds)."""
     attempt = _download_http if url.lower().startswith(("http://", "https://")) else _download_fsspec
     body = _BodyWriter(file, settings)
     answer: Future[DownloadResult] = Future()
@@ -188,15 +190,18 @@ def _attempt(
 
 @dataclass
 class _BodyWriter:
-    """Writes a body to a file until a limit is exceeded or the attempt is cancelled."""
+    """Writes the body of a response to a file until a limit is exceeded or the attempt is cancelled."""
 
     file: Path
     settings: IngestSettings
-    is_cancelled: bool = False
-    is_too_slow: bool = False
+    is_cancelled: bool = False  # set by another thread at the deadline
+    is_too_slow: bool = False  # set if the rate is below ingest.download_bytes_per_second
 
     def write(self, blocks: Iterable[bytes], *, check_rate: bool, length: str = "") -> str:
-        """Writes blocks, of Content-Length ``length``, to the file; returns why it stopped early, or ""."""
+        """Writes blocks of bytes to the file; returns the reason if it stops early, else "".
+
+        ``length`` is the header Content-Length, or "" if unknown.
+        """
         size = measured_size = 0
         measured_at = time.monotonic()
         minimum_rate, size_cap = self.settings.download_bytes_per_second, self.settings.size_cap_bytes
@@ -263,7 +268,7 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
 
 
 def _retry_after(headers: httpx.Headers) -> float:
-    """Returns Retry-After in seconds, or 0 if absent; a date is compared with the header Date."""
+    """Returns the header Retry-After in seconds, 0 if absent; a date is compared with the header Date."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

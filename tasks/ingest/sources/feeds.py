@@ -1,7 +1,7 @@
-"""Feeds, their sources, and errors about them.
+"""Defines feeds, the names by which they are stored, and errors about feeds.
 
-The source identifies a feed in the catalogue: the absolute path of a file (``path!member`` for one of several
-guides in a zip), a URL without secrets (storage/addresses.py), or a reference (``env:NAME``).
+The name of a feed in the catalogue is called its source: the absolute path of a file (``path!member`` for one
+of several guides in a zip), a URL without secrets (storage/addresses.py), or a reference (``env:NAME``).
 """
 
 import re
@@ -14,26 +14,26 @@ from storage.errors import ExpectedError
 
 ENV = "env:"  # prefix of an environment variable that contains a path, a pattern or a URL
 SECRET = "secret:"  # prefix of a Secret block of Prefect, which only task.py opens
-SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # suffixes of guides in a zip
+SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # file name suffixes of guides in a zip
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
-_concealed: dict[str, str] = {}  # maps a URL without secrets to the full URL
+_full_urls: dict[str, str] = {}  # URL without secrets -> URL with secrets
 
 
 class FeedError(ExpectedError):
-    """A feed cannot be used. The message has one line: source, problem and what is expected."""
+    """A feed cannot be used. The message has one line: name of the feed, problem, and what is expected."""
 
 
 class FeedUnreachable(FeedError):
-    """The network or the server failed; the feed may be readable later."""
+    """A feed cannot be fetched because the network or the server failed; a later attempt may succeed."""
 
     exit_code = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """A guide in a local file."""
+    """A guide in a local file, which may be a zip archive or compressed."""
 
-    source: str
+    source: str  # name of the feed in the catalogue
     file: Path
     member: str = ""  # path in a zip; empty if the file is not a zip
     content_digest: str  # SHA-256 of the file
@@ -42,9 +42,9 @@ class Feed:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedFeed:
-    """A location (absolute path or URL, which may contain secrets) whose source is given separately.
+    """A path or URL, which may contain secrets, and the name (source) by which the feed is stored.
 
-    ``problem`` says why there is no location, or is empty.
+    ``problem`` is the reason why there is no location, or empty.
     """
 
     location: str = field(repr=False)
@@ -53,31 +53,31 @@ class NamedFeed:
 
 
 def is_url(text: str) -> bool:
-    """Returns whether a text is a URL: http(s) or another scheme of fsspec."""
+    """Returns whether a text is a URL: it starts with a scheme such as https://, s3:// or zip::."""
     return _SCHEME.match(text) is not None
 
 
 def source_of(location: str | NamedFeed) -> str:
-    """Returns the source of a resolved location."""
+    """Returns the source (name of the feed in the catalogue) for an absolute path or a URL."""
     if isinstance(location, NamedFeed):
         return location.source
     return without_secrets(location) if is_url(location) else location
 
 
 def conceal(references: Sequence[str]) -> list[str]:
-    """Removes secrets from feeds, because Prefect records them; ``reveal`` restores the secrets."""
+    """Returns feeds without secrets in URLs, because Prefect stores parameters; ``reveal`` reverses this."""
     for feed in references:
         if is_url(feed) and (bare := without_secrets(feed)) != feed:
-            _concealed[bare] = feed
+            _full_urls[bare] = feed
     return [without_secrets(feed) if is_url(feed) else feed for feed in references]
 
 
 def reveal(feed: str) -> str:
-    """Returns the full URL of a feed that ``conceal`` returned; any other feed unchanged."""
-    return _concealed.get(feed, feed)
+    """Returns the URL with secrets for a feed that ``conceal`` has returned; any other feed unchanged."""
+    return _full_urls.get(feed, feed)
 
 
 def access_denied(source: str, error: OSError) -> FeedError:
-    """Returns the error for a file or folder that cannot be read, mostly without read permission."""
+    """Returns a FeedError for a file or folder that cannot be read; the message contains what to do."""
     advice = "give this user read permission" if isinstance(error, PermissionError) else "name another path"
     return FeedError(f"{source}: cannot be read ({error.strerror or error}); {advice}")

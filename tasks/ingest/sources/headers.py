@@ -1,8 +1,8 @@
-"""Headers of requests for feeds: the User-Agent and the setting ``ingest.headers``.
+"""Builds the HTTP headers of requests for feeds: User-Agent, and those in the setting ``ingest.headers``.
 
-Prefect and MLflow store settings, so only the values of harmless headers may be in them. The value of any
-other header is read from an environment variable when the request is made, and is not sent after a redirect
-to another host or from https to http.
+Prefect and MLflow store settings, so settings may contain the values of harmless headers only. The value of
+any other header is read from an environment variable when the request is made, and is not sent after a
+redirect to another host or from https to http.
 """
 
 import importlib.metadata
@@ -22,8 +22,8 @@ _BODY = (
     rf'(?:[^"\\ ]+=)?(?:(?:{_NAMES}): [ !#-\[\]-~]+'
     rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{ENV}[A-Za-z_][A-Za-z0-9_]*)"
 )
-# Patterns for JSON schema, which has no flags. ENTRY matches [PATTERN=]NAME: VALUE. CHANGE matches an entry
-# of the flow parameter ``changes``; headers in it have to match ENTRY.
+# Regular expressions without flags, because a JSON schema cannot have flags. ENTRY matches
+# [PATTERN=]NAME: VALUE. CHANGE matches an entry of the flow parameter ``changes``; headers in it match ENTRY.
 ENTRY = rf"^(?:{_BODY})$"
 CHANGE = (
     r"^(?:(?!\s*ingest\s*(?:=|\.\s*headers))[\s\S]*"
@@ -36,16 +36,16 @@ _VALUE = re.compile(rf"(|[A-Za-z]+ ){ENV}([A-Za-z_]\w*)")
 
 @dataclass(frozen=True)
 class Headers:
-    """Headers of a request by name; values in ``secret`` are not shown in messages."""
+    """HTTP headers of a request by name; values in ``secret`` are never shown in messages."""
 
     plain: dict[str, str] = field(default_factory=dict)
     secret: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def check_headers(entries: Sequence[str]) -> None:
-    """Raises a ValueError for an invalid entry of ``ingest.headers``; the message contains no value."""
+    """Raises ValueError for an invalid entry of the setting ``ingest.headers``; the message has no value."""
     for entry in entries:
-        _, name, _ = _split(entry)
+        _, name, _ = _split_entry(entry)
         if name.lower() in _RESERVED:
             raise ValueError(f"ingest.headers: {name} is set by GuideSpace")
         if not re.match(ENTRY, entry):
@@ -56,14 +56,19 @@ def check_headers(entries: Sequence[str]) -> None:
 
 
 def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Headers:
-    """Returns the headers for a source; of several entries for a header, the last that matches is used.
+    """Returns the HTTP headers for requests of a feed.
+
+    Args:
+        user_agent: User-Agent; empty for ``default_agent``.
+        entries: Setting ``ingest.headers``. If several entries for a header match, the last one is used.
+        source: Name of the feed, to which the patterns of entries are applied.
 
     Raises:
-        FeedError: An environment variable is not set, or its value cannot be sent.
+        FeedError: An environment variable is not set, or its value is invalid in a header.
     """
     plain, secret = {}, {}
     for entry in (f"User-Agent: {user_agent or default_agent()}", *entries):
-        pattern, name, value = _split(entry)
+        pattern, name, value = _split_entry(entry)
         if pattern and not fnmatchcase(source, pattern):
             continue
         name = name.lower()
@@ -91,7 +96,7 @@ def default_agent() -> str:
 
 
 def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> None:
-    """Makes a client send secret headers only to the host of ``url``, also after redirects."""
+    """Configures a client to send secret headers only to the host of ``url``, also after redirects."""
     first = httpx.URL(url)
 
     def add_secrets(request: httpx.Request) -> None:
@@ -106,7 +111,7 @@ def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> No
     client.event_hooks["request"].append(add_secrets)
 
 
-def _split(entry: str) -> tuple[str, str, str]:
+def _split_entry(entry: str) -> tuple[str, str, str]:
     left, _, value = entry.partition(": ")
     pattern, _, name = left.rpartition("=")
     return pattern, name, value

@@ -1,12 +1,12 @@
-"""Rejects feeds from private addresses unless ``ingest.private_addresses`` is set.
+"""Rejects feeds from private IP addresses unless ``ingest.private_addresses`` is set.
 
-This prevents server-side request forgery: anyone who can start runs could otherwise read what only this
+This prevents server-side request forgery: anyone who can start runs could otherwise read data that only this
 machine can reach, such as services on loopback, the local network, or the metadata service of a cloud. For
-http(s), a name is resolved once, all its addresses are checked, and the connection uses a checked address,
-also after a redirect. This prevents DNS rebinding. Behind a proxy (HTTPS_PROXY), which makes the connections,
-every host that this machine can resolve is checked before the request.
+http(s), a host name is resolved once, all addresses are checked, and the connection uses a checked address,
+also after a redirect. This prevents DNS rebinding. A proxy (HTTPS_PROXY) makes connections itself; then each
+host that this machine can resolve is checked before the request.
 
-The libraries of other schemes make connections themselves, so only the host is checked. http(s) inside
+The libraries for other schemes make connections themselves, so only the host is checked. http(s) inside
 another URL (``zip://*.xml::https://…``) is refused, because its redirects cannot be checked.
 """
 
@@ -22,17 +22,17 @@ from urllib.request import getproxies
 import httpcore
 import httpx
 
-_WITH_HOSTS = {"ftp", "sftp", "ssh", "smb", "webhdfs", "hdfs", "dask"}  # schemes whose netloc is a host
+_HOST_SCHEMES = {"ftp", "sftp", "ssh", "smb", "webhdfs", "hdfs", "dask"}  # schemes of URLs with a host name
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 ADVICE = "ingest.private_addresses=true allows it"
 
 
 class PrivateAddress(Exception):
-    """The host of a feed has a private address; the message names the setting that allows it."""
+    """The host of a feed has a private IP address; the message names the setting that allows this."""
 
 
 def is_private(address: str) -> bool:
-    """Returns whether an IP address is private; checks IPv4 addresses that are embedded in IPv6 too."""
+    """Returns whether an IP address, or the IPv4 address that is embedded in an IPv6 address, is private."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         embedded = ip.ipv4_mapped or ip.sixtofour
@@ -43,11 +43,11 @@ def is_private(address: str) -> bool:
 
 
 def public_addresses(host: str, port: int | None = None) -> list[str]:
-    """Resolves and checks the addresses of a host.
+    """Resolves a host name and returns its IP addresses if all of them are public.
 
     Raises:
-        PrivateAddress: An address is private.
-        OSError: The name cannot be resolved.
+        PrivateAddress: One of the addresses is private.
+        OSError: The host name cannot be resolved.
     """
     addresses = dict.fromkeys(
         str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -58,17 +58,17 @@ def public_addresses(host: str, port: int | None = None) -> list[str]:
 
 
 def check_address(url: str) -> None:
-    """Checks the hosts of a URL for fsspec; raises the errors of ``public_addresses``."""
+    """Checks that the hosts in a URL for fsspec have public addresses; raises as ``public_addresses``."""
     for number, part in enumerate(re.split("::", url)):
         parts = urlsplit(part)
         if number and parts.scheme.lower() in ("http", "https"):
             raise PrivateAddress(f"http inside another URL cannot be checked; use http alone, or {ADVICE}")
-        if parts.scheme.lower() in _WITH_HOSTS and parts.hostname:
+        if parts.scheme.lower() in _HOST_SCHEMES and parts.hostname:
             public_addresses(parts.hostname)
 
 
-class _Checked(httpcore.SyncBackend):
-    """Connects only to addresses that ``public_addresses`` has checked."""
+class _CheckedBackend(httpcore.SyncBackend):
+    """Network backend of httpcore that connects only to public IP addresses."""
 
     def connect_tcp(
         self,
@@ -95,7 +95,7 @@ class _CheckedTransport(httpx.HTTPTransport):
     def __init__(self) -> None:
         super().__init__()
         self._pool = httpcore.ConnectionPool(  # httpx has no parameter for the backend
-            ssl_context=httpx.create_ssl_context(), network_backend=_Checked()
+            ssl_context=httpx.create_ssl_context(), network_backend=_CheckedBackend()
         )
 
 
@@ -105,7 +105,7 @@ def _check_request(request: httpx.Request) -> None:
 
 
 def public_client(**options: Any) -> httpx.Client:
-    """Creates an http(s) client whose requests raise PrivateAddress for private addresses."""
+    """Creates an httpx client whose requests raise PrivateAddress if the host has a private address."""
     if getproxies().keys() & {"http", "https", "all"}:
         return httpx.Client(event_hooks={"request": [_check_request]}, **options)
     return httpx.Client(transport=_CheckedTransport(), **options)

@@ -1,4 +1,4 @@
-"""Resolves paths, patterns, directories, URLs and references to absolute paths and URLs."""
+"""Resolves users' references to feeds (paths, patterns, folders, URLs, ``env:NAME``) to paths and URLs."""
 
 import glob
 import os
@@ -15,12 +15,12 @@ from tasks.ingest.sources.download import describe_error
 from tasks.ingest.sources.feeds import ENV, SECRET, SUFFIXES, FeedError, NamedFeed, is_url, source_of
 from tasks.ingest.sources.private import PrivateAddress, check_address
 
-FOLDER_SUFFIXES = (*SUFFIXES, ".zip")  # suffixes of guides in a folder
-_MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # start of a malformed URL
+FOLDER_SUFFIXES = (*SUFFIXES, ".zip")  # file name suffixes of guides in a folder
+_MISTYPED_URL = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # start of a malformed URL
 
 
 def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = False) -> list[str | NamedFeed]:
-    """Calls ``locate`` and raises the first error."""
+    """Resolves references to feeds like ``locate``, but raises the first error instead of returning it."""
     locations, errors = locate(references, private_addresses)
     for _, error in errors:
         raise error
@@ -30,19 +30,20 @@ def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = Fal
 def locate(
     references: Sequence[str | NamedFeed], private_addresses: bool = False
 ) -> tuple[list[str | NamedFeed], list[tuple[str, FeedError]]]:
-    """Resolves references to distinct absolute paths and URLs, in order.
+    """Resolves references to feeds to distinct absolute paths and URLs, in order.
 
-    The matches of a pattern and the files of a folder are sorted.
+    The matches of a pattern and the files in a folder are sorted.
 
     Args:
-        references: Paths, patterns, directories, URLs, ``env:NAME``.
+        references: Paths, patterns, folders, URLs, or ``env:NAME`` (an environment variable with one of
+            these).
         private_addresses: Whether patterns may be listed on hosts with private addresses.
 
     Returns:
-        Locations, and (source, error) of each reference that cannot be resolved.
+        Paths and URLs, and (name of the feed, error) of each reference that cannot be resolved.
 
     Raises:
-        FeedError: There are no references, or two URLs have the same source.
+        FeedError: There are no references, or two URLs differ in secrets only.
     """
     if not references:
         raise FeedError("no feed given; name a file, a pattern, a directory or a URL")
@@ -50,17 +51,18 @@ def locate(
     errors = []
     for feed in references:
         try:
-            locations.update(dict.fromkeys(_locations(feed, private_addresses)))
+            locations.update(dict.fromkeys(_resolve_one(feed, private_addresses)))
         except FeedError as error:
-            errors.append((_source(feed), error))
+            errors.append((_source_of_reference(feed), error))
         except OSError as error:
-            errors.append((_source(feed), feeds.access_denied(_source(feed), error)))
+            source = _source_of_reference(feed)
+            errors.append((source, feeds.access_denied(source, error)))
     _check_distinct(locations)
     return list(locations), errors
 
 
-def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
-    """Resolves one feed; a URL from a reference becomes a NamedFeed."""
+def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
+    """Resolves one reference to paths and URLs; a URL from an environment variable becomes a NamedFeed."""
     if isinstance(feed, NamedFeed) and feed.problem:
         raise FeedError(f"{feed.source}: {feed.problem}")
     name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)
@@ -74,7 +76,7 @@ def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | Nam
     if is_url(text):
         urls = _expand_pattern(text, name, private_addresses)
         return [NamedFeed(location=text, source=name)] if name and urls == [text] else list(urls)
-    if _MISTYPED.match(text) and not os.path.exists(text):
+    if _MISTYPED_URL.match(text) and not os.path.exists(text):
         raise _invalid_url(re.split("[?#]", text.rpartition("@")[2])[0])
     path = Path(text).expanduser()
     if isinstance(feed, NamedFeed) and path.is_file():
@@ -94,7 +96,7 @@ def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | Nam
     return [os.path.abspath(file) for file in files]
 
 
-def _source(reference: str | NamedFeed) -> str:
+def _source_of_reference(reference: str | NamedFeed) -> str:
     if isinstance(reference, NamedFeed) or is_url(reference):
         return source_of(reference)
     return (
@@ -110,7 +112,7 @@ def _invalid_url(source: str) -> FeedError:
 
 
 def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
-    """Raises an error for two URLs of the same source, because they would replace each other's programmes."""
+    """Raises FeedError if two URLs differ in secrets only, because they would be stored as one feed."""
     seen: set[str] = set()
     for source in map(source_of, locations):
         if source in seen:
@@ -123,7 +125,7 @@ def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
 
 
 def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
-    """Lists the URLs that match a pattern on an object store; any other URL is returned unchanged."""
+    """Lists the URLs that match a URL with wildcards on an object store; returns other URLs unchanged."""
     source = name or without_secrets(url)
     if not is_valid_url(url):
         raise _invalid_url(source)
@@ -148,18 +150,18 @@ def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
 
 
 def matching_files(pattern: str) -> list[str]:
-    """Lists the files that match, sorted; unlike in glob, ``**`` visits each folder only once."""
-    base, double_star, rest = pattern.partition("**")
-    if not double_star or base[-1:] not in ("", os.sep) or rest[:1] not in ("", os.sep):
+    """Lists the files that match a glob pattern, sorted. Unlike glob.glob, visits each folder only once."""
+    base, double_star, subpattern = pattern.partition("**")
+    if not double_star or base[-1:] not in ("", os.sep) or subpattern[:1] not in ("", os.sep):
         return sorted(filter(os.path.isfile, glob.glob(pattern)))  # ** that is not a path component means *
-    rest = rest.lstrip(os.sep) or "*"
-    folders = _folders(sorted(glob.glob(base)) if base else [""])
-    patterns = (os.path.join(glob.escape(folder), rest) for folder in folders)
-    return sorted({file for subpattern in patterns for file in matching_files(subpattern)})
+    subpattern = subpattern.lstrip(os.sep) or "*"
+    folders = _visible_folders(sorted(glob.glob(base)) if base else [""])
+    patterns = (os.path.join(glob.escape(folder), subpattern) for folder in folders)
+    return sorted({file for each_pattern in patterns for file in matching_files(each_pattern)})
 
 
-def _folders(bases: Iterable[str]) -> Iterator[str]:
-    """Yields each folder and visible subfolder once; symbolic links are followed last."""
+def _visible_folders(bases: Iterable[str]) -> Iterator[str]:
+    """Yields folders and all their subfolders that are not hidden, each once; follows symbolic links last."""
     seen: set[str] = set()
     queue = deque(bases)
     while queue:

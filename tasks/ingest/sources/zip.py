@@ -1,7 +1,7 @@
-"""Reads zip files, including truncated ones.
+"""Reads zip archives, including truncated ones.
 
-The directory of a zip is at its end and is missing if the file is truncated, but each member also has a local
-header before its data.
+The directory of a zip is at the end of the file, so it is missing if the file is truncated. Each member also
+has a local header before its data, from which truncated files are read.
 
 References:
     PKWARE. APPNOTE.TXT, .ZIP File Format Specification, sections 4.3.7 (local file header) and 4.3.9 (data
@@ -20,16 +20,18 @@ from tasks.ingest.sources.feeds import FeedError
 
 MAGIC, HEADER_BYTES = b"PK\x03\x04", 30  # start and size of a local header, without name and extra field
 STORED, DEFLATED = 0, 8  # compression methods
-_PIECE = 1 << 16
-_DESCRIPTOR_BYTES = 24  # maximum size of the data descriptor after a member without a size in its header
-_ZIP64 = 0xFFFFFFFF  # value of the size if the actual size is in the extra field
+_READ_BYTES = 1 << 16
+_DESCRIPTOR_BYTES = 24  # maximum size of the data descriptor, which follows a member of unknown size
+_ZIP64 = 0xFFFFFFFF  # value of the size field if the size is in the extra field
 
 
 def list_members(file: Path, source: str) -> list[str]:
-    """Lists the files in a zip, sorted (in a truncated zip, those before the cut); [] if it is no zip.
+    """Lists the files in a zip archive, sorted; returns [] if ``file`` is not a zip archive.
+
+    If the archive is truncated, the files before the end are listed.
 
     Raises:
-        FeedError: The members of a zip cannot be listed.
+        FeedError: The archive is empty, or the files in it cannot be listed.
     """
     with open(file, "rb") as handle:
         if handle.read(4) != MAGIC:
@@ -47,16 +49,16 @@ def list_members(file: Path, source: str) -> list[str]:
 
 
 class ZipMember(NamedTuple):
-    """Position of a member, from its local header."""
+    """Name and position of a file in a zip archive, from its local header."""
 
     name: str
-    start: int  # offset of the compressed data
-    method: int
+    start: int  # offset of the compressed data in the archive
+    method: int  # compression method: STORED or DEFLATED
     size: int  # compressed bytes, -1 if unknown
 
 
 def zip_members(handle: IO[bytes]) -> Iterator[ZipMember]:
-    """Yields unencrypted members; stops after a member that is truncated or whose end is unknown."""
+    """Yields the unencrypted members of a zip from their local headers, until the end of one is unknown."""
     position = 0
     while True:
         handle.seek(position)
@@ -77,7 +79,7 @@ def zip_members(handle: IO[bytes]) -> Iterator[ZipMember]:
             position = start + size
             continue
         reader = MemberReader(handle, member)
-        while reader.read(_PIECE):
+        while reader.read(_READ_BYTES):
             pass
         if reader.decoder is None or not reader.decoder.eof:
             return  # the end of the member is unknown
@@ -88,29 +90,34 @@ def zip_members(handle: IO[bytes]) -> Iterator[ZipMember]:
 
 
 class MemberReader(io.RawIOBase):
-    """Reads the uncompressed data of a member; ``damage`` is the reason if it ends early."""
+    """Reads the uncompressed data of a zip member as a stream.
+
+    Attributes:
+        decoder: The zlib decompressor; None for a member that is not compressed.
+        damage: Reason why the data ends early; empty if it does not.
+    """
 
     def __init__(self, handle: IO[bytes], member: ZipMember) -> None:
         handle.seek(member.start)
-        self._handle, self._left = handle, member.size
+        self._handle, self._remaining_bytes = handle, member.size
         self.decoder = zlib.decompressobj(-15) if member.method == DEFLATED else None
-        self._waiting = b""
+        self._unconsumed = b""
         self.damage = ""
 
     def readable(self) -> bool:
-        """Returns True."""
+        """Returns True, because the stream can be read."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Reads up to the length of the buffer; returns 0 at the end."""
+        """Reads uncompressed bytes into ``buffer``; returns their number, 0 at the end of the member."""
         while not (self.decoder and self.decoder.eof):
-            limit = len(buffer) if self._left < 0 else min(len(buffer), self._left)
-            piece = self._waiting or self._handle.read(limit)
+            limit = len(buffer) if self._remaining_bytes < 0 else min(len(buffer), self._remaining_bytes)
+            piece = self._unconsumed or self._handle.read(limit)
             if not piece:
-                self.damage = "" if self._left == 0 else "the file ends early"
+                self.damage = "" if self._remaining_bytes == 0 else "the file ends early"
                 return 0
-            if not self._waiting and self._left > 0:
-                self._left -= len(piece)
+            if not self._unconsumed and self._remaining_bytes > 0:
+                self._remaining_bytes -= len(piece)
             content = piece
             if self.decoder:
                 try:
@@ -118,7 +125,7 @@ class MemberReader(io.RawIOBase):
                 except zlib.error as error:
                     self.damage = str(error)
                     return 0
-                self._waiting = self.decoder.unconsumed_tail
+                self._unconsumed = self.decoder.unconsumed_tail
             if content:
                 buffer[: len(content)] = content
                 return len(content)

@@ -1,8 +1,8 @@
-"""Cuts an XMLTV file into frames of about 400 KiB, each a sequence of complete programmes.
+"""Splits an XMLTV file into parts of about 400 KiB with complete programmes, which are called frames.
 
 A parser for the complete file would fail at the first damaged programme (an unescaped ``<``, an unclosed tag,
-an attribute of a gigabyte) or misread everything after it. One tree per frame is also faster than a single
-tree whose elements are cleared (150,000 against 105,000 programmes/s).
+an attribute of a gigabyte), or misread everything after it. One XML tree per frame is also faster than
+incremental parsing of the file (150,000 instead of 105,000 programmes/s).
 """
 
 import re
@@ -10,27 +10,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 END = b"</programme>"
-MAX_PROGRAMME_BYTES = 4 << 20  # real programmes are smaller
-_MAX_CDATA_BYTES = 64 << 10  # a longer section counts as unterminated
+MAX_PROGRAMME_BYTES = 4 << 20  # larger programmes are rejected
+_MAX_CDATA_BYTES = 64 << 10  # a longer CDATA section is treated as unterminated
 _START, _CHANNEL_END = b"<programme", b"</channel>"
 _CDATA_PATTERN = rb"<!\[CDATA\[(?:[^<\]]|<(?!!\[CDATA\[)|\](?!\]>))*+\]\]>"
 _CDATA = re.compile(_CDATA_PATTERN)
 _COMMENT_OR_CDATA = re.compile(rb"<!--.*?-->|" + _CDATA_PATTERN, re.DOTALL)
 _ROOT_END = re.compile(rb"</(?:tv|programmes)\s*>\Z", re.IGNORECASE)
 _TAG = re.compile(rb"<(/?)programme(?=[\s/>])")
-_CONTROL = bytes(byte if byte == ord("\n") else 1 for byte in range(256))  # for bytes.translate
+_MASK_TABLE = bytes(byte if byte == ord("\n") else 1 for byte in range(256))  # for bytes.translate
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """Part of a file.
+    """A part of an XMLTV file with complete programmes.
 
     Attributes:
-        content: Bytes of the file. Comments are overwritten by control bytes, except for line feeds, so that
-            offsets and lines do not change; ``repair`` (text.py) removes control bytes.
+        content: Bytes of the file. In comments, all bytes except for line feeds are replaced by control
+            bytes, so that offsets and line numbers do not change; ``repair`` (text.py) removes control bytes.
         offset: Offset of the content in the uncompressed file.
-        line: Line number of the content, from 1.
-        reason: Why the content is rejected: "oversized" or "truncated"; empty for a frame that can be read.
+        line: Number of the first line, from 1.
+        reason: Why the content is rejected: "oversized" or "truncated"; empty if it can be parsed.
     """
 
     content: bytes
@@ -40,12 +40,12 @@ class Frame:
 
 
 def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = False) -> Iterator[Frame]:
-    """Yields the frames of the bytes after the start tag of the root.
+    """Splits the bytes after the start tag of the root element into frames.
 
-    If the file ends before its root does, the last programme is a separate frame with the reason "truncated".
+    If the end tag of the root is missing, the last programme is a separate frame with the reason "truncated".
 
     Args:
-        blocks: Uncompressed bytes after the start tag of the root.
+        blocks: Uncompressed bytes after the start tag of the root element.
         offset: Offset of the first block in the file.
         line: Line number of the first block.
         ended: Whether the root is an empty tag (``<tv/>``); bytes after it are read nevertheless.
@@ -54,7 +54,7 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
     skipping = False  # whether the rest of an oversized programme is being skipped
 
     def take(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
-        """Removes bytes from ``pending`` and returns them, or the first ``excerpt_bytes``, as a frame."""
+        """Removes ``size`` bytes from ``pending``; returns all or the first ``excerpt_bytes`` as a frame."""
         nonlocal pending, offset, line
         content = pending[: size if excerpt_bytes is None else excerpt_bytes]
         frame = Frame(content=content, offset=offset, line=line, reason=reason)
@@ -95,7 +95,7 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
 
 
 def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
-    """Yields (begin, end) of parts of about ``size`` bytes, each with complete programmes."""
+    """Yields (begin, end) of parts of ``content`` of about ``size`` bytes, each with complete programmes."""
     masked, begin = hide_cdata(content), 0
     while begin < len(content):
         cut = masked.find(END, begin + size - len(END))
@@ -105,7 +105,7 @@ def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 
 def find_programmes(content: bytes) -> list[tuple[int, int]]:
-    """Finds begin and end of each programme; the end is -1 for a programme without an end tag."""
+    """Returns (begin, end) of each element ``programme``; the end is -1 if the end tag is missing."""
     masked = hide_cdata(content)
     tags = list(_TAG.finditer(masked))
     spans = []
@@ -117,7 +117,7 @@ def find_programmes(content: bytes) -> list[tuple[int, int]]:
 
 
 def hide_cdata(content: bytes) -> bytes:
-    """Replaces CDATA sections by spaces, so that tags in them are not found."""
+    """Replaces CDATA sections by spaces, so that a search for tags ignores their content."""
     return _CDATA.sub(lambda section: b" " * len(section[0]), content) if b"<![" in content else content
 
 
@@ -126,6 +126,6 @@ def _hide_comments(content: bytes) -> bytes:
     if end < 3 or content.find(b"<!--", 0, end) < 0:
         return content
     hidden = _COMMENT_OR_CDATA.sub(
-        lambda part: part[0].translate(_CONTROL) if part[0].startswith(b"<!--") else part[0], content[:end]
+        lambda part: part[0].translate(_MASK_TABLE) if part[0].startswith(b"<!--") else part[0], content[:end]
     )
     return hidden + content[end:]

@@ -1,8 +1,8 @@
-"""Reads the prolog of an XMLTV file, up to and including the start tag of the root; detects the encoding.
+"""Reads the prolog of an XMLTV file: everything up to the start tag of the root, and the declared encoding.
 
-The DOCTYPE is skipped as text and never reaches a parser, so nothing in it is declared, fetched or expanded.
-Unterminated markup (a declaration without ``?>``, a start tag without ``>`` or closing quote) is taken to end
-where the first channel or programme begins.
+The DOCTYPE is skipped and never reaches an XML parser, so that no entity in it is declared, fetched or
+expanded. Unterminated markup (a declaration without ``?>``, a start tag without ``>`` or closing quote) is
+assumed to end where the first channel or programme begins.
 """
 
 import codecs
@@ -15,8 +15,8 @@ from typing import NamedTuple
 from tasks.ingest.sources.feeds import FeedError
 
 ROOTS = ("tv", "programmes")
-MAX_BYTES = 1 << 20  # bytes before the start tag of the root; real guides have a few hundred
-_DECLARED = re.compile(rb"""encoding\s*=\s*["']([\w.:-]+)["']""")
+MAX_BYTES = 1 << 20  # maximum bytes before the start tag of the root; real guides have a few hundred
+_DECLARED_ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.:-]+)["']""")
 _DOCTYPE = re.compile(rb"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
 _START_TAG = re.compile(rb"""<([^\s/>!?]+)((?:[^>"']|"[^"]*"|'[^']*')*+)>""")
 _CONTENT = re.compile(rb"<(?:programme|channel)(?=[\s/>])|</(?:tv|programmes)\s*>", re.IGNORECASE)
@@ -26,7 +26,7 @@ _NAME = re.compile(rb"<([^\s/>!?]+)")
 _DECLARATION = re.compile(rb"<\?xml\s")
 _LESS = re.compile(b"<")
 _BLANK = re.compile(rb"\s*")
-UTF_16 = {  # maps the first two bytes of a file to a codec
+UTF_16 = {  # first two bytes of a file -> codec
     **dict.fromkeys((codecs.BOM_UTF16_LE, b"<\0"), "utf-16-le"),
     **dict.fromkeys((codecs.BOM_UTF16_BE, b"\0<"), "utf-16-be"),
 }
@@ -34,17 +34,24 @@ UTF_16 = {  # maps the first two bytes of a file to a codec
 
 @dataclass(frozen=True, kw_only=True)
 class Prolog:
-    """What precedes the channels and programmes (content) of an XMLTV file."""
+    """The part of an XMLTV file before its content (the channels and programmes)."""
 
-    encoding: str  # codec of the content; UTF-8 is tried first
-    length: int  # bytes before the content
-    lines: int  # line breaks before the content
+    encoding: str  # declared codec of the content; UTF-8 is tried first
+    length: int  # number of bytes before the content
+    lines: int  # number of line breaks before the content
     ended: bool  # whether the root is an empty tag (``<tv/>``)
-    attributes: bytes  # attributes of the root, not decoded
+    attributes: bytes  # attributes of the root element, not decoded
 
 
 def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[bytes]]:
-    """Reads the prolog; also returns the blocks of bytes after it, with UTF-16 converted to UTF-8.
+    """Reads the prolog of an XMLTV file.
+
+    Args:
+        blocks: Uncompressed bytes of the file.
+        source: Name of the feed, for messages.
+
+    Returns:
+        The prolog, and the blocks of bytes after it; UTF-16 is converted to UTF-8.
 
     Raises:
         FeedError: The file is empty, not XML, or not XMLTV.
@@ -77,9 +84,9 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
     if name.lower() not in ROOTS:
         raise FeedError(f"{source}: XML, but not XMLTV; its root is <{name[:40]}>, expected <tv>")
     declaration = head[: head.find(b"<", head.find(b"<") + 1)] if head.lstrip()[:5] == b"<?xml" else b""
-    declared = _DECLARED.search(declaration)
+    declared = _DECLARED_ENCODING.search(declaration)
     prolog = Prolog(
-        encoding="utf-8" if mark or is_utf_16 or not declared else _codec(declared[1].decode()),
+        encoding="utf-8" if mark or is_utf_16 or not declared else _codec_of(declared[1].decode()),
         length=len(mark) + root.end,
         lines=head.count(b"\n", 0, root.end),
         ended=root.attributes.endswith(b"/"),
@@ -89,7 +96,7 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
 
 
 class _Root(NamedTuple):
-    """Start tag of the root."""
+    """Start tag of the root element."""
 
     name: bytes
     attributes: bytes  # between the name and ``>``
@@ -97,13 +104,15 @@ class _Root(NamedTuple):
 
 
 def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
-    """Finds the start tag of the root: returns its position and the tag, or None if it is not in ``head``.
-
-    Position -1 means that the file is not XML.
+    """Finds the start tag of the root element in the first bytes of a file.
 
     Args:
         head: First bytes of the file.
         is_complete: Whether no more bytes will be read.
+
+    Returns:
+        The position up to which the file was read (-1 if it is not XML), and the tag; None if it is not in
+        ``head``.
     """
     position = 0
     while True:
@@ -130,7 +139,7 @@ def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
             if begin is not None and not 0 <= end <= begin.start():
                 end = begin.start()
         elif head.startswith(b"<", position):
-            return position, _start_tag(head, position, is_complete)
+            return position, _parse_start_tag(head, position, is_complete)
         else:
             return -1, None
         if end < 0:
@@ -138,8 +147,8 @@ def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
         position = end
 
 
-def _start_tag(head: bytes, position: int, is_complete: bool) -> _Root | None:
-    """Returns the start tag at a position; an unterminated tag ends where the content begins."""
+def _parse_start_tag(head: bytes, position: int, is_complete: bool) -> _Root | None:
+    """Parses the start tag at a position; an unterminated tag ends where the first programme begins."""
     tag = _START_TAG.match(head, position)
     content = _CONTENT.search(head, position + 1)
     if tag is not None and (content is None or tag.end() <= content.start()):
@@ -152,8 +161,8 @@ def _start_tag(head: bytes, position: int, is_complete: bool) -> _Root | None:
     return _Root(name[1], head[name.end() : end].removesuffix(b">"), end)
 
 
-def _codec(name: str) -> str:
-    """Returns the codec of a declared encoding if it is a superset of ASCII, else UTF-8."""
+def _codec_of(name: str) -> str:
+    """Returns the Python codec of a declared encoding if it is a superset of ASCII, else "utf-8"."""
     try:
         is_ascii_superset = bytes(range(32, 127)).decode(name, "replace") == "".join(map(chr, range(32, 127)))
         bytes(range(256)).decode(name, "replace")

@@ -1,12 +1,12 @@
-"""Reads XMLTV into batches of columns; memory is bounded by a frame and a batch, not by the file.
+"""Parses XMLTV files into batches of columns; memory does not depend on the size of the file.
 
-Content is stored as written; views and later stages interpret it (episodes, categories). Rejects are stored
-with line, reason and excerpt:
+Content is stored as written; later stages interpret it (such as categories). Elements that cannot be read are
+rejected and stored with line, excerpt and one of these reasons:
 
     no_channel   no channel attribute, or an empty channel attribute
-    no_title     no title with text
+    no_title     no title, or only empty titles
     bad_start    missing start, or not an XMLTV time (also if its offset is not in -12:00 to +14:00)
-    malformed    markup that no programme can be recovered from
+    malformed    markup from which no programme can be recovered
     oversized    more than 4 MiB without the end of a programme
     truncated    the file ends before the end tag of the root; one reject for the last element
     damaged      the file ends early because its compression is damaged
@@ -31,12 +31,12 @@ from tasks.ingest.xmltv.records import NO_PROGRAMMES, FrameRecords, read_records
 
 
 def matches(head: bytes) -> bool:
-    """Returns True for every feed; ``read`` raises an error if it is not XMLTV."""
+    """Returns True for each feed, because XMLTV is the default; ``read`` rejects other feeds."""
     return True
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """Reads a feed (see ``Reader.read``); all programmes of a frame are in one batch."""
+    """Parses an XMLTV feed; yields batches of programmes (see ``Reader.read``)."""
     try:
         prolog, blocks = read_prolog(iter(stream), stream.feed.source)
     except FeedError as error:
@@ -52,15 +52,15 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
         rows += records.chunk.programmes.num_rows + len(records.channels) + len(records.rejects)
         size += len(records.frame.content)
         if rows >= batch_rows or size >= BATCH_BYTES:
-            yield _join(frames, root, stream)
+            yield _join_frames(frames, root, stream)
             frames, root, rows, size = [], [], 0, 0
-    yield _join(frames, root, stream, is_last=True)
+    yield _join_frames(frames, root, stream, is_last=True)
 
 
-def _join(
+def _join_frames(
     frames: list[FrameRecords], root: list[tuple[str, str]], stream: FeedStream, is_last: bool = False
 ) -> ProgrammeBatch:
-    """Joins the records of frames to a batch."""
+    """Joins the records of several frames (parts of the file) to one batch."""
     chunks = [records.chunk for records in frames] or [NO_PROGRAMMES]
     kinds = ("programmes", "details", "originals")
     batches = {kind: [getattr(chunk, kind) for chunk in chunks] for kind in kinds}
