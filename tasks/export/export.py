@@ -1,4 +1,4 @@
-"""Writes the corpus or the vectors as a file of another program."""
+"""Exports titles and vectors to files that other programs read, such as fastText and gensim."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,21 +21,21 @@ WORD_FORMS: dict[str, TextForm] = {"vec": "vec", "glove": "glove", "word2vec-bin
 
 
 class ExportError(ExpectedError, ValueError):
-    """The export is not possible; the message contains the reason."""
+    """Titles or vectors cannot be exported; the message contains the reason."""
 
 
 def export(home: str | Path, target_format: str, out: Path, buckets: int | None = None) -> Iterator[str]:
-    """Exports the corpus or the vectors of the last run; yields a line per written file.
+    """Exports the labelled titles or the vectors of the last run; yields a message per written file.
 
     Args:
-        home: Folder of the home.
+        home: The home folder.
         target_format: ``labels``: a folder for fastText and StarSpace with train.txt, test.txt (all held-out
             titles) and a file per held-out set; a title is a line ``__label__drama __label__crime words``;
             ``word2vec``: a text file, titles with underscores for spaces; ``parquet``: title, labels, vector.
             Formats with vectors of words instead of titles: ``fasttext``: a .bin that fastText loads, with
             n-grams for unseen words; ``vec``, ``glove``, ``word2vec-binary``: words of the training titles.
         out: File to write, or folder for ``labels``; replaced if it exists.
-        buckets: Hash buckets of ``fasttext``; None: the number of the model.
+        buckets: Number of hash buckets of n-grams for ``fasttext``; None for the number in the model.
 
     Raises:
         ExportError: ``out`` cannot be written, or ``buckets`` is out of bounds.
@@ -52,14 +52,14 @@ def export(home: str | Path, target_format: str, out: Path, buckets: int | None 
     latest = read_latest(home, "corpus" if target_format == "labels" else "model")
     model = Path(latest["model"])
     if target_format == "labels":
-        yield from _labels(Path(latest["corpus"]), out)
+        yield from _export_labels(Path(latest["corpus"]), out)
     elif target_format in ("word2vec", "parquet"):
-        yield (_word2vec if target_format == "word2vec" else _parquet)(model, out)
+        yield (_export_word2vec if target_format == "word2vec" else _export_parquet)(model, out)
     else:
-        yield _words(model, target_format, out, buckets)
+        yield _export_words(model, target_format, out, buckets)
 
 
-def _labels(corpus: Path, out: Path) -> Iterator[str]:
+def _export_labels(corpus: Path, out: Path) -> Iterator[str]:
     lines: dict[str, list[str]] = {name: [] for name in ("train", "test", *HELD_OUT)}
     for title in pq.read_table(corpus / "titles.parquet", columns=["title", "labels", "split"]).to_pylist():
         if title["labels"] and title["split"] != "placeholder":
@@ -73,7 +73,7 @@ def _labels(corpus: Path, out: Path) -> Iterator[str]:
         yield f"{out / name}.txt: {len(content)} titles"
 
 
-def _word2vec(model: Path, out: Path) -> str:
+def _export_word2vec(model: Path, out: Path) -> str:
     titles = pq.read_table(model / "titles.parquet", columns=["title"])["title"].to_pylist()
     vectors = np.asarray(open_similarity(model))
     rows = np.flatnonzero(vectors.any(axis=1))
@@ -89,7 +89,7 @@ def _word2vec(model: Path, out: Path) -> str:
     return f"{out}: {len(rows)} titles, {vectors.shape[1]} dimensions"
 
 
-def _parquet(model: Path, out: Path) -> str:
+def _export_parquet(model: Path, out: Path) -> str:
     table = pq.read_table(model / "titles.parquet", columns=["title", "show_key", "labels", "channels"])
     vectors = np.asarray(open_similarity(model))
     flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
@@ -97,7 +97,7 @@ def _parquet(model: Path, out: Path) -> str:
     return f"{out}: {len(table)} titles, {vectors.shape[1]} dimensions"
 
 
-def _words(model: Path, target_format: str, out: Path, buckets: int | None) -> str:
+def _export_words(model: Path, target_format: str, out: Path, buckets: int | None) -> str:
     from tasks.encoder.fasttext_export import export_bin, require_ngrams, word_vectors
     from tasks.encoder.title_encoder import TitleEncoder
     from tasks.fasttext.text_forms import write_vectors

@@ -1,4 +1,4 @@
-"""Reader and writer of fastText model files. The reader memory-maps the file and reads rows on demand."""
+"""Reads and writes fastText model files. The reader maps a file into memory and reads rows on demand."""
 
 from tasks.fasttext.layout import FastTextError
 from tasks.fasttext.model import FastText, Ngram, sentence_vectors

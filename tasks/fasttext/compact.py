@@ -1,4 +1,4 @@
-"""Compact store: the part of a fastText model that a vocabulary needs, memory-mapped float32 or float16.
+"""Extracts the rows of a fastText model that a vocabulary needs to a folder of memory-mapped arrays.
 
     store.json                          n-gram lengths, number of buckets
     words.{offsets,values}.npy          words as bytes, in row order
@@ -6,8 +6,8 @@
     bucket_ids.npy   (used,)            sorted n-gram buckets with a row
     ngrams.npy       (used, dim)        rows of these buckets, for words that are not stored
 
-The vector of a stored word equals that of the model (in float32 bit for bit). The vector of another word is
-the mean of the rows of its n-grams; buckets that are not in the store have zero rows.
+Arrays are float32 or float16. The vector of a stored word equals that of the model (in float32 bit for bit).
+The vector of another word is the mean of the rows of its n-grams; rows that are not stored count as zero.
 """
 
 import itertools
@@ -30,7 +30,14 @@ _BLOCK = 16_384
 
 
 class CompactStore:
-    """An opened store. Its n-grams have ``shortest`` to ``longest`` characters."""
+    """Word vectors that ``build_store`` has extracted from a fastText model, as memory-mapped arrays.
+
+    Args:
+        folder: Folder of the store.
+        shortest: Minimum number of characters of n-grams.
+        longest: Maximum number of characters of n-grams.
+        buckets: Number of hash buckets of n-grams.
+    """
 
     def __init__(self, folder: Path, shortest: int, longest: int, buckets: int) -> None:
         self.folder, self.shortest, self.longest, self.buckets = folder, shortest, longest, buckets
@@ -39,12 +46,12 @@ class CompactStore:
 
     @staticmethod
     def open(folder: Path | str) -> "CompactStore":
-        """Memory-maps a store."""
+        """Opens the folder of a store as memory maps."""
         return CompactStore(Path(folder), **json.loads(Path(folder, STORE).read_text(encoding="utf-8")))
 
     @cached_property
     def words(self) -> list[bytes]:
-        """Words with a stored vector."""
+        """Returns the words that have a stored vector, as bytes in UTF-8."""
         packed = Ragged.open(self.folder, "words")
         values, offsets = packed.values.tobytes(), packed.offsets.tolist()
         return [values[start:end] for start, end in itertools.pairwise(offsets)]
@@ -54,7 +61,10 @@ class CompactStore:
         return {word: row for row, word in enumerate(self.words)}
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns word vectors, float32 (words, dim); zero for a word without a stored vector or n-grams."""
+        """Returns the vectors of words: float32 (words, dim).
+
+        The vector is zero for a word that is not stored and has no stored n-gram.
+        """
         word_rows = find_words(self._rows_by_word, words)
         is_stored = word_rows >= 0
         others = [word for word, stored in zip(words, is_stored, strict=True) if not stored]
@@ -66,7 +76,7 @@ class CompactStore:
         return result
 
     def _ngram_rows(self, words: Sequence[str | bytes]) -> tuple[Ragged, np.ndarray]:
-        """Returns the row numbers of the stored n-grams of each word, and the number of all its n-grams."""
+        """Returns the row indices of each word's stored n-grams, and the total number of its n-grams."""
         ids = bucket_ids(words, self.shortest, self.longest, max(self.buckets, 1))
         positions = np.searchsorted(self.bucket_ids, ids.values)
         has_row = np.append(self.bucket_ids, -1)[positions] == ids.values
@@ -74,7 +84,7 @@ class CompactStore:
 
 
 def find_words(rows_by_word: dict[bytes, int], words: Sequence[str | bytes]) -> np.ndarray:
-    """Returns the row number of each word, int64 (words,); -1 for unknown words."""
+    """Looks up the row index of each word: int64 (words,); -1 for unknown words."""
     return np.array([rows_by_word.get(encode(word), -1) for word in words], dtype=np.int64)
 
 
@@ -86,14 +96,18 @@ def build_store(
     *,
     all_ngrams: bool = False,
 ) -> CompactStore:
-    """Extracts a store into a new folder, reading rows in file order.
+    """Extracts the vectors of words and the rows of n-grams from a fastText model into a new folder.
 
     Args:
-        model: Model, whose n-grams must not have been pruned.
-        folder: Destination, which must not exist.
-        words: Vocabulary; None uses that of the model. The vectors of other words come from their n-grams.
-        precision: Stored type of vectors.
-        all_ngrams: Whether to store every bucket, for words outside of the vocabulary, or only used buckets.
+        model: Model whose n-grams were not pruned.
+        folder: The new folder.
+        words: Words whose vectors are stored; None for all words of the model.
+        precision: Type of the stored vectors.
+        all_ngrams: Whether to store the rows of all n-gram buckets, which other words need, or only the rows
+            of buckets that ``words`` use.
+
+    Raises:
+        ValueError: The n-grams of the model were pruned.
     """
     dictionary, header = model.dictionary, model.header
     if dictionary.pruned is not None:

@@ -1,6 +1,6 @@
-"""Dictionary of a fastText model: words are looked up by hash in the mapped file, without Python objects.
+"""Reads the dictionary of a fastText model, in which words are looked up by hash without Python objects.
 
-Layout in the file:
+The layout in the file is
 
     int32 size nwords nlabels; int64 ntokens; int64 pruned (from version 11 on)
     size × { word, 0x00, int64 count, int8 type (0 word, 1 label) }; pruned × { int32 old, int32 new }
@@ -15,25 +15,25 @@ import numpy as np
 from tasks.fasttext.layout import Cursor
 from tasks.fasttext.ngrams import enclose, hash_spans
 
-_TAIL = 10  # bytes of an entry after its text: zero byte, int64 count, int8 type
+_TAIL_BYTES = 10  # bytes of an entry after its text: zero byte, int64 count, int8 type
 EOS = b"</s>"  # end of a sentence
 
 
 @dataclass(eq=False)
 class Dictionary:
-    """Words and labels of a model; an entry is a word or a label."""
+    """Words and labels of a fastText model in a memory-mapped file. An entry is a word or a label."""
 
     file_bytes: np.ndarray  # uint8, bytes of the mapped file
     starts: np.ndarray  # int64 (entries,), position of the first byte of each entry
-    ends: np.ndarray  # int64 (entries,), position of the zero byte after its text
-    word_count: int  # number of words; the labels follow them
-    pruned: tuple[np.ndarray, np.ndarray] | None  # kept buckets, sorted, and their rows, int64; None: all
+    ends: np.ndarray  # int64 (entries,), position of the zero byte after the text of each entry
+    word_count: int  # number of words, which precede the labels
+    pruned: tuple[np.ndarray, np.ndarray] | None  # buckets with a row, sorted, and rows; None if all have one
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def word(self, number: int) -> bytes:
-        """Returns the text of entry ``number``."""
+        """Returns the text of entry ``number`` as bytes in UTF-8."""
         return self.file_bytes[self.starts[number] : self.ends[number]].tobytes()
 
     def words(self) -> list[bytes]:
@@ -42,12 +42,12 @@ class Dictionary:
 
     @property
     def counts(self) -> np.ndarray:
-        """Frequency of each entry in the training text, int64 (entries,)."""
+        """Returns the frequency of each entry in the training text: int64 (entries,)."""
         return _as_uint64(self.file_bytes)[self.ends + 1].view(np.int64)
 
     @cached_property
     def _index(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sorted hashes of all entries and their entry numbers, uint32; equal hashes are in entry order."""
+        """Returns the sorted hashes of all entries and the entry number of each hash, uint32 (entries,)."""
         keys = hash_spans(self.file_bytes, self.starts, self.ends - self.starts).astype(
             np.uint64
         ) << np.uint64(32)
@@ -57,8 +57,8 @@ class Dictionary:
 
     @cached_property
     def _hash_ranges(self) -> tuple[np.uint32, np.ndarray]:
-        # The shift that maps hashes to about as many values as there are entries, and, for each value, the
-        # position in the index at which its hashes end.
+        # Returns the shift that maps hashes to about as many values as there are entries, and the position in
+        # the index at which the hashes with each of these values end.
         bits = len(self).bit_length()
         shift = np.uint32(32 - bits)
         return shift, np.cumsum(np.bincount(self._index[0] >> shift, minlength=1 << bits), dtype=np.int32)
@@ -71,34 +71,43 @@ class Dictionary:
         return counts
 
     def ids(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns the entry numbers of words or labels, int64 (words,): -1 if unknown; the last duplicate."""
+        """Returns the entry number of each word or label: int64 (words,); -1 if unknown.
+
+        If the dictionary contains a word several times, this is the last entry.
+        """
         text, begins = enclose(words)
         return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
 
     def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Like ``ids`` for spans of a text, given their first bytes and numbers of bytes, int64 (spans,)."""
+        """Returns the entry number of the word at each span of a text, like ``ids``.
+
+        Args:
+            text: Bytes in UTF-8.
+            starts: First byte of each word: int64 (words,).
+            lengths: Number of bytes of each word: int64 (words,).
+        """
         hashes, order = self._index
         codes = np.frombuffer(text + bytes(8), dtype=np.uint8)
         queries = hash_spans(codes, starts, lengths)
         counts = self._count_up_to(queries)
-        hit = (counts > 0) & (hashes[counts - 1] == queries)
+        has_equal_hash = (counts > 0) & (hashes[counts - 1] == queries)
         candidates = order[counts - 1].astype(np.int64)
         entry_starts = self.starts[candidates]
-        same = hit & (self.ends[candidates] - entry_starts == lengths)
+        is_same_word = has_equal_hash & (self.ends[candidates] - entry_starts == lengths)
         entry_bytes, query_bytes = _as_uint64(self.file_bytes), _as_uint64(codes)
-        for step in range(0, int(lengths[same].max(initial=0)), 8):
-            active = np.flatnonzero(same & (lengths > step))
+        for step in range(0, int(lengths[is_same_word].max(initial=0)), 8):
+            active = np.flatnonzero(is_same_word & (lengths > step))
             excess = 8 * (8 + step - lengths[active]).clip(min=0).astype(np.uint64)  # bits after the word
             left, right = entry_bytes[entry_starts[active] + step], query_bytes[starts[active] + step]
-            same[active] = (left ^ right) << excess == 0
-        for query in np.flatnonzero(hit & ~same):  # hash collision: try earlier entries
+            is_same_word[active] = (left ^ right) << excess == 0
+        for query in np.flatnonzero(has_equal_hash & ~is_same_word):  # hash collision: try earlier entries
             alternatives = order[np.searchsorted(hashes, queries[query]) : counts[query]][::-1]
             word = text[starts[query] : starts[query] + lengths[query]]
             candidates[query] = next((number for number in alternatives if self.word(number) == word), -1)
-        return np.where(hit, candidates, -1)
+        return np.where(has_equal_hash, candidates, -1)
 
     def bucket_rows(self, buckets: np.ndarray) -> np.ndarray:
-        """Returns the row of each bucket in the input matrix, int64 (buckets,); -1 if pruning removed it."""
+        """Returns the row of each n-gram bucket in the input matrix: int64 (buckets,); -1 if pruned."""
         if self.pruned is None:
             return np.add(buckets, self.word_count, dtype=np.int64)
         old, new = self.pruned
@@ -109,7 +118,16 @@ class Dictionary:
 
 
 def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dictionary:
-    """Reads the dictionary; raises a FastTextError if a size is impossible or an entry is damaged."""
+    """Reads the dictionary of a fastText model.
+
+    Args:
+        cursor: Position of the dictionary in the file.
+        with_pruning: Whether the file has the number of pruned n-grams (from version 11 on).
+        buckets: Number of n-gram buckets of the model.
+
+    Raises:
+        FastTextError: A size is impossible, or an entry is damaged.
+    """
     size, words, labels = cursor.read("<3i", "the sizes of the dictionary")
     if min(words, labels) < 0 or words + labels != size or words == 0:
         expected = "expected at least one word, and as many entries as words and labels"
@@ -122,30 +140,30 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
     if not -1 <= pruned <= buckets:
         expected = f"expected -1 (not pruned) to {buckets}"
         cursor.fail(f"the number of n-grams kept by pruning is {pruned}, {expected}", 8)
-    cursor.need(size * (_TAIL + 1), f"a dictionary of {size} entries")
+    cursor.need(size * (_TAIL_BYTES + 1), f"a dictionary of {size} entries")
     begin, word_ends = cursor.offset, []
     for number in range(size):
         end = cursor.data.find(b"\0", cursor.offset)
-        if end < 0 or end + _TAIL > cursor.size:
+        if end < 0 or end + _TAIL_BYTES > cursor.size:
             reason = "does not end within the file: the file is truncated, or damaged before this entry"
             cursor.fail(f"entry {number} of the dictionary {reason}")
         word_ends.append(end)
-        cursor.offset = end + _TAIL
+        cursor.offset = end + _TAIL_BYTES
     ends = np.array(word_ends, dtype=np.int64)
-    starts = np.append(begin, ends[:-1] + _TAIL)
+    starts = np.append(begin, ends[:-1] + _TAIL_BYTES)
     _check_entries(cursor, ends, words)
-    table = None
+    pruned_rows = None
     if pruned >= 0:
         begin = cursor.offset
         content = cursor.take(pruned * 8, f"{pruned} pruned n-grams")
         pairs = content.view("<i4").reshape(-1, 2).astype(np.int64)
-        wrong = np.flatnonzero((pairs < 0).any(axis=1) | (pairs[:, 0] >= buckets) | (pairs[:, 1] >= pruned))
-        if len(wrong):
-            cursor.offset = begin + 8 * int(wrong[0])
+        invalid = np.flatnonzero((pairs < 0).any(axis=1) | (pairs[:, 0] >= buckets) | (pairs[:, 1] >= pruned))
+        if len(invalid):
+            cursor.offset = begin + 8 * int(invalid[0])
             expected = f"a bucket below {buckets} and a row below {pruned}"
-            cursor.fail(f"pruned n-gram is {pairs[wrong[0]].tolist()}, expected {expected}")
-        table = tuple(pairs[np.argsort(pairs[:, 0], kind="stable")].T)
-    return Dictionary(cursor.file_bytes, starts, ends, words, table)
+            cursor.fail(f"pruned n-gram is {pairs[invalid[0]].tolist()}, expected {expected}")
+        pruned_rows = tuple(pairs[np.argsort(pairs[:, 0], kind="stable")].T)
+    return Dictionary(cursor.file_bytes, starts, ends, words, pruned_rows)
 
 
 def _check_entries(cursor: Cursor, ends: np.ndarray, words: int) -> None:
@@ -160,5 +178,5 @@ def _check_entries(cursor: Cursor, ends: np.ndarray, words: int) -> None:
 
 
 def _as_uint64(codes: np.ndarray) -> np.ndarray:
-    """Views the eight bytes that start at each byte as a little-endian number, uint64 (bytes − 7,)."""
+    """Returns a view of the eight bytes that start at each byte as a little-endian uint64 (bytes - 7,)."""
     return np.ndarray((len(codes) - 7,), dtype="<u8", buffer=codes, strides=(1,))

@@ -1,12 +1,14 @@
-"""Layout of fastText .bin files: the header, and a cursor that checks every size before reading.
+"""Reads the header of fastText .bin files, with a cursor that checks every size before reading.
+
+The layout of a file is
 
     int32 magic, version (absent in files older than 2017-05, which begin with dim)
     int32 dim ws epoch minCount neg wordNgrams loss model bucket minn maxn lrUpdateRate; double t
     dictionary (dictionary.py)
     uint8 quantised; input matrix; uint8 quantised; output matrix (matrices.py)
 
-Numbers are little endian and not aligned. floret writes the same magic and version, but two more integers
-after maxn. Such a file is detected by t, whose bytes are then those of two integers.
+Numbers are little endian and not aligned. The program floret writes the same magic and version, but two more
+integers after maxn. Such a file is detected because t is not plausible.
 
 References:
     fastText 0.9.2: FastText::loadModel, Args::load, Dictionary::load.
@@ -27,7 +29,7 @@ _RANGES = {"dim": (1, 1_000_000), "loss": (1, 4), "model": (1, 3), "maxn": (0, 1
 
 
 class FastTextError(ValueError):
-    """A file is not a valid fastText model. The message has the reason and the byte offset."""
+    """A file is not a valid fastText model; the message has the reason and the byte offset."""
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         super().__init__(f"{path}: at byte {offset}: {reason}")
@@ -35,7 +37,7 @@ class FastTextError(ValueError):
 
 
 class Cursor:
-    """Position in a mapped file. Every read is checked against the remaining size."""
+    """Position in a memory-mapped file. Each read is checked against the remaining size."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.offset = path, 0
@@ -47,31 +49,31 @@ class Cursor:
         self.file_bytes = np.frombuffer(self.data, dtype=np.uint8)
 
     def fail(self, reason: str, back: int = 0) -> NoReturn:
-        """Raises a FastTextError whose offset is ``back`` bytes before the cursor."""
+        """Raises FastTextError with the reason and an offset that is ``back`` bytes before the cursor."""
         raise FastTextError(self.path, self.offset - back, reason)
 
     def need(self, count: int, what: str) -> None:
-        """Raises a FastTextError if fewer than ``count`` bytes remain for ``what``."""
+        """Raises FastTextError, which contains ``what``, if fewer than ``count`` bytes remain in the file."""
         if count > (remaining := self.size - self.offset):
             problem = "the file is truncated, or an earlier size is wrong"
             self.fail(f"{what} would take {count} bytes, but only {remaining} remain: {problem}")
 
     def read(self, form: str, what: str) -> tuple[Any, ...]:
-        """Reads numbers in the struct format ``form``; ``what`` is their name in error messages."""
+        """Reads numbers in the struct format ``form``; ``what`` describes them in error messages."""
         size = struct.calcsize(form)
         self.need(size, what)
         self.offset += size
         return struct.unpack_from(form, self.data, self.offset - size)
 
     def read_flag(self, what: str) -> bool:
-        """Reads a byte that must be 0 or 1."""
+        """Reads a byte that must be 0 or 1; ``what`` describes it in error messages."""
         (value,) = self.read("<B", f"whether {what}")
         if value > 1:
             self.fail(f"whether {what} is {value}, expected 0 or 1", 1)
         return bool(value)
 
     def take(self, count: int, what: str) -> np.ndarray:
-        """Returns a view of the next ``count`` bytes, uint8 (count,)."""
+        """Reads ``count`` bytes as a view, uint8 (count,); ``what`` describes them in error messages."""
         self.need(count, what)
         self.offset += count
         return self.file_bytes[self.offset - count : self.offset]
@@ -79,7 +81,7 @@ class Cursor:
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """Training arguments in file order; ``version`` is 0 for files without a version.
+    """Header of a fastText file: version (0 for files without a version) and fastText's training arguments.
 
     The defaults, which are written to exported files, describe a skip-gram model with negative sampling.
     """
@@ -101,16 +103,20 @@ class Header:
 
     @property
     def supervised(self) -> bool:
-        """Whether the model is a classifier with labels."""
+        """Returns whether the model is a classifier with labels."""
         return self.model == 3
 
     def pack(self) -> bytes:
-        """Encodes a version 12 header."""
+        """Encodes the header in the file format of version 12."""
         return struct.pack("<2i", MAGIC, VERSION) + struct.pack(_ARGS, *astuple(self)[1:])
 
 
 def read_header(cursor: Cursor) -> Header:
-    """Reads the header; raises a FastTextError for floret, unsupported versions and impossible values."""
+    """Reads the header of a fastText file.
+
+    Raises:
+        FastTextError: The file is from floret, has an unsupported version, or contains impossible values.
+    """
     version = 0
     (first,) = cursor.read("<i", "the first number")
     if first == MAGIC:
@@ -141,7 +147,10 @@ def read_header(cursor: Cursor) -> Header:
 
 
 def _refuse_floret(cursor: Cursor, begin: int, t: float) -> None:
-    """Detects floret by t, two small integers that read as a denormal, and the actual t eight bytes later."""
+    """Raises FastTextError for a file of floret, in which two small integers are at the position of t.
+
+    Read as a float64, these integers are a denormal number, and the actual t follows eight bytes later.
+    """
     if 0 < t < 1e-300 and cursor.offset + 8 <= cursor.size:
         mode, hashes, rate, real_t = struct.unpack_from("<3id", cursor.data, begin + 44)
         if mode in (0, 1, 2, 3) and 0 <= hashes <= 4 and rate > 0 and 0 <= real_t <= 1:

@@ -1,13 +1,13 @@
-"""Memory-mapped matrices of fastText files, dense or product-quantised (.ftz).
+"""Reads matrices of fastText files as memory maps: dense (.bin) or product-quantised (.ftz).
 
     dense:     int64 rows, columns; float32 (rows × columns)
     quantised: uint8 qnorm; int64 rows, columns; int32 codes; uint8 (codes); quantiser;
                if qnorm: uint8 (rows), quantiser of one dimension
     quantiser: int32 dim blocks width last; float32 (dim × 256): centroids, block by block
 
-A block is a range of ``width`` columns (``last`` columns in the last block), for which a row has one code. A
-row of a quantised matrix is the concatenation of the centroids with its codes, times the centroid of its
-norm.
+A block is a range of ``width`` columns (``last`` columns in the last block). A row of a quantised matrix has
+a code for each block, which selects one of 256 centroids. The vector of the row is the concatenation of these
+centroids, times the norm if norms are quantised separately.
 
 References:
     Joulin, Grave, Bojanowski, Douze, Jégou, Mikolov. FastText.zip. 2016. https://arxiv.org/abs/1612.03651.
@@ -26,30 +26,29 @@ from tasks.fasttext.layout import Cursor
 
 @dataclass(frozen=True, eq=False)
 class DenseMatrix:
-    """Float32 rows, mapped as bytes.
+    """A matrix of float32 rows, stored as bytes in a memory map.
 
-    Floats in the file may be misaligned, and NumPy copies a misaligned float array completely before
-    gathering.
+    Floats in the file may be misaligned, and NumPy would copy a misaligned float array before gathering rows.
     """
 
     codes: np.ndarray  # uint8 (rows, 4 · dim), bytes of the rows
 
     def take(self, ids: np.ndarray) -> Float32[np.ndarray, "ids dim"]:
-        """Gathers rows."""
+        """Returns the rows with the indices ``ids``."""
         return self.codes.take(ids, axis=0).view("<f4")
 
 
 @dataclass(frozen=True, eq=False)
 class QuantisedMatrix:
-    """Product-quantised rows."""
+    """A product-quantised matrix: each row is stored as the indices of centroids."""
 
-    codes: np.ndarray  # uint8 (rows, blocks), centroid of each row and block
+    codes: np.ndarray  # uint8 (rows, blocks), index of the centroid of each row and block
     centroids: list[np.ndarray]  # centroids of each block, float32 (256, width)
     norm_codes: np.ndarray | None  # uint8 (rows,), index in ``norms``, if norms are quantised separately
     norms: np.ndarray  # float32 (256,)
 
     def take(self, ids: np.ndarray) -> Float32[np.ndarray, "ids dim"]:
-        """Gathers rows."""
+        """Returns the rows with the indices ``ids``."""
         codes = self.codes.take(ids, axis=0)
         blocks = [centroids[codes[:, block]] for block, centroids in enumerate(self.centroids)]
         rows = np.concatenate(blocks, axis=1)
@@ -60,10 +59,15 @@ Matrix = DenseMatrix | QuantisedMatrix
 
 
 def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) -> np.ndarray:
-    """Sums the rows of each bag, float32 (bags, dim); the result equals that of a loop, bit for bit.
+    """Sums the rows of each bag: float32 (bags, dim). The result equals that of a loop, bit for bit.
 
-    ``take`` returns rows by number, and ``ids`` are the row numbers of each bag. Bags are sorted by
-    decreasing length; iteration n adds the n-th row of all bags that have one, which are a prefix.
+    Bags are sorted by descending length. Iteration n adds the n-th row of all bags that have so many rows,
+    which are the first bags in this order.
+
+    Args:
+        take: Function that returns the rows with the given indices.
+        ids: Row indices of each bag.
+        dim: Number of columns.
     """
     order = np.argsort(-ids.lengths, kind="stable")
     starts, falling = ids.offsets[:-1][order], -ids.lengths[order]
@@ -77,12 +81,16 @@ def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) ->
 
 
 def mean_rows(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Multiplies sums by float32(1 / n), as fastText does; sums with n = 0 are unchanged."""
+    """Multiplies each sum by float32(1 / count), as fastText does; sums with count 0 are unchanged."""
     return sums * (1.0 / np.maximum(counts, 1)).astype(np.float32)[:, None]
 
 
 def read_matrix(cursor: Cursor, what: str, *, rows: int, dim: int, quantised: bool) -> Matrix:
-    """Reads a matrix; raises a FastTextError if the file has another shape or damaged codes."""
+    """Reads a matrix of a fastText file; ``what`` describes it in error messages.
+
+    Raises:
+        FastTextError: The matrix in the file has another shape, or its codes are damaged.
+    """
     separate_norms = quantised and cursor.read_flag(f"the norms of the {what} matrix are separate")
     shape = cursor.read("<2q", f"the shape of the {what} matrix")
     if shape != (rows, dim):

@@ -1,6 +1,7 @@
-"""fastText model in a mapped file: opening it scans the dictionary; vectors read only the required rows.
+"""Opens fastText models as memory-mapped files, and computes word vectors and sentence vectors.
 
-Vectors equal those of the fasttext package bit for bit, because float32 sums have the same order.
+Opening a file scans the dictionary; computing a vector reads only the required rows. Vectors equal those of
+the fasttext package bit for bit, because float32 sums have the same order.
 """
 
 import mmap
@@ -18,13 +19,13 @@ from tasks.fasttext.layout import Cursor, Header, read_header
 from tasks.fasttext.matrices import Matrix, mean_rows, read_matrix, sum_rows
 from tasks.fasttext.ngrams import PIECE, bucket_ids, bucket_piece, cut, enclose, encode, hash_strings
 
-_CHUNK = 65_536  # words per batch; their n-grams take about 100 MB
+_CHUNK = 65_536  # words per batch, whose n-grams take about 100 MB
 _LABEL = b"__label__"  # default prefix of labels in fastText, which files do not store
-_MIX = 116049371  # factor in the hash of word n-grams
+_HASH_FACTOR = 116049371  # factor in the hash of word n-grams
 
 
 class Ngram(NamedTuple):
-    """An n-gram of a word (or the word itself), its row number in the input matrix, and the row."""
+    """A character n-gram of a word (or the word itself), its row index in the input matrix, and the row."""
 
     text: str
     row: int
@@ -32,7 +33,7 @@ class Ngram(NamedTuple):
 
 
 class FastText(NamedTuple):
-    """An opened model: header, dictionary, input matrix (words, then n-gram buckets) and output matrix."""
+    """A fastText model: header, dictionary, input matrix (words, then n-gram buckets) and output matrix."""
 
     header: Header
     dictionary: Dictionary
@@ -41,7 +42,11 @@ class FastText(NamedTuple):
 
     @staticmethod
     def open(path: Path | str) -> "FastText":
-        """Memory-maps a .bin (version 12, 11 or older) or .ftz file; raises a FastTextError for others."""
+        """Opens a .bin or .ftz file of fastText (version 12, 11 or older) as a memory map.
+
+        Raises:
+            FastTextError: The file is not a fastText model or is damaged.
+        """
         cursor = Cursor(Path(path))
         header = read_header(cursor)
         dictionary = read_dictionary(cursor, with_pruning=header.version > 0, buckets=header.bucket)
@@ -65,11 +70,11 @@ class FastText(NamedTuple):
 
     @property
     def dim(self) -> int:
-        """Number of dimensions of a vector."""
+        """Returns the number of dimensions of a vector."""
         return self.header.dim
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns vectors of any words, float32 (words, dim); zero for a word without rows."""
+        """Computes the vectors of any words: float32 (words, dim); zero for a word without rows."""
         result = np.empty((len(words), self.dim), dtype=np.float32)
         for start in range(0, len(words), _CHUNK):
             ids = self.rows(words[start : start + _CHUNK])
@@ -77,11 +82,14 @@ class FastText(NamedTuple):
         return result
 
     def has_vector(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns whether each word or one of its n-grams has a row, bool (words,)."""
+        """Returns whether each word or one of its n-grams has a row in the input matrix: bool (words,)."""
         return self.rows(words).lengths > 0
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
-        """Returns row numbers for each word: of the word, if it is in the dictionary, then of its n-grams."""
+        """Returns the row indices of each word in the input matrix, of which the vector is the mean.
+
+        The first row is that of the word, if it is in the dictionary; the rows of its n-grams follow.
+        """
         pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
         return Ragged.concatenate([self._rows(*piece) for piece in pieces])
 
@@ -96,7 +104,7 @@ class FastText(NamedTuple):
         return rows if rows.values.min(initial=0) >= 0 else rows.where(rows.values >= 0)
 
     def _without_ngrams(self, text: bytes, begins: np.ndarray) -> list[int]:
-        # </s> has no n-grams, except in files without a version, as their .vec files show.
+        # Returns the indices of the words </s>, which have no n-grams, except in files without a version.
         sentence_end = b"<" + EOS + b">"
         if self.header.version == 0 or sentence_end not in text:
             return []
@@ -104,7 +112,7 @@ class FastText(NamedTuple):
         return [word for word in same_length if text.startswith(sentence_end, begins[word])]
 
     def _word_rows(self, text: bytes, begins: np.ndarray) -> np.ndarray:
-        # Labels have no input row; the package reads the row of another token for them.
+        # Returns -1 for labels, which have no input row; the fasttext package reads another token's row.
         numbers = self.dictionary.find(text, begins[:-1] + 1, np.diff(begins) - 2)
         return np.where(numbers < self.dictionary.word_count, numbers, -1)
 
@@ -126,10 +134,10 @@ class FastText(NamedTuple):
 
 
 def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.ndarray:
-    """Computes sentence vectors as fastText does, float32 (sentences, dim).
+    """Computes sentence vectors as fastText does: float32 (sentences, dim).
 
-    The vector is the mean of the unit vectors of the words. For supervised models, it is the mean of the
-    input rows of words, n-grams, word n-grams and the end of the sentence.
+    The vector of a sentence is the mean of the unit vectors of its words. For supervised models, it is the
+    mean of the input rows of words, n-grams, word n-grams and the end of the sentence.
 
     Raises:
         ValueError: A sentence contains a line feed.
@@ -139,11 +147,12 @@ def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.nd
         if b"\n" in sentence:
             byte = sentence.index(10)
             raise ValueError(f"sentence {number} contains a line feed at byte {byte}; pass single lines")
-        vectors[number] = (_supervised if model.header.supervised else _unsupervised)(model, sentence)
+        compute = _supervised_vector if model.header.supervised else _unsupervised_vector
+        vectors[number] = compute(model, sentence)
     return vectors
 
 
-def _unsupervised(model: FastText, sentence: bytes) -> np.ndarray:
+def _unsupervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
     total, count = np.zeros(model.dim, dtype=np.float32), 0
     for vector in model.vectors([word for word in re.split(rb"[ \t\v\f\r]+", sentence) if word]):
         norm = np.sqrt(np.add.accumulate(vector * vector)[-1])  # sequential summation as in fastText
@@ -153,7 +162,7 @@ def _unsupervised(model: FastText, sentence: bytes) -> np.ndarray:
     return total * np.float32(1.0 / max(count, 1))
 
 
-def _supervised(model: FastText, sentence: bytes) -> np.ndarray:
+def _supervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
     tokens = [word for word in re.split(rb"[ \t\v\f\r\0]+", sentence) if word]
     tokens = [*(tokens[: tokens.index(EOS)] if EOS in tokens else tokens), EOS]
     ids, words = model.dictionary.ids(tokens), model.dictionary.word_count
@@ -165,14 +174,14 @@ def _supervised(model: FastText, sentence: bytes) -> np.ndarray:
 
 
 def _word_ngrams(model: FastText, hashes: np.ndarray) -> np.ndarray:
-    """Returns the rows of word n-grams from word hashes, in the order of fastText.
+    """Returns the input rows of the word n-grams of a sentence, in the order of fastText.
 
-    fastText sign-extends hashes to 64 bits.
+    ``hashes`` are the hashes of the words, uint32, which fastText sign-extends to 64 bits.
     """
     extended, buckets = hashes.view(np.int32).tolist(), []
     for first, mixed in enumerate(extended):
         for other in extended[first + 1 : first + model.header.word_ngrams]:
-            mixed = (mixed * _MIX + other) % 2**64
+            mixed = (mixed * _HASH_FACTOR + other) % 2**64
             buckets.append(mixed % model.header.bucket)
     rows = model.dictionary.bucket_rows(np.array(buckets, dtype=np.int64))
     return rows[rows >= 0]

@@ -1,12 +1,13 @@
-"""Character n-grams of fastText and their hashes, vectorised; results are equal bit for bit.
+"""Computes the hash buckets of character n-grams as fastText does, vectorised over all words.
 
-The n-grams of ``<word>`` have ``shortest`` to ``longest`` code points. Their bucket is a 32-bit FNV-1a hash
-of the UTF-8 bytes (bytes from 0x80 on are sign-extended), modulo the number of buckets. Words may be invalid
-UTF-8: a code point is then a byte that is not a continuation byte, with the continuation bytes after it.
+The n-grams of ``<word>`` have ``shortest`` to ``longest`` code points. The bucket of an n-gram is a 32-bit
+FNV-1a hash of its UTF-8 bytes (bytes from 0x80 on are sign-extended), modulo the number of buckets. In a word
+that is invalid UTF-8, a code point is a byte that is not a continuation byte, and the continuation bytes
+after it.
 
 All n-grams of all words are hashed together, and each pass adds one code point: the hash of "<tat" continues
-that of "<ta". N-grams that cross a word boundary are dropped at the end, which is cheaper than a check per
-pass.
+the hash of "<ta". N-grams that cross a word boundary are removed at the end, which is faster than a check in
+each pass.
 
 References:
     Bojanowski, Grave, Joulin, Mikolov. Enriching Word Vectors with Subword Information. TACL 5 (2017),
@@ -22,16 +23,16 @@ from storage.arrays import Ragged
 
 _START, _PRIME = np.uint32(2166136261), np.uint32(16777619)
 PIECE = 8192  # words per batch, which fit into the CPU cache
-_LONG = 128  # bytes of a span that are hashed for all spans together
+_LONG = 128  # the first bytes of all spans are hashed together, further bytes one span at a time
 
 
 def encode(word: str | bytes) -> bytes:
-    """Encodes a word as UTF-8; preserves unpaired surrogates."""
+    """Encodes a word as UTF-8 and preserves unpaired surrogates; returns bytes unchanged."""
     return word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")
 
 
 def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
-    """Concatenates all ``<word>`` as bytes; also returns their offsets, int64 (words + 1,)."""
+    """Concatenates all words as ``<word>`` in UTF-8; also returns their offsets, int64 (words + 1,)."""
     try:  # only strings: one call encodes them
         text = ("<" + "><".join(words) + ">").encode("utf-8", "surrogatepass")  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
@@ -46,7 +47,7 @@ def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
 
 
 def cut(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
-    """Returns the n-grams of ``<word>``, ordered by start, then length; none if ``longest`` is 0."""
+    """Returns the n-grams of ``<word>`` in UTF-8, ordered by start, then length; [] if ``longest`` is 0."""
     text, ngrams = b"<" + encode(word) + b">", []
     heads = [position for position, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
     for first in range(len(heads) - 1):
@@ -57,7 +58,14 @@ def cut(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
 
 
 def bucket_ids(words: Sequence[str | bytes], shortest: int, longest: int, buckets: int) -> Ragged:
-    """Returns the buckets of the n-grams of each word, int64, with duplicates."""
+    """Returns the hash buckets of the n-grams of each word, int64, with duplicates.
+
+    Args:
+        words: Words.
+        shortest: Minimum number of characters of n-grams.
+        longest: Maximum number of characters of n-grams.
+        buckets: Number of buckets.
+    """
     pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
     result = Ragged.concatenate([bucket_piece(*piece, shortest, longest, buckets) for piece in pieces])
     return Ragged(result.offsets, result.values.astype(np.int64))
@@ -71,10 +79,15 @@ def bucket_piece(
     buckets: int,
     reserve: np.ndarray | bool = False,
 ) -> Ragged:
-    """Returns the buckets, uint32, of words that ``enclose`` has concatenated.
+    """Returns the hash buckets, uint32, of the n-grams of words that ``enclose`` has concatenated.
 
-    Words for which ``reserve``, bool (words,), is true get an additional value before their buckets, which
-    the caller overwrites.
+    Args:
+        text: Concatenated words.
+        begins: Offsets of the words.
+        shortest: Minimum number of characters of n-grams.
+        longest: Maximum number of characters of n-grams.
+        buckets: Number of buckets.
+        reserve: bool (words,): words that get an additional first value, which the caller overwrites.
     """
     codes, firsts = np.frombuffer(text, dtype=np.uint8), begins
     heads = np.arange(len(text) + 1)  # first byte of each code point, then the end
@@ -112,7 +125,7 @@ def bucket_piece(
 
 
 def hash_spans(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Hashes byte spans as fastText does, uint32 (spans,)."""
+    """Hashes spans of bytes as fastText does (FNV-1a): uint32 (spans,)."""
     hashes, signed = np.full(len(starts), _START), codes.view(np.int8)
     for position in range(min(int(lengths.max(initial=0)), _LONG)):
         active = np.flatnonzero(lengths > position)
@@ -127,6 +140,6 @@ def hash_spans(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np
 
 
 def hash_strings(texts: Sequence[str | bytes]) -> np.ndarray:
-    """Hashes texts as fastText does, uint32 (texts,)."""
+    """Hashes texts as fastText does (FNV-1a of UTF-8): uint32 (texts,)."""
     text, begins = enclose(texts)
     return hash_spans(np.frombuffer(text, dtype=np.uint8), begins[:-1] + 1, np.diff(begins) - 2)

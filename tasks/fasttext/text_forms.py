@@ -1,4 +1,4 @@
-"""Word vector files: opens all supported formats, and reads and writes those of other programs.
+"""Opens word vectors in all supported formats, and reads and writes word vector files of other programs.
 
 ==============  =========================================================================
 vec             a line "words dim", then a line per word (.vec of fastText, text format of word2vec)
@@ -6,8 +6,8 @@ glove           a line per word
 word2vec        binary: a line "words dim"; for each word: text, space, float32 (dim), line feed
 ==============  =========================================================================
 
-A line has a word and its numbers. Numbers are written with nine digits, which restores a float32 exactly.
-Lines are split from the end, because words may contain spaces (as in GloVe).
+A line has a word and its numbers. Numbers are written with nine digits, from which a float32 is restored
+exactly. Lines are split from the end, because words may contain spaces (as in GloVe).
 """
 
 import os
@@ -24,23 +24,26 @@ from tasks.fasttext.ngrams import encode
 from tasks.fasttext.writer import replaced
 
 TextFormat = Literal["vec", "glove", "word2vec"]
-_BLOCK = 20_000  # words per block: 24 MB with 300 dimensions
+_BLOCK = 20_000  # words in memory at once: 24 MB with 300 dimensions
 _HEADER = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
 
 
 class VectorFileError(ValueError):
-    """A word vector file is damaged or has an unknown format. The message has the line or byte."""
+    """A word vector file is damaged or has an unknown format; the message has the line or byte."""
 
 
 class WordTable:
-    """Words and their vectors, float32 (words, dim). If a word occurs twice, the first vector is used."""
+    """Words and their vectors, float32 (words, dim), in memory.
+
+    The first vector of a repeated word is used.
+    """
 
     def __init__(self, words: Sequence[bytes], matrix: np.ndarray) -> None:
         self.words, self.matrix, self.dim = list(words), matrix, matrix.shape[1]
         self._rows_by_word = {word: row for row, word in reversed(list(enumerate(self.words)))}
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns word vectors, float32 (words, dim); zero for unknown words."""
+        """Returns the vectors of words: float32 (words, dim); zero for unknown words."""
         rows = find_words(self._rows_by_word, words)
         vectors = np.zeros((len(words), self.dim), dtype=np.float32)
         vectors[rows >= 0] = self.matrix[rows[rows >= 0]]
@@ -53,7 +56,13 @@ WordVectors = FastText | CompactStore | WordTable
 def write_vectors(
     path: Path | str, text_format: TextFormat, words: Sequence[str | bytes], vectors: np.ndarray
 ) -> None:
-    """Writes words and vectors, float32 (words, dim), in ``text_format``. Replaces the file atomically.
+    """Writes words and vectors to a file, which is replaced atomically.
+
+    Args:
+        path: The file.
+        text_format: Format of the file.
+        words: Words.
+        vectors: Vector of each word, float32 (words, dim).
 
     Raises:
         ValueError: The numbers of words and vectors differ, or the format cannot represent a word.
@@ -74,7 +83,7 @@ def write_vectors(
 
 
 def read_vectors(path: Path | str) -> WordTable:
-    """Reads a file in any of the three formats, detected by its content.
+    """Reads a word vector file in one of the formats .vec, GloVe and word2vec, detected by its content.
 
     Raises:
         VectorFileError: The file is damaged or has another format.
@@ -92,7 +101,7 @@ def read_vectors(path: Path | str) -> WordTable:
             _fail(path, f"{size} bytes cannot contain {words} words with {dim} numbers, as in the first line")
         sample = handle.readline(64 + 40 * dim)
         handle.seek(start)
-        if not words or _numbers(sample, dim) is not None:
+        if not words or _parse_numbers(sample, dim) is not None:
             return _read_lines(path, handle, words, dim, 2)
         return _read_binary(path, handle.read(), words, dim)
 
@@ -101,8 +110,8 @@ def _fail(path: Path | str, reason: str) -> NoReturn:
     raise VectorFileError(f"{path}: {reason}")
 
 
-def _numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
-    """Parses the word and ``dim`` numbers of a line; None if the line has another format."""
+def _parse_numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
+    """Parses a line with a word and ``dim`` numbers; returns None if the line has another format."""
     parts = line.rstrip(b" \r\n").rsplit(b" ", dim)
     try:
         return (parts[0], [float(part) for part in parts[1:]]) if len(parts) == dim + 1 else None
@@ -116,7 +125,7 @@ def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int,
     row_words, rows, number = [], [np.zeros((0, dim), dtype=np.float32)], first
     max_bytes = 65_536 + 64 * dim  # limit of a line, so that a file without line feeds is not read completely
     while line := handle.readline(max_bytes):
-        parsed = _numbers(line, dim)
+        parsed = _parse_numbers(line, dim)
         if parsed is None:
             _fail(path, f"line {number} is {line[:60]!r}, expected a word and {dim} numbers")
         row_words.append(parsed[0])
@@ -146,7 +155,9 @@ def _read_binary(path: Path | str, content: bytes, words: int, dim: int) -> Word
 
 
 def open_words(path: Path | str) -> WordVectors:
-    """Opens a fastText model, a word vector file or the folder of a compact store, detected by its content.
+    """Opens word vectors: a fastText model, a word vector file, or a folder of ``build_store``.
+
+    The format is detected from the content.
 
     Raises:
         FastTextError: A fastText model is damaged.
@@ -162,10 +173,10 @@ def open_words(path: Path | str) -> WordVectors:
 
 
 def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[str, float]]:
-    """Returns the k words of a model with the highest cosine to a word, which is excluded, and the cosines.
+    """Returns the k words with the highest cosine similarity to a word, and the cosines, best first.
 
-    The word need not be in the model. Words are processed in blocks, so that the vectors of a large model
-    need not fit into memory. Invalid UTF-8 bytes are returned as escapes.
+    The word itself is excluded; it need not be in the model. Words are processed in blocks, so that the
+    vectors of a large model need not fit into memory. Invalid UTF-8 bytes are returned as escapes.
     """
     words = model.dictionary.words() if isinstance(model, FastText) else model.words
     query = model.vectors([word])[0]

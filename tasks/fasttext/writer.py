@@ -1,6 +1,6 @@
-"""Writes dense fastText .bin files, version 12, which the fasttext package and gensim load.
+"""Writes fastText .bin files (version 12, not quantised), which the fasttext package and gensim can load.
 
-Rows are written in blocks, so that only one block of a large model is in memory.
+Matrices are written in blocks, so that only one block of a large model is in memory.
 """
 
 import struct
@@ -14,12 +14,12 @@ import numpy as np
 from storage.atomic import replaced_file
 from tasks.fasttext.layout import Header
 
-Entries = Sequence[tuple[bytes, int]]  # words or labels with counts
+Entries = Sequence[tuple[bytes, int]]  # (word or label, count)
 
 
 @contextmanager
 def replaced(path: Path | str) -> Iterator[BinaryIO]:
-    """Opens a new file that replaces ``path`` if the with block ends without an exception."""
+    """Opens a temporary binary file, which replaces ``path`` unless the ``with`` block raises."""
     with replaced_file(Path(path)) as new, open(new, "wb") as handle:
         yield handle
 
@@ -32,18 +32,19 @@ def write_bin(
     output: Iterable[np.ndarray],
     labels: Entries = (),
 ) -> None:
-    """Writes a model file of version 12. Replaces the file atomically.
+    """Writes a fastText model to a file of version 12, which is replaced atomically.
 
     Args:
-        path: Destination.
-        header: Training arguments.
+        path: The file.
+        header: Training arguments of the model.
         words: Words with counts, by descending count.
-        rows: Blocks of the input matrix, float32 (any, dim), with a row per word, then per bucket.
-        output: Blocks of the output matrix, with a row per word, or per label of a supervised model.
+        rows: Blocks of the input matrix, float32 (any, dim): a row for each word, then for each n-gram
+            bucket.
+        output: Blocks of the output matrix: a row for each word or, in a supervised model, for each label.
         labels: Labels with counts.
 
     Raises:
-        ValueError: An entry cannot be represented, or a matrix has the wrong shape.
+        ValueError: The format cannot represent a word or count, or a matrix has the wrong shape.
     """
     entries = [*words, *labels]
     for word, count in entries:

@@ -1,7 +1,7 @@
-"""Loads training batches by vectorised gathers, in this process or in worker processes.
+"""Loads training batches from a Corpus, in this process or in worker processes.
 
-Random numbers depend on (seed, epoch, batch number) only. Hence batches do not depend on the number of
-workers, and a run resumed at (epoch, batch) gets the batches of an uninterrupted run.
+Random numbers depend on (seed, epoch, batch number) only. Hence batches do not depend on the number of worker
+processes, and a training that is resumed at (epoch, batch) gets the same batches as an uninterrupted one.
 """
 
 import os
@@ -23,32 +23,47 @@ from tasks.pool import AUTOMATIC
 from tasks.text.words import CONTEXT
 
 DEFAULT_ORDER, DEFAULT_ENCODER = ByGroup(), Bag()
-MAX_MEMORY_SHARE = 0.5  # share of free memory for the corpus; rows and optimizer state need the rest
-MAX_WORKERS = 4  # training cannot consume the batches of more workers
+MAX_MEMORY_SHARE = 0.5  # share of free memory for the corpus; embeddings and optimizer state need the rest
+MAX_WORKERS = 4  # training cannot consume the batches of more worker processes
 
 
 class Batch(NamedTuple):
-    """Titles of one step, and the data that the loss of the objective needs."""
+    """Titles of one training step, and the data that the loss function needs."""
 
-    bags: Bags
+    bags: Bags  # tokens of the titles
     targets: Any  # result of Sampler.collate
 
 
 class Sampler(Protocol):
-    """The part of an objective that forms batches."""
+    """The part of a training objective that groups titles into batches."""
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
-        """Plans the batches of an epoch from the corpus ``rows`` of its titles. A plan has ``rows``."""
+        """Plans the batches of an epoch.
+
+        Args:
+            rows: Corpus rows of the titles in the epoch.
+            labels: Label ids of all titles of the corpus.
+            rng: Source of randomness.
+
+        Returns:
+            One plan per batch, with the attribute ``rows``: corpus rows of the titles in the batch.
+        """
         ...
 
     def collate(self, plan: Any, labels: Ragged, aired: np.ndarray) -> Any:
-        """Returns the data for the loss; ``aired``, bool (titles,), marks titles with context tokens."""
+        """Returns the data that the loss function needs for a batch.
+
+        Args:
+            plan: Plan of the batch.
+            labels: Label ids of all titles of the corpus.
+            aired: bool (titles,), whether a title in the batch has context tokens.
+        """
         ...
 
 
 @dataclass
 class _Batches:
-    """Makes batches from plans. If pickled, it contains the path of the corpus instead of its arrays."""
+    """Creates batches from plans. Pickled instances contain the path of the corpus instead of its arrays."""
 
     folder: Path
     sampler: Sampler
@@ -56,17 +71,17 @@ class _Batches:
     dropout: float
     context_dropout: float
     seed: int
-    _open: tuple[OpenCorpus, Bagger] | None = None
+    _opened: tuple[OpenCorpus, Bagger] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_open": None}
+        return {**self.__dict__, "_opened": None}
 
     def __getitem__(self, item: tuple[int, int, Any]) -> Batch:
         epoch, number, plan = item
-        if self._open is None:
+        if self._opened is None:
             corpus = open_corpus(self.folder)
-            self._open = corpus, Bagger(corpus.kinds)
-        corpus, bagger = self._open
+            self._opened = corpus, Bagger(corpus.kinds)
+        corpus, bagger = self._opened
         tokens = corpus.tokens.take(plan.rows)
         rng = np.random.default_rng([self.seed, epoch, number])
         has_context = bagger.kinds.max(initial=0) >= CONTEXT
@@ -86,14 +101,14 @@ class BatchLoader:
 
     Args:
         folder: Folder of a Corpus.
-        sampler: Forms the batches.
-        rows: Corpus rows of the titles to train on, int64; None: all labelled training titles.
-        order: Which titles an epoch shows, and in what order.
+        sampler: Groups titles into batches, and creates the data for the loss function.
+        rows: Corpus rows of the titles to train on, int64; None for all labelled training titles.
+        order: Selects the titles of an epoch and their order.
         dropout: Fraction of the tokens of a title, except context tokens, that are dropped at random.
-        context_dropout: Fraction of titles of which all context tokens are dropped.
-        encoder: Computes the sentence features.
+        context_dropout: Fraction of titles whose context tokens are all dropped.
+        encoder: Computes the features from sentence vectors.
         seed: Seed of all random numbers.
-        workers: Number of worker processes; 0: this process loads; AUTOMATIC: by free memory.
+        workers: Number of worker processes; 0 to load in this process; AUTOMATIC to choose by free memory.
         pin: Whether batches are in page-locked memory.
     """
 
@@ -123,7 +138,7 @@ class BatchLoader:
     def epoch(
         self, epoch: int, first: int = 0, stop: int | None = None, every: int = 1
     ) -> tuple[int, Iterator[Batch]]:
-        """Returns the number of batches of an epoch, and its batches ``first:stop:every``."""
+        """Returns the number of batches of an epoch, and an iterator over batches ``first:stop:every``."""
         rng = np.random.default_rng([self._dataset.seed, epoch])
         plans = []
         for rows in self._order.batches(self._rows, self._corpus, rng):
@@ -133,15 +148,16 @@ class BatchLoader:
 
 
 def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) -> int:
-    """Chooses the number of workers: 0 if the corpus fits in half of the free memory, else up to four.
+    """Chooses the number of worker processes: 0 if the corpus fits in half of the free memory, else up to 4.
 
-    If the corpus is read from disk, workers wait for pages instead of the training loop (docs/loading.md).
+    If the corpus does not fit in memory, worker processes wait for the disk instead of the training loop
+    (docs/loading.md).
     """
     return 0 if corpus_bytes <= MAX_MEMORY_SHARE * free_bytes else min(cores - 1, MAX_WORKERS)
 
 
 def free_memory() -> int:
-    """Returns the bytes available without swapping, including the page cache; total memory if unknown."""
+    """Returns the bytes of memory that are available without swapping; total memory if unknown."""
     try:
         with open("/proc/meminfo", encoding="utf-8") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

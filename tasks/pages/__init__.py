@@ -1,9 +1,9 @@
-"""Renders HTML pages with shared parts (theme, head, logo, button) and safely embedded data.
+"""Renders self-contained HTML pages with shared parts (theme, head, logo, button) and safely embedded data.
 
-A page is one self-contained HTML file. It opens from disk without a network and inside MLflow's artifact
-view, a sandboxed frame: no storage, no fonts, no libraries, and a content security policy that forbids all
-requests. Its data are a JSON text. ``<``, ``>``, ``&`` and U+2028, U+2029 are escaped in it, so that no
-title can end the script element; lone surrogates, which UTF-8 cannot encode, become U+FFFD.
+A page opens from disk without a network, and inside MLflow's artifact view, which is a sandboxed frame. It
+therefore uses no storage, no fonts and no libraries, and its content security policy forbids all requests.
+The data of a page are JSON in a script element. ``<``, ``>``, ``&``, U+2028 and U+2029 are escaped, so that
+no title can end the script element. Lone surrogates, which UTF-8 cannot encode, become U+FFFD.
 """
 
 import html
@@ -18,15 +18,17 @@ ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
 def encode_data(document: object) -> str:
-    """Encodes a document as JSON that is safe inside a script element."""
+    """Encodes a document as JSON that is safe inside an HTML script element."""
     return replace_surrogates(json.dumps(document, ensure_ascii=False, separators=(",", ":"))).translate(
         ESCAPES
     )
 
 
 def render_page(template: Path, heading: str, style: Path, data: str, scripts: Sequence[Path]) -> str:
-    """Fills a template; the page is to be written as UTF-8. ``{{> NAME}}`` is replaced by the shared part
-    NAME.html; ``{{heading}}``, ``{{style}}``, ``{{data}}`` and ``{{script}}`` by the arguments.
+    """Fills a template and returns an HTML page, which must be written as UTF-8.
+
+    ``{{> NAME}}`` is replaced by the shared part NAME.html; ``{{heading}}``, ``{{style}}``, ``{{data}}`` and
+    ``{{script}}`` are replaced by the arguments.
     """
     shared = re.compile(r"\{\{> (\w+)\}\}\n")
     text = shared.sub(lambda mark: (HERE / f"{mark[1]}.html").read_text("utf-8"), template.read_text("utf-8"))
@@ -41,5 +43,5 @@ def render_page(template: Path, heading: str, style: Path, data: str, scripts: S
 
 
 def replace_surrogates(text: str) -> str:
-    """Replaces lone surrogates by U+FFFD."""
+    """Replaces lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

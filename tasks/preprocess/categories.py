@@ -1,9 +1,10 @@
-"""Cleans the category texts of guides and selects labels.
+"""Cleans the category texts of guides, and selects those that become labels for training and scoring.
 
-A category text is normalized (NFKC) and case-folded. If the mapping table has it, its entry is used.
-Otherwise the text is split at , ; / and |, and the table is applied to each part. Values with HTML, JSON,
-URLs or digits, values that are too short or too long, and the names in generic_categories.txt are dropped. A
-remaining value is a label if it has enough training titles and is not on too many titles of a feed.
+A category text is normalized (NFKC) and case-folded. If the mapping table contains the text, its entry is
+used. Otherwise the text is split at , ; / and |, and the table is applied to each part. Values with HTML,
+JSON, URLs or digits, values that are too short or too long, and the names in generic_categories.txt are
+dropped. A remaining value becomes a label if enough training titles have it, and not too many titles of a
+feed.
 """
 
 import csv
@@ -22,31 +23,31 @@ from storage.errors import ExpectedError
 from tasks.text.categories import fold, split_list
 
 _CODE = re.compile(r"[<>{}\[\]=\"\\]|https?:|www\.|&\w+;")
-MAX_LENGTH = 40  # characters of a category
-MIN_LENGTH = 3
-MAPPED = "dropped by the mapping table"  # reason
+MAX_LENGTH = 40  # maximum characters of a category
+MIN_LENGTH = 3  # minimum characters of a category
+MAPPED = "dropped by the mapping table"  # reason for dropping a category
 
 
 class Labels(NamedTuple):
-    """Labels of titles. A label id is an index into ``names``."""
+    """Labels (cleaned categories) of all titles. A label id is an index into ``names``."""
 
     names: list[str]  # sorted by descending number of training titles, then by name
     title_labels: Ragged  # int32 label ids of each title, ascending
     dropped: list[tuple[str, str, int]]  # (category, reason, number of titles), sorted by descending number
-    spellings: dict[str, str]  # maps a label to its most frequent spelling
+    spellings: dict[str, str]  # label -> most frequent spelling in the guide
 
 
 class MappingError(ExpectedError, ValueError):
-    """A mapping table cannot be read; the message states the file, the line and what is expected."""
+    """A mapping table of categories cannot be read; the message has file, line and what is expected."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelSources:
-    """Contents of the files that define labels; as an input of the task, edits change the cache key.
+    """Contents of the files that define labels. They are task inputs, so that edits change the cache key.
 
     Attributes:
-        mapping: Maps a folded category to its canonical category, as ``read_mapping`` returns it.
-        corrections: Maps a show key to the labels chosen by a user. They apply to training titles only: users
+        mapping: Folded category -> canonical category, as ``read_mapping`` returns them.
+        corrections: Show key -> labels that a user has chosen. They apply to training titles only: users
             correct titles that a model got wrong, so corrected held-out titles would bias the scores.
     """
 
@@ -55,7 +56,17 @@ class LabelSources:
 
 
 def read_mapping(path: str = "") -> dict[str, str]:
-    """Reads a CSV file that maps folded ``raw`` values to ``canonical`` values (empty: dropped)."""
+    """Reads a mapping table of categories, a CSV file with the columns ``raw`` and ``canonical``.
+
+    Args:
+        path: Path of the file; empty for the bundled table.
+
+    Returns:
+        Folded category -> canonical category; an empty one means that the category is dropped.
+
+    Raises:
+        MappingError: The file cannot be read.
+    """
     file = Path(path) if path else Path(__file__).with_name("category_mapping.csv")
     mapping: dict[str, str] = {}
     try:
@@ -77,9 +88,12 @@ def read_mapping(path: str = "") -> dict[str, str]:
 
 
 def map_category(raw: str, mapping: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Maps a raw category to pairs (value, reason for dropping it or "").
+    """Cleans a category text, and applies a mapping table to it.
 
-    The mapping table is applied to the complete text, or else to the parts that ``clean_category`` returns.
+    The table is applied to the complete text if it contains the text, else to the parts of the text.
+
+    Returns:
+        (Category, reason for dropping it or "") of each category in the text.
     """
     folded = fold(raw)
     if folded in mapping:
@@ -101,7 +115,7 @@ def _reason_to_drop(value: str) -> str:
 
 @functools.lru_cache(maxsize=65536)
 def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
-    """Splits a raw category into pairs: (clean value, "") or (value, reason for dropping it)."""
+    """Splits a category text into categories; returns (category, reason for dropping it or "") of each."""
     if _CODE.search(raw.casefold()):
         return ((raw[:MAX_LENGTH].casefold(), "code"),)
     return tuple((value[:MAX_LENGTH], _reason_to_drop(value)) for value in split_list(raw))
@@ -109,7 +123,7 @@ def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
 
 @functools.cache
 def generic_categories() -> frozenset[str]:
-    """Reads the case-folded names of generic_categories.txt."""
+    """Reads generic_categories.txt: case-folded categories that are dropped because they say nothing."""
     lines = Path(__file__).with_name("generic_categories.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(line.strip().casefold() for line in lines if line.strip() and not line.startswith("#"))
 
@@ -123,16 +137,18 @@ def label_titles(
     mapping: Mapping[str, str] | None = None,
     corrected: Mapping[int, Sequence[str]] | None = None,
 ) -> Labels:
-    """Cleans categories and selects labels. Takes four bytes of memory per pair of category and title.
+    """Cleans the categories of all titles, and selects those that become labels.
+
+    Takes four bytes of memory per pair of category and title.
 
     Args:
-        categories: (source, raw category, int32 titles); a title occurs once per source and category.
-        titles_by_source: Number of titles of each feed.
-        training: bool (titles,), whether a title is for training.
+        categories: (Source, category text, int32 title ids); a title occurs once per source and category.
+        titles_by_source: Number of titles of each source (feed).
+        training: bool (titles,), whether a title is in the training set.
         minimum_titles: Minimum number of training titles of a label.
-        largest_share: Maximum share of a feed's titles; a category on more titles is dropped in that feed.
-        mapping: Mapping table, see ``read_mapping``.
-        corrected: Labels of corrected titles, by title; they replace labels from feeds.
+        largest_share: Maximum share of a feed's titles; a category on more titles is dropped in this feed.
+        mapping: Mapping table of ``read_mapping``.
+        corrected: Title id -> labels that a user has chosen, which replace the categories in feeds.
     """
     by_source: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     dropped: Counter[tuple[str, str]] = Counter()
@@ -167,8 +183,8 @@ def label_titles(
     rare = {(value, "on too few titles"): count for value, count in counts.items() if count < minimum_titles}
     by_count = sorted({**dropped, **rare}.items(), key=lambda item: (-item[1], item[0]))
     labelled = np.concatenate([np.zeros(0, dtype=np.int32), *(titles_of[name] for name in names)])
-    numbers = np.repeat(np.arange(len(names), dtype=np.int32), [len(titles_of[name]) for name in names])
+    label_ids = np.repeat(np.arange(len(names), dtype=np.int32), [len(titles_of[name]) for name in names])
     offsets = offsets_of(np.bincount(labelled, minlength=len(training)))
-    title_labels = Ragged(offsets, numbers[np.argsort(labelled, kind="stable")])
+    title_labels = Ragged(offsets, label_ids[np.argsort(labelled, kind="stable")])
     spellings = {name: spelled[name].most_common(1)[0][0] for name in names if name in spelled}
     return Labels(names, title_labels, [(*key, count) for key, count in by_count], spellings)

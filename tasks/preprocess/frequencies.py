@@ -1,4 +1,4 @@
-"""Frequencies of words per language, category and week, in SQL."""
+"""Counts how often words occur in titles per language, category and week, in SQL."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Connection, escape_glob
 
-_SLICES = (  # counted one after the other, because memory holds all groups of a slice
+_SLICES = (  # name, columns and tables; counted one after the other, because groups are in memory
     ("language", "language", "NULL", "occurrences WHERE language IS NOT NULL"),
     ("category", "label", "NULL", "occurrences JOIN labels USING (title_id)"),
     ("week", "week", "sum(airings)", "occurrences JOIN weekly_airings USING (title_id)"),
@@ -23,18 +23,20 @@ _COUNTS = """
 def write_slices(
     connection: Connection, guide: Path, vocabulary: Path, entries: Path, labels: Path, path: Path
 ) -> int:
-    """Writes frequencies.parquet and returns its number of rows. Words without a token id are not counted.
+    """Counts words per language, category and week; returns the number of written rows.
+
+    Words without a token id are not counted.
 
     Args:
         connection: Temporary database.
-        guide: Folder with programmes.parquet.
-        vocabulary: Folder with titles.parquet, variants.parquet and tokens.parquet.
-        entries: Parquet file of title_id and token_id, with one row per occurrence of a word in a title.
-        labels: Parquet file of title_id and label, the categories of titles.
-        path: Destination. Columns: slice (language, category or week), value (of a week its Monday, as text),
-            token_id, token, term_frequency and document_frequency (in training titles), titles (number of
-            titles except placeholders, since a new word is mostly in held-out titles) and airings (of these
-            titles in that week; null for other slices).
+        guide: Folder of a Guide, with programmes.parquet.
+        vocabulary: Folder of a Vocabulary, with titles.parquet, variants.parquet and tokens.parquet.
+        entries: Parquet file with title_id and token_id, one row per occurrence of a word in a title.
+        labels: Parquet file with title_id and label, the categories of titles.
+        path: Parquet file to write. Columns: slice ("language", "category" or "week"), value (for a week, its
+            Monday as text), token_id, token, term_frequency and document_frequency (in training titles),
+            titles (number of titles in all sets, without placeholders) and airings (of these titles in the
+            week; null for other slices).
     """
     query = """
         CREATE TABLE occurrences AS

@@ -1,9 +1,9 @@
-"""Computes the sentence vectors of a Corpus: one of each title and one of its descriptions.
+"""Computes two vectors of each title with a sentence encoder: one of the title and one of its descriptions.
 
-A title is encoded in its display form, without marks. Its description vector is the normalized mean of the
-vectors of its first descriptions. The descriptions of all its raw titles are sorted by descending number of
-airings, and its sub-titles follow; descriptions with the same beginning count once. Placeholder titles and
-placeholder descriptions such as "No information available" are skipped.
+A title is encoded without marks (additions such as "(New)"). The description vector is the normalized mean of
+the vectors of the title's first descriptions. Descriptions are sorted by descending number of airings, and
+sub-titles follow; descriptions with the same beginning count once. Placeholder titles and descriptions such
+as "No information available" are skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,18 +23,18 @@ from tasks.sentences.encoding import encode_new
 from tasks.sentences.settings import SentenceSettings
 from tasks.text.titles import is_placeholder, parse_title
 
-BATCH_TITLES = 4096  # titles with their vectors in memory at once
-_PLACEHOLDER_CHARACTERS = 60  # descriptions with at least this many are not placeholders
+BATCH_TITLES = 4096  # titles whose vectors are in memory at once
+_PLACEHOLDER_CHARACTERS = 60  # longer descriptions are not placeholders
 
 
 @dataclass(frozen=True)
 class TitleTexts:
-    """Titles and descriptions to encode.
+    """The titles and descriptions that a sentence encoder has to encode.
 
     Attributes:
         titles: Parquet file with one row per title.
-        described: Output file of ``write_descriptions``.
-        is_placeholder: bool (titles,).
+        described: File that ``write_descriptions`` has written.
+        is_placeholder: bool (titles,), whether a title does not name a programme.
         descriptions: Maximum number of descriptions per title.
     """
 
@@ -44,14 +44,14 @@ class TitleTexts:
     descriptions: int
 
     def batches(self) -> Iterator[Sequence[str]]:
-        """Iterates over batches of all titles, then of all descriptions."""
+        """Yields batches of all titles, then batches of all descriptions."""
         for batch in batches_of(self.titles, ["title"]):
             yield batch.column(0).to_pylist()
         for _, texts in self.of_descriptions():
             yield texts
 
     def of_descriptions(self) -> Iterator[tuple[list[int], list[str]]]:
-        """Iterates over batches of title ids, ascending, and their descriptions."""
+        """Yields batches of descriptions, each with the title id of each description; ids are ascending."""
         last, count = -1, 0
         for batch in batches_of(self.described, ["title_id", "description"]) if self.descriptions else ():
             title_ids, texts = [], []
@@ -66,7 +66,10 @@ class TitleTexts:
 
 
 def _sum_by_row(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
-    """Sums vectors with equal ``rows`` (ascending), float32 (count, dim); 15 times as fast as np.add.at."""
+    """Sums the vectors that belong to each row: float32 (count, dim). 15 times as fast as np.add.at.
+
+    ``rows`` has the row of each vector, in ascending order.
+    """
     sums = np.zeros((count, vectors.shape[1]), dtype=np.float32)
     ranks = np.arange(len(rows)) - np.searchsorted(rows, rows)
     for rank in range(ranks.max(initial=-1) + 1):
@@ -88,15 +91,15 @@ def write_sentences(
     folder: Path,
     work: Path,
 ) -> Iterator[Progress]:
-    """Writes sentences.npy and, if any title has a description, descriptions.npy. Encodes only new texts.
+    """Writes the vectors of titles and descriptions; encodes only texts that were not encoded before.
 
     Args:
-        home: Folder of the store of vectors.
-        settings: Sentence encoder, which must not be ``none``, and number of descriptions.
-        guide: Folder with descriptions.parquet.
-        vocabulary: Folder with titles.parquet and variants.parquet.
-        placeholders: bool (titles,), whether a title is a placeholder.
-        folder: Destination.
+        home: The home folder, which contains the store of vectors.
+        settings: Sentence encoder, which must not be ``none``, and maximum number of descriptions.
+        guide: Folder of a Guide, with descriptions.parquet.
+        vocabulary: Folder of a Vocabulary, with titles.parquet and variants.parquet.
+        placeholders: bool (titles,), whether a title does not name a programme.
+        folder: Folder for sentences.npy and, if any title has a description, descriptions.npy.
         work: Folder for temporary files.
     """
     encoder = settings.encoder.open()

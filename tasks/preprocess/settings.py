@@ -1,4 +1,4 @@
-"""Settings of the preprocess stage."""
+"""Defines the settings for labels and sentence vectors of titles."""
 
 from tasks.form import configurable, setting
 from tasks.sentences.settings import SentenceSettings
@@ -10,7 +10,7 @@ _TRAINING_TITLES = "Minimum number of labelled training titles; with fewer, the 
 
 @configurable
 class PreprocessSettings:
-    """Settings of labels and sentence vectors."""
+    """Settings for labels (cleaned categories) and sentence vectors of titles."""
 
     minimum_titles: int = setting(20, "Training titles that a category needs to be a label", ge=2)
     largest_share: float = setting(0.4, _LARGEST_SHARE, gt=0, le=1)

@@ -1,4 +1,4 @@
-"""Writes arrays and tables of a Corpus from the tables of a Vocabulary."""
+"""Writes the arrays and tables of a Corpus (input of training) from the tables of a Vocabulary."""
 
 import json
 import tempfile
@@ -23,22 +23,34 @@ from tasks.text.words import KINDS, WORD
 BATCH_TITLES = 50_000  # titles in memory at once
 
 
-def codes(texts: pa.Array | pa.ChunkedArray, values: Sequence[str]) -> np.ndarray:
-    """Returns the index of each text in ``values``, int8 (rows,)."""
+def index_in(texts: pa.Array | pa.ChunkedArray, values: Sequence[str]) -> np.ndarray:
+    """Returns the index in ``values`` of each text: int8 (rows,)."""
     return pc.index_in(texts, value_set=pa.array(values)).to_numpy().astype(np.int8)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def write_tokens(vocabulary: Path, folder: Path) -> int:
-    """Writes kinds.npy, weights.npy and token_names.parquet; returns the number of tokens."""
+    """Writes the kinds, weights and names of all tokens to a Corpus folder; returns the number of tokens."""
     table = pq.read_table(vocabulary / "tokens.parquet", columns=["kind", "token", "weight"])
-    np.save(folder / "kinds.npy", codes(table["kind"], KINDS))
+    np.save(folder / "kinds.npy", index_in(table["kind"], KINDS))
     np.save(folder / "weights.npy", table["weight"].to_numpy().astype(np.float32))
     pq.write_table(table.select(["kind", "token"]), folder / "token_names.parquet", compression="zstd")
     return len(table)
 
 
 def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airings) -> int:
-    """Writes tokens.{offsets,values}.npy, oov.npy and titles.parquet; returns the number of token ids."""
+    """Writes the token ids and metadata of all titles to a Corpus folder.
+
+    Writes tokens.{offsets,values}.npy, oov.npy and titles.parquet.
+
+    Args:
+        vocabulary: Folder of a Vocabulary.
+        folder: Folder of the Corpus.
+        labels: Labels of the titles.
+        airings: Airings of the titles.
+
+    Returns:
+        Number of token ids of all titles.
+    """
     titles, contexts = vocabulary / "titles.parquet", vocabulary / "contexts.parquet"
     dictionaries = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
     begin, entries, names = 0, 0, pa.array(labels.names, pa.string())
@@ -51,7 +63,7 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
     ):
         add_offsets(np.zeros(1))
         for piece, dictionary in enumerate(dictionaries):
-            is_word = codes(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
+            is_word = index_in(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
             local = read_tokens(vocabulary, piece)
             end = begin + len(local)
             token_ids = ids.of_dictionary(piece)[local.values]
@@ -66,8 +78,8 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
             title_labels = labels.title_labels.between(begin, end)
             columns = [
                 *read_piece(titles, piece).columns,
-                _contexts(contexts, begin, end),
-                _lists(title_labels.offsets, names.take(pa.array(title_labels.values))),
+                _read_contexts(contexts, begin, end),
+                _make_lists(title_labels.offsets, names.take(pa.array(title_labels.values))),
                 airings.channels(begin, end)["channels"],
                 airings.days(begin, end)["days"],
                 pa.array(oov),
@@ -77,19 +89,22 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
     return entries
 
 
-def _contexts(file: Path, begin: int, end: int) -> pa.ListArray:
+def _read_contexts(file: Path, begin: int, end: int) -> pa.ListArray:
     in_range = (pc.field("title_id") >= begin) & (pc.field("title_id") < end)
     table = pq.read_table(file, columns=["title_id", "token"], filters=in_range)
     lengths = np.bincount(table["title_id"].to_numpy() - begin, minlength=end - begin)
-    return _lists(offsets_of(lengths), table["token"].combine_chunks())
+    return _make_lists(offsets_of(lengths), table["token"].combine_chunks())
 
 
-def _lists(offsets: np.ndarray, values: pa.Array) -> pa.ListArray:
+def _make_lists(offsets: np.ndarray, values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets.astype(np.int32), values)
 
 
 def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
-    """Writes frequencies.parquet to a Corpus folder whose arrays are complete; returns its number of rows."""
+    """Counts words per language, category and week, and writes frequencies.parquet to a Corpus folder.
+
+    The arrays of the Corpus must be complete. Returns the number of rows.
+    """
     kinds = open_array(corpus, "kinds")
     ids = pa.array(np.arange(len(kinds), dtype=np.int32), mask=np.asarray(kinds != WORD))
     names = pa.array(json.loads((corpus / "label_names.json").read_text(encoding="utf-8")), pa.string())
@@ -104,7 +119,10 @@ def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
 
 
 def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path: Path) -> None:
-    """Writes (title_id, lookup[entry]) for each entry of a ragged array; omits entries that are null."""
+    """Writes a row (title_id, ``lookup[value]``) for each value of a ragged array of a Corpus.
+
+    Values whose entry in ``lookup`` is null are omitted.
+    """
     schema = pa.schema([("title_id", pa.int32()), (column, lookup.type)])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for begin in range(0, len(Ragged.open(corpus, name)), BATCH_TITLES):

@@ -1,4 +1,4 @@
-"""Stage preprocess: computes a Corpus from a Guide and its Vocabulary."""
+"""Defines the Prefect task that computes a Corpus (input of training) from a Guide and its Vocabulary."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ DROPPED = pa.schema([("category", pa.string()), ("reason", pa.string()), ("title
 
 
 class TooFewTitles(ExpectedError, ValueError):
-    """The guide has too few labelled titles for training."""
+    """The guide has too few titles with a label (usable category) for training."""
 
 
 @task(**STAGE.options)
@@ -44,17 +44,17 @@ def preprocess(
     settings: PreprocessSettings,
     label_sources: LabelSources | None = None,
 ) -> Corpus:
-    """Publishes token ids, labels, splits and sentence vectors as memory-mapped arrays, and tables.
+    """Computes token ids, labels and sentence vectors of titles, and publishes them as arrays and tables.
 
-    The files are defined in storage/formats/corpus.py.
+    The files are described in storage/formats/corpus.py.
 
     Args:
-        home: Folder of the home.
+        home: The home folder.
         guide: Snapshot of the catalogue.
-        vocabulary: Titles with their splits and tokens.
-        salt: Salt of the splits; family_hash.npy depends on it.
+        vocabulary: Titles with their sets (training or held-out) and tokens.
+        salt: Salt of the hashes for held-out sets; the hashes for validation sets depend on it, too.
         settings: Settings of the stage.
-        label_sources: Mapping and corrections; None means the bundled mapping and no corrections.
+        label_sources: Mapping table and corrections; None for the bundled table and no corrections.
 
     Raises:
         SentenceEncoderMissing: The package of the sentence encoder is not installed.
@@ -64,7 +64,7 @@ def preprocess(
     workspace = Workspace(home)
     guide_folder, folder = workspace.folder(guide), workspace.folder(vocabulary)
     titles, variants = folder / "titles.parquet", folder / "variants.parquet"
-    split = tables.codes(pq.read_table(titles, columns=["split"])["split"], SPLITS)
+    split = tables.index_in(pq.read_table(titles, columns=["split"])["split"], SPLITS)
     sentences, encoder = settings.sentences, settings.sentences.encoder.open()
     with STAGE.publish(home, guide, vocabulary, salt, settings, label_sources) as draft:
         with temporary_database(draft.folder) as connection:

@@ -1,4 +1,4 @@
-"""Looks up the token ids of local tokens of pieces (storage/formats/vocabulary.py) and of contexts."""
+"""Looks up the ids of tokens, which the files of a Vocabulary contain as text, by SQL joins."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +10,14 @@ from storage.catalogue.connection import Connection, escape_glob
 
 
 class TokenIds:
-    """Joins dictionaries and contexts with the token table of a Vocabulary, on disk.
+    """Ids of the tokens of titles and of their context tokens, in tables on disk.
 
     Args:
         connection: Temporary database.
-        dictionaries: Files named ``…-PIECE.parquet`` with kind and token. Row i has local id i of the piece.
-        contexts: Parquet file of title_id, kind and token, sorted by all three.
-        tokens: Parquet file of token_id, kind and token.
+        dictionaries: Files named ``…-PIECE.parquet`` with the tokens (kind, token) of each piece of the
+            titles.
+        contexts: Parquet file with title_id, kind and token of context tokens, sorted by all three.
+        tokens: Parquet file with token_id, kind and token.
     """
 
     def __init__(
@@ -43,12 +44,12 @@ class TokenIds:
         connection.execute(query, [escape_glob(contexts)])
 
     def of_dictionary(self, piece: int) -> np.ndarray:
-        """Returns ids of the local tokens of a piece, int32 (local tokens,); -1: not in the table."""
+        """Returns the id of each token in the dictionary of a piece: int32 (rows,); -1 for unknown tokens."""
         query = "SELECT token_id FROM dictionary_ids WHERE piece = ? ORDER BY row_number"
         return np.asarray(self._connection.execute(query, [piece]).fetchnumpy()["token_id"], dtype=np.int32)
 
     def of_contexts(self, begin: int, end: int) -> Ragged:
-        """Returns the ids of context tokens of titles in [begin, end), in the order of ``contexts``."""
+        """Returns the ids of the context tokens of titles ``begin`` to ``end`` (exclusive)."""
         query = "FROM context_ids WHERE title_id >= ? AND title_id < ? ORDER BY title_id, row_number"
         columns = self._connection.execute(query, [begin, end]).fetchnumpy()
         lengths = np.bincount(np.asarray(columns["title_id"], np.int64) - begin, minlength=end - begin)

@@ -1,21 +1,21 @@
-"""Normalizes the texts of categories, and splits lists of categories."""
+"""Normalizes category texts of guides, and splits texts that list several categories."""
 
 import re
 import unicodedata
 
 from tasks.text.titles import clean_text
 
-_LISTS = re.compile(r"\s*[,;/|]\s*")
-EDGES = " .:-–\t"  # characters that are stripped
+_SEPARATORS = re.compile(r"\s*[,;/|]\s*")
+EDGES = " .:-–\t"  # characters that are stripped from both ends of a category
 
 
 def fold(text: str) -> str:
-    """Repairs, normalizes and case-folds a category, and strips surrounding punctuation."""
+    """Repairs, normalizes (NFKC) and case-folds a category, and strips punctuation from both ends."""
     return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(EDGES)
 
 
 def split_list(category: str) -> list[str]:
-    """Returns the folded items of a list such as "Drama, Crime"; one item if it is no list."""
-    # ``fold`` repairs the text; this precedes the split, because repairs can contain separators
-    items = (part.strip(EDGES) for part in _LISTS.split(fold(category)))
+    """Splits a text such as "Drama, Crime" into folded categories; a text without separators is one."""
+    # the text is folded before it is split, because repairs can insert separators
+    items = (part.strip(EDGES) for part in _SEPARATORS.split(fold(category)))
     return [item for item in items if item]

@@ -1,4 +1,4 @@
-"""Recognizes and removes marks: additions of guides to titles, such as "(Wdh.)" or "Folge 12"."""
+"""Finds and removes marks in titles: additions to the name, such as "(Wdh.)" or "Folge 12"."""
 
 import re
 
@@ -9,8 +9,8 @@ _N = r"\d{1,5}"
 _EPISODE, _SEASON = words_pattern("episode"), words_pattern("season")
 _PART = r"(?:part|pt\.?|teil|parte|partie|osa|część|časť|část|deo|dio)"
 
-# Prefilters of patterns: a pattern is searched only if the text contains a character of its prefilters. F:
-# code points above the Hebrew, Arabic and Indian scripts (Thai, CJK, symbols).
+# For speed, a pattern is searched only if one of its prefilters matches the text. F matches code points above
+# the Hebrew, Arabic and Indian scripts (Thai, CJK, symbols).
 _PREFILTERS = {
     "B": re.compile(r"[(\[【]"),
     "D": re.compile(r"\d"),
@@ -94,35 +94,39 @@ _MARKS = [
 KINDS = tuple(dict.fromkeys(mark[1:-1] for mark, _, _ in _MARKS))
 _RATING = next(pattern for mark, _, pattern in _MARKS if mark == "<rating>")
 _YEAR = re.compile(r" *[\(\[] *((?:19|20)\d\d) *[\)\]]")
-# Punctuation left after a mark was removed from the middle: "Takeda - - Pugliese".
+# Matches punctuation that remains after a mark was removed from the middle: "Takeda - - Pugliese".
 _SEAM = re.compile(r" *\( *\)| *\[ *\]| +[-–:,|]+(?= +[-–:,|])| +(?=,)")
 EDGE = " \t-–—:,;|/·•.\u200b"  # characters removed at the edges of a title
 
 
 def take_marks(text: str) -> tuple[str, set[str]]:
-    """Removes marks, and punctuation at the edges, from a clean title; returns the rest and the marks."""
+    """Removes marks (additions such as "(New)") and punctuation at both ends from a clean title.
+
+    Returns:
+        The title without marks, and the kinds of the removed marks, such as {"<new>"}.
+    """
     display, marks = text.strip(EDGE), set()
-    while (shorter := _one_pass(display, marks)) != display:
+    while (shorter := _remove_marks_once(display, marks)) != display:
         display = shorter
     return display, marks
 
 
 def find_ratings(text: str) -> list[str]:
-    """Returns the age ratings in a title: "K8" for "[K8] News"."""
+    """Returns the age ratings that a title contains: ["K8"] for "[K8] News"."""
     return [rating.strip(" ()[]【】") for rating in _RATING.findall(text)]
 
 
-def _one_pass(text: str, marks: set[str]) -> str:
+def _remove_marks_once(text: str, marks: set[str]) -> str:
     if not _ANY_PREFILTER.search(text):
         return text
-    holds = {need for need, pattern in _PREFILTERS.items() if pattern.search(text)}
+    matching_prefilters = {need for need, pattern in _PREFILTERS.items() if pattern.search(text)}
     stripped = text
     for mark, needs, pattern in _MARKS:
-        if needs & holds:
+        if needs & matching_prefilters:
             stripped, count = pattern.subn(" ", stripped)
             if count:
                 marks.add(mark)
-    if "B" in holds:
+    if "B" in matching_prefilters:
         marks.update(f"<year:{year}>" for year in _YEAR.findall(stripped))
         stripped = _YEAR.sub(" ", stripped)
     if stripped == text:

@@ -1,12 +1,12 @@
-"""Splits text into words.
+"""Splits texts of any language into words.
 
-Text is normalized to NFKC and case-folded, and apostrophes are unified. A word is a sequence of letters and
-digits with their combining marks. Apostrophes within a word (``grey's``) and the quotation mark of Hebrew
-abbreviations are kept. An elided article is a separate word (``l'amour``: l, amour), as is the n of
-``rock'n'roll``. Hyphens separate words. Hashtags, handles, emoji (including skin tones, joined emoji and
-flags) and emoticons are words. Scripts without spaces are split into overlapping pairs of characters (日本語:
-日本, 本語). If vowels are separate characters (Thai, Lao, Khmer, Burmese), the pairs are of written syllables
-(ข่าวเช้า: ข่าว, วเช้า). A single character or syllable is a word.
+Texts are normalized to NFKC and case-folded, and all kinds of apostrophes become the same character. A word
+is a sequence of letters and digits with their combining marks. Apostrophes within a word (``grey's``) and
+the quotation mark in Hebrew abbreviations are kept. An elided article is a separate word (``l'amour``: l,
+amour), as is the n in ``rock'n'roll``. Hyphens separate words. Hashtags, handles, emoji (including skin
+tones, joined emoji and flags) and emoticons are words. Texts in scripts without spaces are split into
+overlapping pairs of characters (日本語: 日本, 本語) or, in Thai, Lao, Khmer and Burmese, into overlapping
+pairs of written syllables (ข่าวเช้า: ข่าว, วเช้า). A single character or syllable is a word.
 """
 
 import itertools
@@ -14,22 +14,22 @@ import re
 import unicodedata
 
 
-def _of_category(category: str, *ranges: range) -> str:
+def _character_class(category: str, *ranges: range) -> str:
     points = [n for points in ranges for n in points if unicodedata.category(chr(n))[0] == category]
     runs = [list(run) for _, run in itertools.groupby(enumerate(points), lambda pair: pair[1] - pair[0])]
     return "".join(f"{chr(run[0][1])}-{chr(run[-1][1])}" for run in runs)
 
 
-# Vowel signs, accents and points belong to the preceding letter.
-COMBINING = _of_category("M", range(0x300, 0x1F000))
+# Combining marks (vowel signs, accents and points), which belong to the preceding letter.
+COMBINING = _character_class("M", range(0x300, 0x1F000))
 JOINERS = "\u200c\u200d"  # clean text has them only between letters of scripts that need them
 WORD = rf"[^\W_](?:[^\W_]|[{COMBINING}])*"  # letters and digits with their combining marks
 # CJK: characters of Japanese and Chinese. SYLLABIC: letters of Thai, Lao, Burmese and Khmer.
 CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _BLOCKS = (0xE00, 0xF00), (0x1000, 0x10A0), (0x1780, 0x1800), (0xA9E0, 0xAA00), (0xAA60, 0xAA80)
-SYLLABIC = _of_category("L", *(range(*block) for block in _BLOCKS))
-# A consonant with the signs before, above, below and after it. Vowels of Thai and Lao are letters; stacking
-# signs of Khmer and Burmese join the next consonant.
+SYLLABIC = _character_class("L", *(range(*block) for block in _BLOCKS))
+# Matches a consonant and the signs before, above, below and after the consonant. Vowels of Thai and Lao are
+# letters; stacking signs of Khmer and Burmese join the next consonant.
 SYLLABLE = (
     rf"[\u0e40-\u0e44\u0ec0-\u0ec4]*[{SYLLABIC}]"
     rf"(?:[\u17d2\u1039][{SYLLABIC}]|[{COMBINING}{JOINERS}\u0e30\u0e32\u0e45\u0eb0\u0eb2])*"
@@ -51,16 +51,16 @@ _WORDS = re.compile(
     rf"{_ELIDED}|{_LETTERS}(?:{_INNER}{_LETTERS})*|[#@](?:\w|[{COMBINING}])+|[{CJK}]+|(?:{SYLLABLE})+"
     rf"|[{FLAGS}]{{2}}|{_PICTURE}(?:\u200d{_PICTURE})*|{_EMOTICON}"
 )
-_SPECIAL = re.compile(r"['#@:;=<]")  # ASCII text without these is split by _RUNS in half the time
-_RUNS = re.compile(r"[a-z0-9]+")
-_SIGN = re.compile(rf"[{CJK}]|{SYLLABLE}")
+_SPECIAL = re.compile(r"['#@:;=<]")  # ASCII text without these is split by _ASCII_WORDS in half the time
+_ASCII_WORDS = re.compile(r"[a-z0-9]+")
+_CHARACTER_OR_SYLLABLE = re.compile(rf"[{CJK}]|{SYLLABLE}")
 _UNSPACED = re.compile(rf"[{CJK}{SYLLABIC}]")
 _ALIKE = dict.fromkeys("`´’ʼ\u2018\u201b\u05f3", "'") | {"\u05f4": '"', "ŉ": "'n", "\ufe0e": "", "\ufe0f": ""}
 _HAS_ALIKE = re.compile(f"[{''.join(_ALIKE)}]")
 
 
 def fold(text: str) -> str:
-    """Unifies apostrophes, normalizes to NFKC and case-folds; idempotent."""
+    """Normalizes a text to NFKC, case-folds it, and replaces all kinds of apostrophes by "'"."""
     if text.isascii():
         return text.replace("`", "'").lower()
     text = _HAS_ALIKE.sub(lambda match: _ALIKE[match[0]], text)  # before NFKC, which turns ´ into a space
@@ -68,15 +68,15 @@ def fold(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Splits a text into case-folded words."""
+    """Splits a text into case-folded words; returns overlapping pairs for scripts without spaces."""
     folded = fold(text)
     if folded.isascii() and not _SPECIAL.search(folded):
-        return _RUNS.findall(folded)
+        return _ASCII_WORDS.findall(folded)
     words = _WORDS.findall(folded)
     if not _UNSPACED.search(folded):
         return words
     parts = []
     for word in words:
-        signs = _SIGN.findall(word) if _UNSPACED.match(word) else ()
+        signs = _CHARACTER_OR_SYLLABLE.findall(word) if _UNSPACED.match(word) else ()
         parts += [first + second for first, second in itertools.pairwise(signs)] if len(signs) > 2 else [word]
     return parts

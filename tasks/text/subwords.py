@@ -1,8 +1,8 @@
-"""Subword tokenizer: byte pair encoding of words, trained on the training titles with HuggingFace tokenizers.
+"""Splits words of titles into subwords by byte pair encoding, with the library HuggingFace tokenizers.
 
-The trained model is a JSON text, which the Vocabulary, the title encoder and the served model contain. A
-piece is a part of a word. Letters that the model does not know become pieces as well, so no letter is lost.
-The first piece of a word begins with ``▁``.
+The tokenizer is trained on the training titles. The result is a JSON text, which is stored with the model. A
+part of a word is called a piece, and the first piece of a word begins with ``▁``. Unknown letters become
+pieces, too, so that no letter is lost.
 
 References:
     Sennrich, Haddow, Birch. Neural Machine Translation of Rare Words with Subword Units. ACL 2016.
@@ -27,13 +27,13 @@ from tasks.text.words import MARK, NGRAM, TitleTokenizer, Token
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-START = "▁"  # never occurs in a word
-MAX_REPEATS = 50  # maximum count of a word in training; higher counts take time and do not change the result
+START = "▁"  # marks the start of a word; words never contain this character
+MAX_REPEATS = 50  # maximum count of a word in training; higher counts only take more time
 
 
 @configurable
 class Subwords:
-    """Subword tokenizer that is trained on the training titles."""
+    """Settings of a subword tokenizer (byte pair encoding), which is trained on the training titles."""
 
     name: Literal["subwords"] = "subwords"
     minimum_ngram_titles: int = setting(
@@ -44,7 +44,7 @@ class Subwords:
     )
 
     def fit(self, raw_titles: Iterable[str]) -> TrainedSubwords:
-        """Trains on raw titles; the result does not depend on their order."""
+        """Trains a tokenizer on titles as in the feeds; the result does not depend on their order."""
         from tokenizers import Tokenizer, models, trainers
 
         words = Counter(word for raw in raw_titles for word in split_words(parse_title(raw).display))
@@ -58,35 +58,35 @@ class Subwords:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedSubwords(TitleTokenizer):
-    """A trained subword tokenizer; ``model`` is the JSON text of the tokenizers library."""
+    """A trained subword tokenizer (byte pair encoding); ``model`` is JSON of the tokenizers library."""
 
     settings: Subwords
     model: str
 
     @property
     def name(self) -> str:
-        """Name of the strategy."""
+        """Returns the name by which settings select this tokenizer."""
         return self.settings.name
 
     @property
     def minimum_ngram_titles(self) -> int:
-        """Minimum number of training titles in which a piece must occur."""
+        """Returns the number of training titles in which a piece must occur to get an embedding."""
         return self.settings.minimum_ngram_titles
 
     def tokens(self, raw: str) -> list[Token]:
-        """Returns the pieces and marks of a raw title."""
+        """Returns the tokens of a title as in the feed: the pieces of its words, and its marks ("<new>")."""
         title = parse_title(raw)
         words = split_words(title.display)
-        pieces = [(NGRAM, piece) for word in words for piece in _pieces(self.model, word)]
+        pieces = [(NGRAM, piece) for word in words for piece in _split_word(self.model, word)]
         return pieces + [(MARK, mark) for mark in title.marks]
 
     def describe(self) -> dict[str, object]:
-        """Returns a JSON-serializable description."""
+        """Returns settings and trained model as JSON types."""
         return {**asdict(self.settings), "model": json.loads(self.model)}
 
 
 @functools.lru_cache(maxsize=65536)
-def _pieces(model: str, word: str) -> list[str]:
+def _split_word(model: str, word: str) -> list[str]:
     text = START + word
     ends = [end for _, end in _load_tokenizer(model).encode(text).offsets]
     cuts = sorted({0, *(end for end in ends if 0 < end < len(text)), len(text)})

@@ -1,11 +1,10 @@
-"""Parses raw titles into display title, show key and typed marks.
+"""Parses titles as in the feeds into name, show key (which identifies the show) and marks.
 
-Guides put episode numbers, seasons, parts, repeats, premieres, age ratings and picture quality into titles;
-removing these marks reduces one Australian guide from 5,812 to 2,957 titles. Each mark becomes a typed token
-(``<episode>``, ``<year:1998>``). Numbers that are names are kept: 20/20, 1408, 24, Babylon 5, Studio 54.
-
-Marks are recognized by their form (``S3 Ep. 137``, ``(4/6)``, ``Folge 12``, ``(Wdh.)``), never by position
-alone: a number at the end belongs to the name unless a word for episode or season precedes it.
+Marks are additions of guides to titles: episode numbers, seasons, parts, repeats, premieres, age ratings and
+picture quality. Removing marks reduces one Australian guide from 5,812 to 2,957 titles. Each mark becomes a
+token such as ``<episode>`` or ``<year:1998>``. Marks are recognized by their form (``S3 Ep. 137``, ``(4/6)``,
+``Folge 12``, ``(Wdh.)``). Numbers that belong to names are kept (20/20, 1408, 24, Babylon 5, Studio 54): a
+number at the end is not a mark unless it follows a word for episode or season.
 """
 
 import functools
@@ -20,8 +19,8 @@ from tasks.text.splitting import WORD
 
 _WORDS = re.compile(WORD)
 _MARK_WORDS = frozenset(["ep", "episode", "folge", "part", "teil", "del", "season", "series", "live", "new"])
-# Articles, prepositions and similar words of common languages. They are not used as the family of a show
-# (split "unseen_show") and do not distinguish shows (tasks/search/editions.py).
+# Articles, prepositions and similar words of common languages. These words do not identify a franchise
+# (held-out set "unseen_show") and do not distinguish shows (tasks/search/editions.py).
 FUNCTION_WORDS = frozenset(
     "a an the of and in on at to for with from by live new la le les l un une des du de d et en au aux das "  # noqa: SIM905
     "der die dem den ein eine und im am zum zur mit von el los las una y il lo gli i e di da del della o os "
@@ -30,22 +29,22 @@ FUNCTION_WORDS = frozenset(
 
 
 class Title(NamedTuple):
-    """A parsed title."""
+    """A title without its marks (additions such as "(New)"), and the kinds of the removed marks."""
 
     display: str  # the title without marks
-    show_key: str  # case-folded words of ``display``, joined by spaces; all airings of a show have the same
-    marks: tuple[str, ...]  # typed tokens, sorted, such as ("<episode>", "<year:1998>")
+    show_key: str  # case-folded words of ``display``, joined by spaces; equal for all titles of a show
+    marks: tuple[str, ...]  # sorted tokens such as ("<episode>", "<year:1998>")
 
     @property
     def family(self) -> str:
-        """First content word of the show key; titles of a franchise share it (CSI: Miami, CSI: NY)."""
+        """Returns the first content word of the show key, which is equal for CSI: Miami and CSI: NY."""
         words = self.show_key.split()
         return next((word for word in words if word not in FUNCTION_WORDS), words[0] if words else "")
 
 
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
-    """Parses a raw title. Marks are not removed if the title has no other words ("Ep. 23")."""
+    """Parses a title as in the feed. Marks are not removed if the title has no other words ("Ep. 23")."""
     text = clean_text(raw)
     display, marks = take_marks(text)
     has_no_name = not (display[:1].isalnum() or _WORDS.search(display))
@@ -56,8 +55,8 @@ def parse_title(raw: str) -> Title:
 
 
 @functools.cache
-def _read_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
-    # Returns show keys, and the prefixes of lines that end in a star.
+def _load_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
+    # Returns the show keys in placeholders.txt, and the prefixes in lines that end in a star.
     text = Path(__file__).with_name("placeholders.txt").read_text(encoding="utf-8").casefold()
     lines = {line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")}
     starred = {line for line in lines if line.endswith("*")}
@@ -65,10 +64,10 @@ def _read_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def is_placeholder(show_key: str) -> bool:
-    """Returns whether a show key is a placeholder ("no information").
+    """Returns whether a show key does not name a programme, as in "no information".
 
-    It is a placeholder if placeholders.txt, which users may edit, contains it or a prefix of it (lines with a
-    star), or if it has no letter or digit.
+    This is the case if placeholders.txt, which users may edit, contains the show key or a prefix of it (lines
+    with a star), or if the show key has no letter or digit.
     """
-    exact, beginnings = _read_placeholders()
-    return show_key in exact or show_key.startswith(beginnings) or not any(map(str.isalnum, show_key))
+    exact, prefixes = _load_placeholders()
+    return show_key in exact or show_key.startswith(prefixes) or not any(map(str.isalnum, show_key))

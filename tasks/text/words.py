@@ -1,6 +1,6 @@
-"""Converts titles to typed tokens, with the same code in training and inference.
+"""Converts titles to tokens, each with a kind, by the same code in training and inference.
 
-A token has one of these kinds (the encoder has the weights of kinds), or a kind of CONTEXT_KINDS:
+A token of a title has one of these kinds. Tokens of airings have a kind in CONTEXT_KINDS.
 
 ==========  ==================================================  ===========================
 word        case-folded NFKC words, hashtags, emoji             ``grey's``, ``#mitdermaus``
@@ -9,7 +9,7 @@ ngram       n consecutive characters of ``<word>``              ``<tat``, ``ort>
 edge        first and last word                                 ``^tatort``, ``nights$``
 shape       number of words, upper and lower case               ``len:3``, ``shape:Xx_X``
 raw         words and punctuation as written                    ``NYC``, ``raw::``
-mark        marks of the title (marks.py)                       ``<episode>``
+mark        removed additions of the title (marks.py)           ``<episode>``
 ==========  ==================================================  ===========================
 
 On unseen shows, the kind shape improved the mean of accuracy, MRR and P10 by .010, the kind raw by .009 and
@@ -30,38 +30,36 @@ from tasks.text.titles import parse_title
 Token = tuple[int, str]  # kind, text
 CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
-WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(
-    8
-)  # kinds from CONTEXT on are not from the title
+WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # indices in KINDS; from CONTEXT on: airings
 
-_RAW = re.compile(rf"{LETTERS}|[^\w\s]")
+_WORD_OR_PUNCTUATION = re.compile(rf"{LETTERS}|[^\w\s]")
 
 
 @functools.lru_cache(maxsize=16_384)  # the same channels and hours occur in many titles
 def context_token(text: str) -> Token:
-    """Returns the token of a context text such as ``hour:20``."""
+    """Returns the token for the text of a context token, such as ``hour:20``."""
     return KINDS.index(text.partition(":")[0]), text
 
 
 class TitleTokenizer:
-    """Tokenizes each title separately. Tokenizers that need no training return themselves from ``fit``."""
+    """Base class of tokenizers, which convert a title to a list of tokens."""
 
     def fit(self, raw_titles: Iterable[str]) -> Self:
-        """Returns the tokenizer itself, which needs no training."""
+        """Returns this tokenizer. Subclasses that need training return a trained tokenizer."""
         return self
 
     def tokens(self, raw: str) -> list[Token]:
-        """Returns the tokens of a raw title, including duplicates, in a fixed order."""
+        """Returns the tokens of a title as in the feed, including duplicates, in a fixed order."""
         raise NotImplementedError
 
     def all_tokens(self, raw_titles: Sequence[str]) -> list[list[Token]]:
-        """Returns the tokens of each raw title."""
+        """Returns the tokens of each title."""
         return [self.tokens(raw) for raw in raw_titles]
 
 
 @configurable
 class WordsAndNgrams(TitleTokenizer):
-    """Words, bigrams, character n-grams, edges, shape and raw text of a title."""
+    """Tokenizer that returns words, bigrams, character n-grams, first and last word, shape and raw text."""
 
     name: Literal["words_and_ngrams"] = "words_and_ngrams"
     shortest_ngram: int = setting(
@@ -76,7 +74,7 @@ class WordsAndNgrams(TitleTokenizer):
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
         title = parse_title(raw)
-        words, raws = split_words(title.display), _RAW.findall(title.display)
+        words, raws = split_words(title.display), _WORD_OR_PUNCTUATION.findall(title.display)
         title_tokens = [(WORD, word) for word in words]
         title_tokens += [(BIGRAM, f"{first} {second}") for first, second in itertools.pairwise(words)]
         for word in words:
@@ -94,7 +92,7 @@ class WordsAndNgrams(TitleTokenizer):
 
 @configurable
 class Words(TitleTokenizer):
-    """Words and marks only; a baseline for comparisons."""
+    """Tokenizer that returns only words and marks ("<new>"), as a baseline for comparisons."""
 
     name: Literal["words"] = "words"
     minimum_ngram_titles: int = setting(1, "Must be 1, because there are no n-grams", ge=1, le=1)
@@ -106,7 +104,10 @@ class Words(TitleTokenizer):
 
 @configurable
 class Characters(TitleTokenizer):
-    """Character n-grams of the title's words joined by ``_``, shortest first; for scripts without spaces."""
+    """Tokenizer that returns character n-grams across words, which are joined by ``_``, shortest first.
+
+    It suits scripts without spaces.
+    """
 
     name: Literal["characters"] = "characters"
     minimum_ngram_titles: int = setting(
@@ -117,21 +118,24 @@ class Characters(TitleTokenizer):
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
         title = parse_title(raw)
         text = "_".join(split_words(title.display))
-        return _runs(text, 1, self.longest_run) + [(MARK, mark) for mark in title.marks]
+        return _character_ngrams(text, 1, self.longest_run) + [(MARK, mark) for mark in title.marks]
 
 
 @functools.lru_cache(maxsize=4096)  # not slower than with 65,536; an entry takes 2.5 KB
 def _ngrams(word: str, shortest: int, longest: int) -> list[Token]:
-    return _runs(f"<{word}>", shortest, longest)
+    return _character_ngrams(f"<{word}>", shortest, longest)
 
 
-def _runs(text: str, shortest: int, longest: int) -> list[Token]:
+def _character_ngrams(text: str, shortest: int, longest: int) -> list[Token]:
     lengths = range(shortest, min(longest, len(text)) + 1)
     return [(NGRAM, text[start : start + n]) for n in lengths for start in range(len(text) - n + 1)]
 
 
 def _shape(text: str) -> str:
-    """Returns X (capitalized), A (upper case), x (lower case), 9 (digits), or the punctuation itself."""
+    """Returns the shape of a word: X (capitalized), A (upper case), x (lower case), 9 (digits).
+
+    Punctuation is returned unchanged.
+    """
     if text.isdigit():
         return "9"
     if text.isupper() and len(text) > 1:

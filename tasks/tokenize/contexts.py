@@ -1,9 +1,9 @@
-"""Context tokens, which describe the airings of a title: channel, hour, weekday, duration and manner.
+"""Computes context tokens, which describe how a title airs: channel, hour, weekday, duration and manner.
 
-Manner comprises the language, the number of airings and channels, and the shares of airings with sub-titles,
-episode numbers and dates. No token depends on a category. Tokens are aggregated over the airings of a title.
-For titles of the held-out set next_period (splits.py), only airings in that period count, and for other
-titles only earlier airings, so that training does not see the future.
+The tokens of the kind ``manner`` are the language, the number of airings and channels, and the shares of
+airings with sub-titles, episode numbers and dates. No token depends on a category. A title has the tokens of
+all its airings. For titles in the held-out set next_period (splits.py), only airings in this period are used,
+and for other titles only earlier airings, so that training does not see the future.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from storage.catalogue.connection import Connection, escape_glob
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
-CHUNK_TITLES = 250_000  # titles at once (2.5 million rows); DuckDB cannot spill distinct tokens of all titles
+CHUNK_TITLES = 250_000  # titles per query (2.5 million rows), because DuckDB cannot spill distinct tokens
 SCHEMA = pa.schema({"title_id": pa.int32(), "kind": pa.string(), "token": pa.string()})
 
 
@@ -29,22 +29,22 @@ def write_contexts(
     kinds: Sequence[str],
     path: Path,
 ) -> None:
-    """Writes the distinct context tokens of each title, sorted: title_id, kind, token.
+    """Writes the distinct context tokens of each title to a Parquet file: title_id, kind, token, sorted.
 
-    A token starts with its kind, as in ``hour:20``. Hours and weekdays are local to the channel (column
-    ``zone`` of programmes.parquet).
+    A token starts with its kind, as in ``hour:20``. Hours and weekdays are in the time zone of the channel.
 
     Args:
         connection: Temporary database.
-        guide: Folder of a Guide.
-        variants: Parquet file of raw_title and title_id.
-        next_period: Ids of the titles of next_period.
-        cut: Begin of next_period in microseconds since 1970; None if there is none.
-        kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner`` and ``pattern``. The last
-            adds the pattern of most sub-titles (``manner:pattern:guests``), if the guide has patterns.
-        path: Destination.
+        guide: Folder with the Parquet files of a Guide.
+        variants: Parquet file with raw_title (as in the feed) and title_id.
+        next_period: Ids of the titles in the held-out set next_period.
+        cut: Begin of next_period in microseconds since 1970; None if there is no such set.
+        kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner`` and ``pattern``.
+            ``pattern`` adds the kind of most sub-titles of the title (``manner:pattern:guests``), if the
+            guide has these kinds.
+        path: The file to write.
     """
-    next_titles = pa.table({"title_id": pa.array(next_period, pa.int32())})  # noqa: F841  (a replacement scan reads it)
+    next_titles = pa.table({"title_id": pa.array(next_period, pa.int32())})  # noqa: F841  (SQL reads this variable)
     connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
     if "pattern" in kinds and (guide / "patterns.parquet").exists():
         patterns = escape_glob(guide / "patterns.parquet")
@@ -74,10 +74,10 @@ def write_contexts(
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
         for first in range(0, titles, CHUNK_TITLES):
             values = {"first": first, "end": first + CHUNK_TITLES, "kinds": list(kinds)}
-            writer.write_table(connection.sql(_TOKENS, params=values).to_arrow_table().cast(SCHEMA))
+            writer.write_table(connection.sql(_TOKENS_OF_CHUNK, params=values).to_arrow_table().cast(SCHEMA))
 
 
-_TOKENS = r"""
+_TOKENS_OF_CHUNK = r"""
     WITH chunk AS (FROM context_airings WHERE title_id >= $first AND title_id < $end),
     shares AS (
         SELECT title_id,
@@ -124,13 +124,13 @@ _TOKENS = r"""
 
 
 def write_context_counts(connection: Connection, contexts: Path, titles: Path, path: Path) -> None:
-    """Counts the context tokens of training titles: kind, token, term_frequency, document_frequency.
+    """Counts the training titles with each context token.
 
     Args:
         connection: Temporary database.
-        contexts: Output file of ``write_contexts``.
-        titles: Parquet file with the column ``split``. Row i is title i.
-        path: Destination.
+        contexts: File that ``write_contexts`` has written.
+        titles: Parquet file with the column ``split``; row i is title i.
+        path: Parquet file to write, with kind, token, term_frequency and document_frequency.
     """
     query = """
         SELECT kind, token, count(*) AS term_frequency, count(*) AS document_frequency

@@ -1,8 +1,9 @@
-"""Groups titles into shows and tokenizes them in pieces, in parallel.
+"""Groups titles into shows, and tokenizes the titles in several processes.
 
-A process holds one piece in memory. A piece is a row group of titles.parquet; storage/formats/vocabulary.py
-describes its two files. The vocabulary does not depend on the size or distribution of pieces, because their
-counts are summed and token ids are assigned afterwards by a join (token_table.py).
+A piece is a row group of titles.parquet, and each process has one piece in memory.
+storage/formats/vocabulary.py describes the two files that are written for each piece. The vocabulary does not
+depend on the size of pieces, because the counts of all pieces are summed and token ids are assigned
+afterwards (token_table.py).
 """
 
 from collections import defaultdict
@@ -29,15 +30,17 @@ BLOCK_TITLES = 2000  # titles tokenized at once
 def gather_shows(
     connection: Connection, raw: Path, settings: SplitSettings, folder: Path, rows: int, submit: Submit
 ) -> Split:
-    """Groups raw titles by show key, splits the shows, and writes titles.parquet and variants.parquet.
+    """Groups raw titles into shows, assigns shows to training and held-out sets, and writes the result.
+
+    Writes titles.parquet (one row per show) and variants.parquet (raw_title, title_id).
 
     Args:
         connection: Temporary database.
-        raw: Output file of write_raw_titles; temporary files are written to its folder.
+        raw: File that ``write_raw_titles`` has written; temporary files are written to its folder.
         settings: Settings of the held-out sets.
-        folder: Destination.
-        rows: Titles per piece.
-        submit: Starts functions in other processes.
+        folder: Folder of the files.
+        rows: Titles per piece (row group of titles.parquet).
+        submit: Function that starts a function in another process.
     """
     parsed = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
     for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed)]:
@@ -60,7 +63,10 @@ def gather_shows(
 
 
 def parse_piece(raw: Path, piece: int, out: Path) -> None:
-    """Parses the titles of a row group and adds the columns display, show_key, family and placeholder."""
+    """Parses the raw titles of a row group; writes them to ``out`` with parsed columns.
+
+    The new columns are display (title without additions), show_key, family (franchise) and placeholder.
+    """
     group = vocabulary.read_piece(raw, piece)
     titles = [parse_title(raw) for raw in group["raw_title"].to_pylist()]
     for name in ("display", "show_key", "family"):
@@ -70,7 +76,13 @@ def parse_piece(raw: Path, piece: int, out: Path) -> None:
 
 
 def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
-    """Tokenizes each piece with the tokenizer of ``folder``; returns the dictionary files."""
+    """Tokenizes all pieces of a file of titles in parallel; returns the file of tokens of each piece.
+
+    Args:
+        titles: Parquet file of titles; a piece is a row group.
+        folder: Folder with the tokenizer, to which the files of tokens are written.
+        submit: Function that starts a function in another process.
+    """
     pieces = vocabulary.pieces_of(titles)
     for future in [submit(tokenize_piece, titles, piece, folder) for piece in pieces]:
         future.result()
@@ -78,12 +90,11 @@ def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
 
 
 def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
-    """Tokenizes a piece and writes its two files."""
+    """Tokenizes a piece (row group) of titles; writes tokens with counts, and token ids of titles."""
     group, tokenizer = vocabulary.read_piece(titles, piece, ["raw_title", "split"]), read_tokenizer(folder)
     raw_titles, lengths, values = group["raw_title"].to_pylist(), [], []
-    number_of: defaultdict[tuple[int, str], int] = defaultdict(
-        count().__next__
-    )  # numbers tokens in order of occurrence
+    # numbers tokens in the order of their first occurrence
+    number_of: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)
     for start in range(0, len(raw_titles), BLOCK_TITLES):
         for title in tokenizer.all_tokens(raw_titles[start : start + BLOCK_TITLES]):
             lengths.append(len(title))
@@ -92,9 +103,8 @@ def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
     in_training = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
     pairs = tokens.row_ids[in_training] * len(number_of) + tokens.values[in_training]
     pairs.sort()  # np.unique is slower
-    title_tokens = pairs[np.diff(pairs, prepend=-1) > 0] % max(
-        1, len(number_of)
-    )  # contains each token once per title
+    # contains each token once per title
+    title_tokens = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(number_of))
     dictionary = {
         "kind": pa.array([KINDS[kind] for kind, _ in number_of], pa.string()),
         "token": pa.array([token for _, token in number_of], pa.string()),

@@ -1,4 +1,4 @@
-"""Settings of the tokenize stage."""
+"""Defines the settings for splitting titles into tokens, and for held-out sets."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ _POOL = "Where tokenization runs; dask and ray need the optional dependencies of
 
 @configurable
 class TokenizeSettings:
-    """Settings of tokenization, held-out sets and weights of rare tokens."""
+    """Settings for tokens of titles, held-out sets, and weights of rare tokens in training."""
 
     tokenizer: Tokenizer = setting(WordsAndNgrams(), "Tokenizer of titles")
     splits: SplitSettings = setting(SplitSettings(), "Held-out sets")

@@ -1,6 +1,7 @@
-"""Groups the titles of a Guide by show, in SQL.
+"""Groups the titles of programmes by show, in SQL.
 
-Raw titles are the distinct titles of programmes. Raw titles with the same show key are variants of one show.
+Raw titles are the distinct titles of programmes in a guide. Raw titles that differ only in additions such as
+"(New)" have the same show key and are variants of one show.
 """
 
 from collections.abc import Sequence
@@ -10,10 +11,16 @@ from storage.catalogue.connection import Connection, escape_glob
 
 
 def write_raw_titles(connection: Connection, guide: Path, path: Path, group_rows: int) -> None:
-    """Writes the distinct raw titles of a Guide folder, sorted, in row groups of ``group_rows``.
+    """Writes the distinct titles of the programmes of a guide to a Parquet file, sorted.
 
-    Columns: raw_title, airings, first_airing and last_airing (microseconds since 1970, UTC), language (most
-    frequent code).
+    The columns are raw_title, airings (count), first_airing and last_airing (microseconds since 1970, UTC),
+    and language (most frequent code).
+
+    Args:
+        connection: Temporary database.
+        guide: Folder with the Parquet files of a Guide.
+        path: The file to write.
+        group_rows: Rows per row group.
     """
     query = """
         SELECT title AS raw_title, sum(airings)::BIGINT AS airings,
@@ -33,18 +40,17 @@ def write_raw_titles(connection: Connection, guide: Path, path: Path, group_rows
 
 
 def write_shows(connection: Connection, parsed: Sequence[Path], shows: Path, variants: Path) -> None:
-    """Groups raw titles by show key.
+    """Groups raw titles by show key, and selects the title of each show.
 
-    The title of a show is its most aired raw title. Of equally frequent ones, the shortest is used, then the
-    last in alphabetical order.
+    The title of a show is the raw title with the most airings. If several have the same number of airings, it
+    is the shortest of them, then the last in alphabetical order.
 
     Args:
         connection: Temporary database.
-        parsed: Files of raw titles with display, show_key, family and placeholder, sorted by raw title over
-            all files.
-        shows: Destination of one row per show, sorted by show key: title, raw_title, show_key, family,
-            language, airings, first_airing, last_airing, placeholder. Row i is title i.
-        variants: Destination of raw_title and title_id, sorted by title_id, then raw_title.
+        parsed: Files of raw titles that ``parse_piece`` has written, sorted by raw title over all files.
+        shows: Parquet file to write, with one row per show, sorted by show key: title, raw_title, show_key,
+            family, language, airings, first_airing, last_airing, placeholder. Row i is title i.
+        variants: Parquet file to write: raw_title and title_id, sorted by title_id, then raw_title.
     """
     connection.execute("CREATE TABLE parsed AS FROM read_parquet(?)", [[*map(escape_glob, parsed)]])
     connection.execute("""

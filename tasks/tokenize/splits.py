@@ -1,4 +1,4 @@
-"""Assigns titles to held-out sets by salted hash and by date, before tokens are counted.
+"""Assigns titles to training and held-out sets by salted hash and by date, before tokens are counted.
 
 There are three disjoint held-out sets of about 5 % of the titles each:
 
@@ -35,7 +35,7 @@ class SplitSettings:
 
 
 class Split(NamedTuple):
-    """Set of each title, and begin of next_period."""
+    """The set (training or held-out) of each title, and the begin of the held-out set next_period."""
 
     codes: np.ndarray  # int8 (titles,), index into SPLITS
     cut: int | None  # begin of next_period in microseconds since 1970; None if there is none
@@ -50,7 +50,7 @@ def split_titles(
     placeholder: np.ndarray,
     settings: SplitSettings,
 ) -> Split:
-    """Assigns each title to training or to one held-out set.
+    """Assigns each title to training or to one of the held-out sets.
 
     Args:
         show_keys: Show key of each title.

@@ -1,4 +1,4 @@
-"""Stage tokenize: computes a Vocabulary from a Guide."""
+"""Defines the Prefect task that computes a Vocabulary (titles and their tokens) from a Guide."""
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,10 @@ MIN_PARALLEL_TITLES = 50_000  # with fewer titles, starting processes takes long
 
 @task(**STAGE.options)
 def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
-    """Splits titles and counts the tokens of training titles (storage/formats/vocabulary.py)."""
+    """Assigns titles to training and held-out sets, tokenizes titles, and counts tokens of training titles.
+
+    storage/formats/vocabulary.py describes the files of the Vocabulary.
+    """
     workspace = Workspace(home)
     guide_folder = workspace.folder(guide)
     with (

@@ -1,7 +1,7 @@
-"""Sums token counts, assigns token ids and computes the weights of tokens, in SQL.
+"""Sums token counts, assigns token ids, and computes the training weights of tokens, in SQL.
 
-Ids are assigned in descending order of document frequency in training titles, so that the k most frequent
-tokens have the ids 0 to k − 1.
+Ids are assigned in descending order of document frequency (the number of training titles with the token), so
+that the k most frequent tokens have the ids 0 to k - 1.
 """
 
 import tempfile
@@ -13,19 +13,24 @@ import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Connection, escape_glob
 
-PART_ROWS = 4_000_000  # rows of counts summed at once; 22 million do not fit in 600 MB
+PART_ROWS = 4_000_000  # rows of counts that are summed at once; 22 million do not fit in 600 MB
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenRules:
-    """Rules that select tokens and compute their weights.
+    """Rules by which tokens are selected and their training weights are computed.
 
     The weight is (median document frequency / document frequency)^exponent, in [``smallest``, ``largest``].
+
+    Attributes:
+        thinned: Kinds whose tokens must occur in ``minimum_titles`` training titles; for other kinds, in one.
+        minimum_titles: Minimum number of training titles for the kinds in ``thinned``.
+        exponent: Exponent of the weight; 0 for equal weights.
+        smallest: Lower bound of the weight.
+        largest: Upper bound of the weight.
     """
 
-    thinned: Sequence[
-        str
-    ]  # kinds whose tokens need ``minimum_titles`` training titles; other tokens need one
+    thinned: Sequence[str]
     minimum_titles: int
     exponent: float
     smallest: float
@@ -33,14 +38,15 @@ class TokenRules:
 
 
 def write_token_table(connection: Connection, counts: Sequence[Path], rules: TokenRules, path: Path) -> int:
-    """Sums counts of tokens, writes tokens.parquet (row i is token id i) and returns its number of rows.
+    """Sums the counts of tokens, and writes the table of tokens; returns the number of tokens.
 
     Args:
         connection: Temporary database.
-        counts: Parquet files of kind, token, term_frequency and document_frequency in training titles. Each
+        counts: Parquet files with kind, token, term_frequency and document_frequency in training titles. Each
             title is counted in one file. A token may be in several files, and its counts may be 0.
-        rules: Selects tokens.
-        path: Destination of token_id, kind, token, term_frequency, document_frequency and weight.
+        rules: Rules that select tokens and compute weights.
+        path: Parquet file to write: token_id, kind, token, term_frequency, document_frequency and weight. Row
+            i is the token with the id i.
     """
     _sum_counts(connection, counts, path.parent)
     query = """
@@ -61,7 +67,10 @@ def write_token_table(connection: Connection, counts: Sequence[Path], rules: Tok
 
 
 def _sum_counts(connection: Connection, counts: Sequence[Path], folder: Path) -> None:
-    """Creates the table ``counted``, one row per token; more than PART_ROWS counts are partitioned first."""
+    """Creates the table ``counted`` with the summed counts of each token.
+
+    More than PART_ROWS rows of counts are first partitioned by hash, to limit memory.
+    """
     columns = "kind VARCHAR, token VARCHAR, term_frequency BIGINT, document_frequency BIGINT"
     connection.execute(f"CREATE TABLE counted ({columns})")
     parts = -(-sum(pq.read_metadata(file).num_rows for file in counts) // PART_ROWS)

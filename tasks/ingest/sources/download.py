@@ -78,9 +78,7 @@ def fetch(
     source: str = "",
     validators: Validators | None = None,
 ) -> Iterator[Fetched]:
-    """Lists the feeds in a local file, or downloads a URL and lists the feeds in the downloaded file.
-
-    A downloaded file is stored in the home and removed at the end of the ``with`` block.
+    """Lists the feeds in a local file or at a URL; a downloaded file is removed after the ``with`` block.
 
     Args:
         location: Absolute path or URL.
@@ -198,10 +196,7 @@ class _BodyWriter:
     is_too_slow: bool = False  # set if the rate is below ingest.download_bytes_per_second
 
     def write(self, blocks: Iterable[bytes], *, check_rate: bool, length: str = "") -> str:
-        """Writes blocks of bytes to the file; returns the reason if it stops early, else "".
-
-        ``length`` is the header Content-Length, or "" if unknown.
-        """
+        """Writes blocks to the file; returns the reason if it stops early. ``length`` is Content-Length."""
         size = measured_size = 0
         measured_at = time.monotonic()
         minimum_rate, size_cap = self.settings.download_bytes_per_second, self.settings.size_cap_bytes

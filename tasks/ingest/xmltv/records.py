@@ -1,7 +1,7 @@
-"""Reads the programmes and channels of an XMLTV file with their positions, for ingest and for enrich.
+"""Parses the programmes and channels of an XMLTV file, with their positions in the file.
 
-Its steps are to cut the file into frames (frames.py), repair their bytes (text.py), read them with the
-scanner (scan.py) or the parser (fallback/), and clean the columns (columns.py).
+The file is split into frames of about 400 KiB (frames.py). The bytes of each frame are repaired (text.py),
+read by the fast scanner (scan.py) or by the XML parser (fallback/), and cleaned (columns.py).
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,15 @@ NO_PROGRAMMES = clean_columns(RawColumns.from_rows([]), partial(parse_time, zone
 
 @dataclass(kw_only=True)
 class FrameRecords:
-    """Programmes and channels of a frame.
+    """Programmes and channels of a frame (a part of the file with complete programmes).
 
     Attributes:
-        frame: The frame as in the file.
-        chunk: The valid programmes.
+        frame: Bytes of the frame as in the file.
+        chunk: Cleaned columns of the valid programmes.
         numbers: Position of each valid programme among the programmes of the frame, from 0; -1 if ambiguous.
-        channels: Rows of CHANNELS.
+        channels: Rows with the schema CHANNELS (storage/catalogue/rows.py).
         rejects: Line, reason and excerpt of each invalid programme.
-        invalid_bytes: Bytes that are invalid in the encoding of the feed.
+        invalid_bytes: Number of bytes that are invalid in the encoding of the feed.
     """
 
     frame: Frame
@@ -47,11 +47,12 @@ class FrameRecords:
     invalid_bytes: int = 0
 
     def find_spans(self) -> tuple[np.ndarray, int]:
-        """Finds begin and end of each valid programme in the frame, int64 (programmes, 2).
+        """Finds the valid programmes in the bytes of the frame.
 
         Returns:
-            The spans, -1 for a programme that is ambiguous or has no end tag; and the number of complete
-            programmes in the frame, invalid ones included.
+            Begin and end of each valid programme, int64 (programmes, 2), or -1 if its position is ambiguous
+            or the end tag is missing; and the number of complete programmes in the frame, including invalid
+            ones.
         """
         spans = np.array([*find_programmes(self.frame.content), (-1, -1)])
         spans[spans[:, 1] < 0] = -1
@@ -61,13 +62,13 @@ class FrameRecords:
 def read_records(
     prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zone: str
 ) -> Iterator[FrameRecords]:
-    """Yields the records of each frame of a file.
+    """Parses a file frame by frame; yields the programmes and channels of each frame.
 
     Args:
-        prolog: Head of the file.
-        blocks: Bytes after the head.
+        prolog: Prolog of the file.
+        blocks: Blocks of bytes after the prolog.
         encoding: Encoding of the bytes.
-        zone: Zone of times that state none; empty means UTC.
+        zone: Time zone of times that state none; empty means UTC.
     """
     for frame in cut_frames(blocks, prolog.length, prolog.lines + 1, prolog.ended):
         records = FrameRecords(frame=frame)
@@ -80,11 +81,11 @@ def read_records(
 
 
 def _read_frame_(records: FrameRecords, encoding: Encoding, zone: str) -> None:
-    """Repairs and reads the frame of ``records``, and fills its other fields in place."""
+    """Repairs and reads the frame in ``records``, and fills the other fields of ``records`` in place."""
     content, records.invalid_bytes = repair(records.frame.content, encoding)
     raw = scan(content)
     if raw is None:
-        raw = _parse_(records, content, zone)
+        raw = _parse_xml_(records, content, zone)
     else:
         records.numbers = np.arange(len(raw.title))
     records.chunk = clean_columns(raw, partial(parse_time, zone=zone))
@@ -100,8 +101,8 @@ def _read_frame_(records: FrameRecords, encoding: Encoding, zone: str) -> None:
         records.numbers = np.delete(records.numbers, list(reasons))
 
 
-def _parse_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
-    """Parses repaired content: fills channels, rejects and numbers of ``records``, returns programmes."""
+def _parse_xml_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
+    """Parses repaired bytes as XML; returns programmes, and fills other fields of ``records`` in place."""
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     first = 0

@@ -1,4 +1,4 @@
-"""Repairs the bytes of a frame before parsing: encoding, control bytes, references."""
+"""Repairs bytes of an XMLTV file before they are parsed: encoding, control bytes, character references."""
 
 import re
 
@@ -13,22 +13,25 @@ CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 
 
 def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
-    """Converts to UTF-8, removes control bytes, and escapes ampersands that start no valid reference.
+    """Converts bytes to UTF-8, removes control bytes, and escapes each ``&`` that starts no valid reference.
 
     Returns:
-        The content, and the number of bytes that are invalid in the encoding of the feed (encoding.py).
+        The repaired bytes, and the number of bytes that were invalid in the encoding of the feed.
     """
     content, invalid = encoding.decode(content)
     codes = np.frombuffer(content, dtype=np.uint8)
     if np.count_nonzero(codes < 32) != sum(np.count_nonzero(codes == space) for space in b"\t\n\r"):
         content = content.translate(None, CONTROLS)
     if b"&#" in content:
-        content = _NUMBER.sub(_valid_number, content)
+        content = _NUMBER.sub(_escape_invalid_reference, content)
     return _AMPERSAND.sub(b"&amp;", content), invalid
 
 
-def _valid_number(reference: re.Match[bytes]) -> bytes:
-    """Escapes a reference to an invalid character, which libxml2 would turn into invalid UTF-8."""
+def _escape_invalid_reference(reference: re.Match[bytes]) -> bytes:
+    """Returns a numeric reference unchanged if its character is valid in XML; otherwise escapes its ``&``.
+
+    libxml2 would convert a reference to an invalid character to invalid UTF-8.
+    """
     number = reference[1][1:-1]
     code = int(number[1:], 16) if number[:1] == b"x" else int(number)
     valid = code in (9, 10, 13) or any(code in span for span in _CHARACTERS)

@@ -1,11 +1,11 @@
-"""Converts XMLTV times to UTC: ``YYYYMMDD[hh[mm[ss]]]``, optionally followed by an offset or a zone.
+"""Converts XMLTV times to UTC: ``YYYYMMDD[hh[mm[ss]]]``, optionally followed by an offset or a time zone.
 
-A time without a zone is in the zone of the feed: UTC (xmltv.dtd) unless ``ingest.zones`` sets another. Valid
-zones are ``+0100``, ``+01:00``, ``+01``, ``-5``, ``Z``, the abbreviations below, and names such as
-``Europe/Paris``. Offsets outside -12:00 to +14:00 make a time invalid: rejecting a programme is better than
-storing it at a wrong time. 24:00:00 is midnight at the end of the day. Ambiguous abbreviations (IST) are
-invalid. At the end of summer time, the repeated hour means its first occurrence; at the beginning, times in
-the skipped hour are shifted (02:30 is 03:30).
+A time without a zone is in the zone of the feed: UTC (xmltv.dtd) unless ``ingest.zones`` sets another zone.
+Valid zones are ``+0100``, ``+01:00``, ``+01``, ``-5``, ``Z``, the abbreviations below, and names such as
+``Europe/Paris``. A time with an offset outside -12:00 to +14:00 or with an ambiguous abbreviation (IST) is
+invalid, because rejecting a programme is better than storing it at a wrong time. 24:00:00 is midnight at the
+end of the day. When summer time ends, a time in the repeated hour means the first occurrence. When summer
+time begins, a time in the skipped hour is shifted (02:30 becomes 03:30).
 """
 
 import datetime
@@ -13,11 +13,11 @@ import re
 import zoneinfo
 from functools import lru_cache
 
-_FORM = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?\s*(\S*)", re.ASCII)
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?\s*(\S*)", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d\d))?", re.ASCII)
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
-_HOURS = {  # maps an abbreviation to hours east of Greenwich
+_HOURS = {  # abbreviation of a time zone -> hours ahead of UTC
     "": 0, "Z": 0, "UTC": 0, "UT": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MET": 1,
     "CEST": 2, "MEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "SAST": 2, "AWST": 8, "ACST": 9.5, "ACDT": 10.5,
     "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "JST": 9, "KST": 9, "HKT": 8, "SGT": 8, "EST": -5,
@@ -28,13 +28,13 @@ _HOURS = {  # maps an abbreviation to hours east of Greenwich
 
 @lru_cache(maxsize=65_536)  # a month has about 9,000 distinct starts
 def parse_time(text: str, zone: str = "") -> int | None:
-    """Returns microseconds since 1970-01-01T00:00 UTC, or None if the text is not an XMLTV time.
+    """Converts an XMLTV time to microseconds since 1970-01-01T00:00 UTC; returns None for other texts.
 
     Args:
         text: Time such as ``20250331193000 +0100``.
-        zone: Zone of a time that states none, such as ``Europe/Paris``; empty means UTC.
+        zone: Time zone that is used if the text states none, such as ``Europe/Paris``; empty means UTC.
     """
-    match = _FORM.fullmatch(text.strip())
+    match = _TIME.fullmatch(text.strip())
     if match is None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
@@ -53,13 +53,13 @@ def parse_time(text: str, zone: str = "") -> int | None:
 
 
 def is_zone(text: str) -> bool:
-    """Returns whether a text is a valid zone: an offset, an abbreviation or a name."""
+    """Returns whether a text is a valid time zone: an offset, an abbreviation or a name."""
     return _parse_zone(text) is not None
 
 
 @lru_cache(maxsize=1024)
 def _parse_zone(text: str) -> int | zoneinfo.ZoneInfo | None:
-    """Returns seconds east of Greenwich or a named zone; None if it is unknown or implausible."""
+    """Returns the offset of a time zone in seconds ahead of UTC, or a named zone; None if it is invalid."""
     if (hours := _HOURS.get(text.upper())) is not None:
         return int(hours * 3600)
     if match := _OFFSET.fullmatch(text.upper()):
