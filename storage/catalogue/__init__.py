@@ -1,1 +1,1 @@
-"""The DuckDB catalogue. No other package imports DuckDB."""
+"""Stores all TV programmes in a DuckDB database, the catalogue. No other package imports DuckDB."""

@@ -1,1 +1,1 @@
-"""Artifact formats, one module each: files, columns, dtypes and shapes, with readers and writers."""
+"""Reads and writes the files of artifacts; one module for each kind of artifact."""

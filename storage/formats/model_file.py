@@ -159,7 +159,7 @@ def _extract(
             digest.update(block)
             copy.write(block)
     if digest.hexdigest() != expected["sha256"]:
-        raise _damaged_error(f"the SHA-256 of {member.filename} is not that of {MANIFEST}")
+        raise _damaged_error(f"the SHA-256 of {member.filename} differs from the one in {MANIFEST}")
     if target.suffix == ".npy":
         try:
             np.lib.format.open_memmap(target, mode="r")

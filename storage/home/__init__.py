@@ -1,1 +1,1 @@
-"""The home folder: layout, lock, time zone, id, current guide, latest results, retention."""
+"""Manages the home folder: layout, lock, time zone, id, current guide, latest results, clean-up."""

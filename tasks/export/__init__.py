@@ -1,1 +1,1 @@
-"""Writes the corpus and the vectors in the formats of other programs."""
+"""Exports titles and vectors in the formats of other programs."""

@@ -1,1 +1,1 @@
-"""Loads training batches of a corpus with any number of workers."""
+"""Loads training batches from a Corpus with any number of worker processes."""

@@ -7,7 +7,7 @@ import numpy as np
 from storage.formats.corpus import OpenCorpus
 from tasks.form import configurable, setting
 
-_BATCH_SIZE: int = setting(1024, "Titles of a part, within which the objective forms batches", ge=2)
+_BATCH_SIZE: int = setting(1024, "Consecutive titles from which the objective forms batches", ge=2)
 _FRACTION: float = setting(0.5, "Fraction of the titles that an epoch uses", gt=0, le=1)
 
 
@@ -71,7 +71,9 @@ class ByRarity:
 
     name: Literal["by_rarity"] = "by_rarity"
     fraction: float = _FRACTION
-    exponent: float = setting(0.5, "0: all titles equally often; 1: all labels, roughly", ge=0, le=2)
+    exponent: float = setting(
+        0.5, "Preference for rare labels; 0: none; 1: all labels equally often", ge=0, le=2
+    )
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
         """Draws a fraction of the rows by weighted sampling, and returns them sorted as one array."""

@@ -3,7 +3,7 @@
 from tasks.form import configurable, setting
 from tasks.sentences.settings import SentenceSettings
 
-_LARGEST_SHARE = "Maximum share of a feed's titles; a category on more titles is not a label in that feed"
+_LARGEST_SHARE = "Maximum share of a feed's titles with one category; more frequent ones are ignored"
 _MAPPING = "CSV file with the columns raw,canonical that renames categories (empty canonical: drops them)"
 _TRAINING_TITLES = "Minimum number of labelled training titles; with fewer, the run fails"
 
@@ -12,8 +12,8 @@ _TRAINING_TITLES = "Minimum number of labelled training titles; with fewer, the 
 class PreprocessSettings:
     """Settings for labels (cleaned categories) and sentence vectors of titles."""
 
-    minimum_titles: int = setting(20, "Training titles that a category needs to be a label", ge=2)
+    minimum_titles: int = setting(20, "Training titles with a category that make it a label", ge=2)
     largest_share: float = setting(0.4, _LARGEST_SHARE, gt=0, le=1)
     category_mapping: str = setting("", f"{_MAPPING}; empty: the bundled table")
     minimum_training_titles: int = setting(100, _TRAINING_TITLES, ge=2)
-    sentences: SentenceSettings = setting(SentenceSettings(), "Vectors of titles and descriptions as a whole")
+    sentences: SentenceSettings = setting(SentenceSettings(), "Encoder of titles and descriptions")

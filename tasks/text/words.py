@@ -69,7 +69,7 @@ class WordsAndNgrams(TitleTokenizer):
         5, "Longest character n-gram; if below the shortest, there are no n-grams", ge=0, le=10
     )
     minimum_ngram_titles: int = setting(
-        2, "Training titles in which an n-gram, bigram or edge must occur to get an embedding", ge=1
+        2, "Training titles in which an n-gram, word pair or edge word must occur to get an embedding", ge=1
     )
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)

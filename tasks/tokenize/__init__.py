@@ -1,1 +1,1 @@
-"""Stage tokenize: splits titles into training and held-out sets, and counts their tokens."""
+"""Assigns titles to training and held-out sets, splits titles into tokens, and counts tokens."""

@@ -10,7 +10,7 @@ from tasks.tokenize.splits import SplitSettings
 
 _WORKERS = "Number of additional processes; -1: none below 50,000 titles, else one per core"
 _ADDRESS = "Address of a Dask scheduler or Ray cluster; empty: start a local one. Workers must mount the home"
-_EXPONENT = "Exponent of the inverse-frequency weight of updates of a token's row; 0: no weights"
+_EXPONENT = "Exponent of the inverse-frequency weight of updates of a token's embedding; 0: no weights"
 _CONTEXT = "Context of airings used as tokens; pattern requires `guidespace patterns`; empty: none"
 _POOL = "Where tokenization runs; dask and ray need the optional dependencies of that name"
 
@@ -25,9 +25,9 @@ class TokenizeSettings:
         CONTEXT_KINDS, _CONTEXT
     )
     weight_exponent: float = setting(0.25, _EXPONENT, ge=0, le=1)
-    smallest_weight: float = setting(0.2, "Lower bound of the weight", gt=0, le=1)
-    largest_weight: float = setting(5.0, "Upper bound of the weight", ge=1)
+    smallest_weight: float = setting(0.2, "Lower bound of the weight of a token", gt=0, le=1)
+    largest_weight: float = setting(5.0, "Upper bound of the weight of a token", ge=1)
     workers: int = setting(AUTOMATIC, _WORKERS, ge=AUTOMATIC, le=256)
     pool: Literal["processes", "dask", "ray"] = setting("processes", _POOL)
     pool_address: str = setting("", _ADDRESS)
-    piece: int = setting(20_000, "Titles per piece, which a process holds in memory", ge=1)
+    piece: int = setting(20_000, "Titles that a process has in memory at once", ge=1)

@@ -1,1 +1,1 @@
-"""Resolves, downloads and decompresses feeds."""
+"""Resolves paths and URLs of feeds, and downloads and decompresses feeds."""

@@ -1,1 +1,1 @@
-"""Reads XMLTV: a scanner (scan.py) for simple markup, lxml (fallback/) for all other markup."""
+"""Parses XMLTV: by a fast scanner (scan.py) if the markup is simple, else by lxml (fallback/)."""

@@ -1,1 +1,1 @@
-"""Parses frames of XMLTV that scan.py does not accept, with lxml. Tests compare scan.py with this parser."""
+"""Parses XMLTV with lxml where the fast scanner (scan.py) does not accept the content."""

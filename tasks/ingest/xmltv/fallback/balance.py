@@ -1,10 +1,10 @@
-"""Makes a damaged programme well-formed, using the content model of xmltv.dtd.
+"""Repairs the markup of a damaged XMLTV programme, using the content model of xmltv.dtd.
 
-The recovery of libxml2 keeps an element open until its end tag: an unclosed ``<desc>`` absorbs the following
-elements, and a stray ``<us>`` in the name of an actor turns the rest of the programme into credits. Here, an
-XMLTV element ends where an element begins that it cannot contain. An unknown tag without an end tag becomes
-text, an end tag without a start tag is dropped, and attributes are parsed one by one, so that missing spaces
-between them are tolerated.
+libxml2 can recover damaged XML, too, but it keeps an element open until its end tag: an unclosed ``<desc>``
+would absorb the following elements, and a stray ``<us>`` in the name of an actor would turn the rest of the
+programme into credits. Here, an XMLTV element ends where an element begins that it cannot contain. An unknown
+tag without an end tag becomes text, an end tag without a start tag is removed, and attributes may follow each
+other without spaces.
 """
 
 import re
@@ -43,7 +43,7 @@ _ROOTS = ("tv", "programmes")
 
 
 def balance(content: str) -> str:
-    """Returns the content with all elements closed and the line breaks unchanged."""
+    """Returns well-formed XML for a damaged programme: all elements are closed. Line breaks do not change."""
     head, end, tail = content.rpartition("]]>")
     content = head + end + tail.replace("<![CDATA[", "")  # the last section is unterminated
     unknown = set(_unknown_elements(_TOKEN.finditer(content)))
@@ -62,7 +62,7 @@ def balance(content: str) -> str:
     for number, token in enumerate(_TOKEN.finditer(content)):
         parts.append(content[position : token.start()])
         position = token.end()
-        name, text = _element(token), token[0]
+        name, text = _element_name(token), token[0]
         if token["cdata"]:
             parts.append(text)
         elif token["instruction"] or name in _ROOTS:
@@ -94,11 +94,11 @@ def balance(content: str) -> str:
 
 
 def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
-    """Yields indices of start tags of unknown elements that are closed before the next tag of XMLTV."""
+    """Yields the indices of start tags of unknown elements whose end tag precedes the next XMLTV tag."""
     stack: list[tuple[str, int]] = []
     depths = Counter[str]()
     for number, token in enumerate(tokens):
-        name = _element(token)
+        name = _element_name(token)
         if name is None:
             continue
         if name in PARENTS or name in _ROOTS:
@@ -118,8 +118,8 @@ def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
             yield start
 
 
-def _element(token: re.Match[str]) -> str | None:
-    """Returns the element name of a tag, in lower case if XMLTV has it; None if the token is no tag."""
+def _element_name(token: re.Match[str]) -> str | None:
+    """Returns the element name of a tag, in lower case if it is an XMLTV element; None for other tokens."""
     name = token["name"]
     return name.lower() if name and name.lower() in PARENTS else name
 
@@ -133,7 +133,10 @@ def _is_empty(token: re.Match[str]) -> bool:
 
 
 def _start_tag(name: str, token: re.Match[str]) -> str:
-    """Returns the tag with distinct attributes; if ``>`` is missing, the rest after them becomes text."""
+    """Returns a well-formed start tag; if ``>`` is missing, what follows the attributes becomes text.
+
+    If an attribute is repeated, its first value is used.
+    """
     values: dict[str, str] = {}
     written, end = token["attributes"], 0
     for match in _ATTRIBUTE.finditer(written):
@@ -141,6 +144,6 @@ def _start_tag(name: str, token: re.Match[str]) -> str:
         values.setdefault(match[1], value.replace("<", "&lt;").replace('"', "&quot;"))
         end = match.end()
     text = "".join(f' {attribute}="{value}"' for attribute, value in values.items())
-    rest = "" if token["close"] else written[end:].lstrip()
-    breaks = "\n" * max(0, written.count("\n") - text.count("\n") - rest.count("\n"))
-    return f"<{name}{text}{breaks}{'/' * _is_empty(token)}>{rest}"
+    remainder = "" if token["close"] else written[end:].lstrip()
+    breaks = "\n" * max(0, written.count("\n") - text.count("\n") - remainder.count("\n"))
+    return f"<{name}{text}{breaks}{'/' * _is_empty(token)}>{remainder}"

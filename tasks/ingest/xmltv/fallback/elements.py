@@ -1,9 +1,9 @@
-"""Parses a well-formed or damaged frame (frames.py) into elements.
+"""Parses a well-formed or damaged part of an XMLTV file into lxml elements.
 
-A well-formed frame is parsed at once by a strict parser. Otherwise each programme is parsed separately:
-as it is, then after balance.py has closed its elements, then with the recovery of libxml2. Programmes for
-which all three fail are rejected. The parsers see no DOCTYPE and only the five predefined entities, so
-nothing is expanded or fetched.
+Well-formed content is parsed at once by a strict parser. Otherwise each programme is parsed separately:
+unchanged, then after balance.py has closed its elements, then by the lenient parser of libxml2. If all three
+fail, the programme is rejected. The parsers see no DOCTYPE and only the five predefined entities, so nothing
+is expanded or fetched.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,26 +17,26 @@ from tasks.ingest.xmltv.fallback.balance import PARENTS, balance
 from tasks.ingest.xmltv.frames import find_programmes, split
 from tasks.ingest.xmltv.text import repair
 
-PIECE_BYTES = 64 << 10  # bytes parsed at once; 64 KiB need a third less time per byte than 1 MiB (CPU cache)
-_OFF = dict.fromkeys(("resolve_entities", "load_dtd", "huge_tree", "collect_ids"), False)
-_HARDENED: Mapping[str, Any] = {
+PIECE_BYTES = 64 << 10  # bytes per parser call; takes a third less time per byte than 1 MiB (CPU cache)
+_DISABLED = dict.fromkeys(("resolve_entities", "load_dtd", "huge_tree", "collect_ids"), False)
+_PARSER_OPTIONS: Mapping[str, Any] = {
     **{"encoding": "utf-8", "no_network": True, "remove_comments": True, "remove_pis": True},
-    **_OFF,
+    **_DISABLED,
 }
-_STRICT, _LENIENT = etree.XMLParser(**_HARDENED), etree.XMLParser(recover=True, **_HARDENED)
+_STRICT, _LENIENT = etree.XMLParser(**_PARSER_OPTIONS), etree.XMLParser(recover=True, **_PARSER_OPTIONS)
 _BREAKS = frozenset("br p div li ul ol tr td hr h1 h2 h3 h4 h5 h6".split())  # noqa: SIM905
 
 
 def parse_trees(content: bytes, line: int) -> Iterator[tuple[etree._Element | None, bytes, int]]:
-    """Parses a repaired frame into trees with channels and programmes as descendants.
+    """Parses repaired bytes of an XMLTV file into XML trees that contain channels and programmes.
 
     Args:
-        content: Bytes of the frame after ``repair`` (text.py).
+        content: Bytes with complete programmes, after ``repair`` (text.py).
         line: Line number of the content in the file.
 
     Yields:
-        A tree, the bytes it was parsed from and their line number; None and the bytes of a programme that
-        cannot be parsed.
+        (Tree, parsed bytes, line number of these bytes). The tree is None for a programme that cannot be
+        parsed.
     """
     for begin, end in split(content, PIECE_BYTES):
         piece = content[begin:end]
@@ -65,7 +65,7 @@ def _parse_separately(content: bytes, line: int) -> Iterator[tuple[etree._Elemen
 
 
 def root_attributes(text: bytes, encoding: Encoding) -> list[tuple[str, str]]:
-    """Returns (name, value) of the root's attributes, without unreadable ones."""
+    """Parses the attributes of the root element, in ``text``, to (name, value); ignores unreadable ones."""
     content = repair(text, encoding)[0].rstrip(b"/ \t\r\n")
     try:
         root = etree.fromstring(b"<tv " + content + b"/>", _LENIENT)
@@ -82,14 +82,14 @@ def _parse(content: bytes, parser: etree.XMLParser) -> etree._Element | None:
 
 
 def attributes_of(element: etree._Element, excluded: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Returns the attributes of an element as ``@name``, except ``excluded``."""
+    """Returns the attributes of an element, with names prefixed by ``@``, except those in ``excluded``."""
     return {f"@{name}": value for name, value in element.items() if name not in excluded}
 
 
 def full_text(element: etree._Element) -> str | None:
-    """Returns the text of an element and of HTML in it, without the text of XMLTV elements; None if empty.
+    """Returns the text of an element including HTML elements in it, but without child elements of XMLTV.
 
-    HTML elements that break lines become spaces.
+    HTML elements that break lines become spaces. Returns None if there is no text.
     """
     if not len(element):
         return element.text
@@ -102,12 +102,12 @@ def full_text(element: etree._Element) -> str | None:
 
 
 def direct_text(element: etree._Element) -> str:
-    """Returns the text of an element without the text of its children."""
+    """Returns the text that is directly in an element, without the text of its child elements."""
     return "".join([element.text or "", *(child.tail or "" for child in element)])
 
 
 def to_object(element: etree._Element) -> dict[str, Any] | str:
-    """Converts an element with attributes, text and children to JSON (format: extra.py)."""
+    """Converts an element with attributes, text and children to JSON types (format: extra.py)."""
     content: dict[str, Any] = attributes_of(element)
     for child in element:
         if isinstance(child.tag, str):

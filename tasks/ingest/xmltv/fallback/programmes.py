@@ -1,4 +1,7 @@
-"""Converts elements to rows of RawColumns and DETAILS, and to objects for content without a column."""
+"""Converts XML elements of programmes and channels to rows of the catalogue.
+
+Content for which there is no column is converted to JSON types (extra.py).
+"""
 
 import math
 import re
@@ -36,8 +39,8 @@ _NOT_PROGRAMMES = frozenset(
 _Row = dict[str, Any]
 
 
-def _text(row: _Row, element: etree._Element, zone: str) -> None:
-    """Reads the first description with text. Further titles, sub-titles, descriptions are translations."""
+def _store_text(row: _Row, element: etree._Element, zone: str) -> None:
+    """Stores the first description, and further titles, sub-titles and descriptions as translations."""
     raw = full_text(element) or ""
     text = clean(raw)
     name = _COLUMNS.get(element.tag, "title")
@@ -50,31 +53,31 @@ def _text(row: _Row, element: etree._Element, zone: str) -> None:
         row["details"].setdefault("translations", []).append(translation)
 
 
-def _list(row: _Row, element: etree._Element, zone: str) -> None:
+def _store_in_list(row: _Row, element: etree._Element, zone: str) -> None:
     if text := clean(full_text(element) or ""):
         row["details"].setdefault(_COLUMNS[element.tag], []).append(text)
 
 
-def _language(row: _Row, element: etree._Element, zone: str) -> None:
+def _store_language(row: _Row, element: etree._Element, zone: str) -> None:
     row["details"].setdefault(_COLUMNS[element.tag], clean(full_text(element) or "") or None)
 
 
-def _flag(row: _Row, element: etree._Element, zone: str) -> None:
+def _store_flag(row: _Row, element: etree._Element, zone: str) -> None:
     row["details"][_COLUMNS[element.tag]] = True
 
 
-def _previously_shown(row: _Row, element: etree._Element, zone: str) -> None:
+def _store_previously_shown(row: _Row, element: etree._Element, zone: str) -> None:
     shown_at = parse_time(element.get("start", ""), zone)
     row["details"] |= {"previously_shown": True, "previously_shown_at": shown_at}
 
 
-def _rating(row: _Row, element: etree._Element, zone: str) -> None:
+def _store_rating(row: _Row, element: etree._Element, zone: str) -> None:
     if value := clean(element.findtext("value") or full_text(element) or ""):
         rating = {"system": clean(element.get("system", "")) or None, "value": value}
         row["details"].setdefault(_COLUMNS[element.tag], []).append(rating)
 
 
-def _credits(row: _Row, element: etree._Element, zone: str) -> None:
+def _store_credits(row: _Row, element: etree._Element, zone: str) -> None:
     people = []
     for person in element.iterchildren(*PEOPLE):
         if name := clean(full_text(person) or ""):
@@ -84,8 +87,8 @@ def _credits(row: _Row, element: etree._Element, zone: str) -> None:
         row["details"].setdefault("credits", []).extend(people)
 
 
-def _length(row: _Row, element: etree._Element, zone: str) -> None:
-    """Reads the length in minutes; unknown units are inferred from start and stop."""
+def _store_length(row: _Row, element: etree._Element, zone: str) -> None:
+    """Stores the length in minutes in ``row``; an unknown unit is inferred from start and stop."""
     match = _NUMBER.fullmatch((element.text or "").strip())
     if match is None:
         return
@@ -102,7 +105,7 @@ def _length(row: _Row, element: etree._Element, zone: str) -> None:
         row["details"]["length_minutes"] = number * scale
 
 
-def _icon(row: _Row, element: etree._Element, zone: str) -> None:
+def _store_icon(row: _Row, element: etree._Element, zone: str) -> None:
     row["details"].setdefault("icon", clean(element.get("src", "")) or None)
 
 
@@ -133,12 +136,12 @@ def _credits_have_more(element: etree._Element, details: Mapping[str, Any]) -> b
     )
 
 
-class _Reader(NamedTuple):
-    read: Callable[[_Row, etree._Element, str], None] | None  # fills columns of the row; None: no columns
-    # returns whether the element has content that no column holds, given the details of earlier elements
+class _ElementReader(NamedTuple):
+    read: Callable[[_Row, etree._Element, str], None] | None  # stores the element in columns; None: no column
+    # returns whether the element has content without a column; arguments: element, details of earlier elements
     has_more: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
-    in_list: bool = False  # whether a column holds the texts of all elements of this name
-    first_in_column: bool = False  # whether a column holds the text of the first one
+    in_list: bool = False  # whether a column has the texts of all elements with this name
+    first_in_column: bool = False  # whether a column has the text of the first element with this name
 
     def read_element(self, row: _Row, element: etree._Element, zone: str) -> None:
         parent = element.getparent()
@@ -156,27 +159,29 @@ class _Reader(NamedTuple):
             self.read(row, element, zone)
 
 
-_IN_FULL = _Reader(None, lambda element, details: True)
-_FLAG = _Reader(_flag, lambda element, details: element.text or element.keys())
-_LISTED = _Reader(_list, lambda element, details: element.keys(), in_list=True)
-_LANGUAGE = _Reader(
-    _language,
+_AS_JSON = _ElementReader(None, lambda element, details: True)
+_FLAG = _ElementReader(_store_flag, lambda element, details: element.text or element.keys())
+_TEXT_LIST = _ElementReader(_store_in_list, lambda element, details: element.keys(), in_list=True)
+_LANGUAGE = _ElementReader(
+    _store_language,
     lambda element, details: element.keys() or _COLUMNS[element.tag] in details,
     first_in_column=True,
 )
-_ICON = _Reader(_icon, lambda element, details: _has_other_attributes(element, "src") or "icon" in details)
-READERS: Mapping[str, _Reader] = {
-    **dict.fromkeys(("video", "audio", "subtitles", "last-chance", "review", "image"), _IN_FULL),
-    **dict.fromkeys(("title", "sub-title", "desc"), _Reader(_text)),
+_ICON = _ElementReader(
+    _store_icon, lambda element, details: _has_other_attributes(element, "src") or "icon" in details
+)
+READERS: Mapping[str, _ElementReader] = {
+    **dict.fromkeys(("video", "audio", "subtitles", "last-chance", "review", "image"), _AS_JSON),
+    **dict.fromkeys(("title", "sub-title", "desc"), _ElementReader(_store_text)),
     **dict.fromkeys(("new", "premiere", "live"), _FLAG),
-    **dict.fromkeys(("keyword", "country"), _LISTED),
+    **dict.fromkeys(("keyword", "country"), _TEXT_LIST),
     **dict.fromkeys(("language", "orig-language"), _LANGUAGE),
-    **dict.fromkeys(("rating", "star-rating"), _Reader(_rating, _rating_has_more)),
-    "url": _LISTED._replace(in_list=False),
+    **dict.fromkeys(("rating", "star-rating"), _ElementReader(_store_rating, _rating_has_more)),
+    "url": _TEXT_LIST._replace(in_list=False),
     "icon": _ICON,
-    "credits": _Reader(_credits, _credits_have_more),
-    "length": _Reader(_length, _length_has_more),
-    "previously-shown": _Reader(_previously_shown, _shown_has_more),
+    "credits": _ElementReader(_store_credits, _credits_have_more),
+    "length": _ElementReader(_store_length, _length_has_more),
+    "previously-shown": _ElementReader(_store_previously_shown, _shown_has_more),
 }
 _WITH_COLUMNS = frozenset(ATTRIBUTE_COLUMNS)
 
@@ -184,16 +189,22 @@ _WITH_COLUMNS = frozenset(ATTRIBUTE_COLUMNS)
 def read_tree(
     root: etree._Element, rows: list[dict[str, Any]], channels: list[tuple[Any, ...]], zone: str
 ) -> None:
-    """Appends programmes to ``rows`` (see ``RawColumns.from_rows``) and channels to ``channels``.
+    """Reads all programmes and channels in an XML tree.
 
-    The case of element names is ignored (``<New/>``). Elements that are not in XMLTV are stored as objects.
+    The case of element names is ignored (``<New/>``). Elements that are not in XMLTV are stored as JSON.
+
+    Args:
+        root: Root of the tree.
+        rows: List to which programmes are appended (see ``RawColumns.from_rows``).
+        channels: List to which channels are appended (schema CHANNELS of storage/catalogue/rows.py).
+        zone: Time zone of times that state none; empty means UTC.
     """
-    for holder in root.iter("programme", "channel"):
-        if holder.tag == "channel":
-            _read_channel(holder, channels)
+    for element in root.iter("programme", "channel"):
+        if element.tag == "channel":
+            _read_channel(element, channels)
         else:
-            rows.append(_new_row(holder))
-            _read_programme(holder, rows[-1], zone)
+            rows.append(_new_row(element))
+            _read_programme(element, rows[-1], zone)
 
 
 def _new_row(programme: etree._Element) -> _Row:
@@ -206,7 +217,10 @@ def _new_row(programme: etree._Element) -> _Row:
 
 
 def _read_programme(programme: etree._Element, row: _Row, zone: str) -> None:
-    """Reads the elements up to a nested programme; programmes are nested if an end tag is missing."""
+    """Stores the elements of a programme in ``row``, up to a nested programme.
+
+    Programmes are nested if an end tag is missing.
+    """
     for element in programme.iterdescendants():
         tag = element.tag
         if tag not in PARENTS and "tv" not in PARENTS.get(tag.lower(), {"tv"}):
