@@ -138,7 +138,7 @@ def _credits_have_more(element: etree._Element, details: Mapping[str, Any]) -> b
 
 class _ElementReader(NamedTuple):
     read: Callable[[_Row, etree._Element, str], None] | None  # stores the element in columns; None: no column
-    # returns whether the element has content without a column; arguments: element, details of earlier elements
+    # returns whether the element has content without a column; arguments: element, details so far
     has_more: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
     in_list: bool = False  # whether a column has the texts of all elements with this name
     first_in_column: bool = False  # whether a column has the text of the first element with this name
