@@ -95,18 +95,20 @@ class SentenceStore:
         Args:
             used: Keys of texts that are still used.
         """
-        for stale in (*self.damaged, *self.folder.glob("*.tmp")):
-            stale.unlink(missing_ok=True)
+        for leftover in (*self.damaged, *self.folder.glob("*.tmp")):
+            leftover.unlink(missing_ok=True)
         drop_unused = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used)).sum()
-        outdated = [file for file, keys in self._segments.items() if drop_unused or len(keys) < SEGMENT_ROWS]
-        if not drop_unused and len(outdated) <= MAX_SMALL_SEGMENTS:
+        old_segments = [
+            file for file, keys in self._segments.items() if drop_unused or len(keys) < SEGMENT_ROWS
+        ]
+        if not drop_unused and len(old_segments) <= MAX_SMALL_SEGMENTS:
             return
-        keys = np.unique(np.concatenate([self._segments[file] for file in outdated]))
+        keys = np.unique(np.concatenate([self._segments[file] for file in old_segments]))
         keys = keys[np.isin(keys, used)] if drop_unused else keys
         for begin in range(0, len(keys), SEGMENT_ROWS):
             part = keys[begin : begin + SEGMENT_ROWS]
             self.add(part, self._take_vectors(part))
-        for file in outdated:
+        for file in old_segments:
             file.unlink()
         self._open_segments()
 

@@ -89,8 +89,8 @@ class Stage(Generic[A]):
     def options(self) -> dict[str, Any]:
         """Returns keyword arguments for ``prefect.task``: cache key function, JSON results, task run name."""
         name = self._task_name
-        cached = {"cache_key_fn": self._cache_key, "persist_result": True, "result_serializer": "json"}
-        return {"name": name, "task_run_name": name, **cached}
+        cache_options = {"cache_key_fn": self._cache_key, "persist_result": True, "result_serializer": "json"}
+        return {"name": name, "task_run_name": name, **cache_options}
 
     @property
     def _task_name(self) -> str:
@@ -172,15 +172,15 @@ def import_closure(file: Path) -> tuple[set[Path], set[str]]:
     """
     files: set[Path] = set()
     packages: set[str] = set()
-    pending = [file]
-    while pending:
-        if (path := pending.pop()) in files:
+    pending_files = [file]
+    while pending_files:
+        if (path := pending_files.pop()) in files:
             continue
         files.add(path)
         for name in _imported_names(path):
             top = name.split(".")[0]
             if top in PACKAGES and not name.startswith(NOT_CODE):
-                pending += _executed_files(name)
+                pending_files += _executed_files(name)
             elif top not in PACKAGES and top not in sys.stdlib_module_names:
                 packages.add(top)
     return files, packages

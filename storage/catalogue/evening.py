@@ -130,11 +130,11 @@ def credited_titles(guide: Path, names: Iterable[str]) -> list[tuple[str, str, s
     Returns:
         (Title as in the feed, role, name) of each combination, the most frequent combination first.
     """
-    quoted = ", ".join(f"'{escape_quotes(name)}'" for name in sorted(set(names)))
-    if not quoted or not has_details(guide):
+    quoted_names = ", ".join(f"'{escape_quotes(name)}'" for name in sorted(set(names)))
+    if not quoted_names or not has_details(guide):
         return []
     query = _CREDITED.format(
-        names=quoted, programmes=escape_quotes(escape_glob(guide / "programmes.parquet"))
+        names=quoted_names, programmes=escape_quotes(escape_glob(guide / "programmes.parquet"))
     )
     with duckdb.connect() as connection:
         return [(title, role, name) for title, role, name, _ in connection.execute(query).fetchall()]

@@ -164,9 +164,9 @@ def feed_writer(
                        EXISTS (FROM feeds WHERE source = ?)
             """
             feed_id, next_id, is_update = connection.execute(query, [source]).fetchall()[0]
-            empty = {f"staged_{table}": f"FROM {table}" for table in TABLES if is_update}
-            empty["feed_channels"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
-            for name, columns in empty.items():
+            table_queries = {f"staged_{table}": f"FROM {table}" for table in TABLES if is_update}
+            table_queries["feed_channels"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
+            for name, columns in table_queries.items():
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {columns} LIMIT 0")
             writer = FeedWriter(connection, Grab(feed_id, source, content_digest, at, is_update), next_id)
             yield writer

@@ -127,8 +127,8 @@ def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
     """Locks the likes and yields whether ``opinions``, a result of ``read_likes``, are still up to date."""
     viewers = opinions["viewer"].unique().to_pylist()
     with _open_likes(home) as connection:
-        current, _ = _query_likes(connection, viewers[0] if len(viewers) == 1 else None)
-        yield current.equals(opinions)
+        current_opinions, _ = _query_likes(connection, viewers[0] if len(viewers) == 1 else None)
+        yield current_opinions.equals(opinions)
 
 
 def _query_likes(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa.Table, pa.Table]:

@@ -55,8 +55,8 @@ def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run
                     connection.execute(f"DELETE FROM {table} WHERE programme_id IN (FROM old)")
             publish_status(catalogue)
             connection.execute("CHECKPOINT")
-        used, free = connection.execute(_BLOCK_COUNTS).fetchall()[0]
-    if free > used:
+        used_blocks, free_blocks = connection.execute(_BLOCK_COUNTS).fetchall()[0]
+    if free_blocks > used_blocks:
         copy_database(file, file)
     return Removed(what=REMOVED_KIND, count=count, bytes=max(0, size - file.stat().st_size))
 

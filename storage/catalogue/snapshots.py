@@ -182,17 +182,17 @@ def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = DEFA
     zones = {
         source: local_zone(zone, options.zone) for _, source, _, zone in feeds
     }  # zone of the newest grab
-    ranked = [(feed_id, source, order.index(source), zones[source]) for feed_id, source, *_ in feeds]
-    included = pa.table(list(zip(*ranked)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (the SQL reads this local variable)
+    ranked_feeds = [(feed_id, source, order.index(source), zones[source]) for feed_id, source, *_ in feeds]
+    included = pa.table(list(zip(*ranked_feeds)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (the SQL reads this local variable)
     connection.execute(_NAMED)
-    shared = connection.execute(_PREFERRED_WINDOWS).fetchall()[0][0]
+    preferred_count = connection.execute(_PREFERRED_WINDOWS).fetchall()[0][0]
     current = "programmes WHERE replaced_by IS NULL"
     if options.instant is not None:
         current = f"programmes_as_of(TIMESTAMP '{options.instant}')"
     counts: dict[str, int] = {}
     has_patterns = connection.execute("SELECT count(*) > 0 FROM sub_title_patterns").fetchall()[0][0]
     for name, query in (_FILES | ({"patterns": _PATTERNS} if has_patterns else {})).items():
-        is_preferred = _NOT_LOWER_PRIORITY if shared else "true"
+        is_preferred = _NOT_LOWER_PRIORITY if preferred_count else "true"
         query = query.format(
             current=current, is_preferred=is_preferred, descriptions=DESCRIPTIONS, roles=ROLES
         )

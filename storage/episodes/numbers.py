@@ -160,8 +160,8 @@ def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
 
 
 def _read_onscreen(text: str) -> EpisodeNumber:
-    if full := _SXXEXX.fullmatch(text):  # the usual form; five times as fast as searching for words
-        return _make_number({name: int(value) for name, value in full.groupdict().items() if value})
+    if match := _SXXEXX.fullmatch(text):  # the usual form; five times as fast as searching for words
+        return _make_number({name: int(value) for name, value in match.groupdict().items() if value})
     if _ID.search(text):
         return NOTHING
     text = _DATE.sub(_mask_date, text)
@@ -257,15 +257,15 @@ def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int
         side = "before" if pair["before"] else "behind"
         word = pair[side].casefold()
         if word not in rules.kinds:
-            accepted = False
+            is_accepted = False
         elif side == "before":  # "show/S3535" is an id
-            accepted = len(word) > 2 or not text[: pair.start()].endswith(("/", "-"))
+            is_accepted = len(word) > 2 or not text[: pair.start()].endswith(("/", "-"))
         else:
-            accepted = bool(pair["ordinal"]) or not (ascii_only or _LATIN.match(word))
-        if accepted:
+            is_accepted = bool(pair["ordinal"]) or not (ascii_only or _LATIN.match(word))
+        if is_accepted:
             total = pair["total"]
             yield word, int(pair["number"] or pair["first"]), int(total) if total else None, pair.span()
-        begin = pair.end() if accepted else pair.start("number" if side == "before" else side)
+        begin = pair.end() if is_accepted else pair.start("number" if side == "before" else side)
     if not ascii_only:
         for pair in rules.signs.finditer(text):
             yield pair["before"] or pair["behind"], int(pair["number"] or pair["first"]), None, pair.span()

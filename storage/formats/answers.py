@@ -50,6 +50,6 @@ def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
     answers: dict[tuple[str, str], Columns] = {}
     for form, protocol in dict.fromkeys(zip(forms.tolist(), protocols.tolist(), strict=True)):
         rows = (forms == form) & (protocols == protocol)
-        near = None if np.isnan(precision[rows]).all() else precision[rows]
-        answers[form, protocol] = correct[rows], near, family[rows], oov[rows]
+        precision_values = None if np.isnan(precision[rows]).all() else precision[rows]
+        answers[form, protocol] = correct[rows], precision_values, family[rows], oov[rows]
     return answers

@@ -154,19 +154,19 @@ class Workspace:
             with suppress(OSError):  # the file belongs to another user
                 file.chmod(0o600)
             write_marker(self.home, **{ZONE_KEY: home_zone(self.home).key})  # older versions did not write it
-            crashed = self._read_lock().get("flow_run", "")
+            crashed_run = self._read_lock().get("flow_run", "")
             holder = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
-            holder |= {"flow_run": flow_run or crashed, "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            holder |= {"flow_run": flow_run or crashed_run, "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             file.write_text(json.dumps(holder), encoding="utf-8")
-            for stale in self.home.glob("artifacts/*/*.tmp"):  # left by killed runs
-                if stale.is_dir():
-                    shutil.rmtree(stale, ignore_errors=True)
+            for leftover in self.home.glob("artifacts/*/*.tmp"):  # left by killed runs
+                if leftover.is_dir():
+                    shutil.rmtree(leftover, ignore_errors=True)
                 else:
-                    stale.unlink(missing_ok=True)
+                    leftover.unlink(missing_ok=True)
             try:
-                yield crashed
+                yield crashed_run
             finally:
-                text = json.dumps({"flow_run": crashed}) if crashed and not flow_run else ""
+                text = json.dumps({"flow_run": crashed_run}) if crashed_run and not flow_run else ""
                 file.write_text(text, encoding="utf-8")
 
     def _acquire_lock(
@@ -181,8 +181,8 @@ class Workspace:
                 if wait_seconds and not seconds:
                     report_wait(f"{problem}; waiting up to {wait_seconds / 60:.0f} min for it to end")
             except OSError as error:
-                denied = f"{self.home} cannot be written by this user ({error.strerror or error})"
-                raise HomeError(f"{denied}. Name another --home, or ask its owner.") from error
+                explanation = f"{self.home} cannot be written by this user ({error.strerror or error})"
+                raise HomeError(f"{explanation}. Name another --home, or ask its owner.") from error
         raise HomeLocked(f"{problem}. Wait for it to end, or name another --home.")
 
     def holder(self) -> str | None:

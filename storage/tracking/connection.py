@@ -140,14 +140,14 @@ def _create_database(database: Path) -> None:
 
     database.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="guidespace-mlflow-") as folder:
-        migrated = Path(folder) / database.name
-        if not copy_template("mlflow", migrated):
-            MlflowClient(tracking_uri=f"sqlite:///{migrated}")
-            save_template("mlflow", migrated)
-        with _transaction(migrated, "rw") as connection:  # MLflow's default is the working folder
+        new_database = Path(folder) / database.name
+        if not copy_template("mlflow", new_database):
+            MlflowClient(tracking_uri=f"sqlite:///{new_database}")
+            save_template("mlflow", new_database)
+        with _transaction(new_database, "rw") as connection:  # MLflow's default is the working folder
             location = str(database.parent / "mlflow" / "0")
             connection.execute("UPDATE experiments SET artifact_location = ?", [location])
-        copy_if_missing(migrated, database)
+        copy_if_missing(new_database, database)
 
 
 def relocate(database: Path, experiment: str, artifacts: Path) -> None:
@@ -164,22 +164,28 @@ def relocate(database: Path, experiment: str, artifacts: Path) -> None:
     Raises:
         TrackingError: The database is read-only or locked.
     """
-    old, new = "", str(artifacts)
+    old_folder, new_folder = "", str(artifacts)
     try:
         with _transaction(database, "rw") as connection:
             query = "SELECT artifact_location FROM experiments WHERE name = ?"
-            (old,) = connection.execute(query, [experiment]).fetchone() or (new,)
-            if old == new or not old.startswith("/"):  # not moved, or stored elsewhere by the user
+            (old_folder,) = connection.execute(query, [experiment]).fetchone() or (new_folder,)
+            # the home was not moved, or the user stores artifacts elsewhere
+            if old_folder == new_folder or not old_folder.startswith("/"):
                 return
             for table, column in FOLDERS:
                 below = f"{column} = ? OR substr({column}, 1, ?) = ?"
                 update = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE {below}"
-                connection.execute(update, [new, len(old) + 1, old, len(old) + 1, old + "/"])
+                connection.execute(
+                    update,
+                    [new_folder, len(old_folder) + 1, old_folder, len(old_folder) + 1, old_folder + "/"],
+                )
     except sqlite3.Error as error:
-        if old:  # otherwise the database or its tables do not exist yet
-            moved = f"the home has moved from {Path(old).parent} to {artifacts.parent}, but {database}"
+        if old_folder:  # otherwise the database or its tables do not exist yet
+            problem = (
+                f"the home has moved from {Path(old_folder).parent} to {artifacts.parent}, but {database}"
+            )
             advice = "Make it writable, or move the home back."
-            raise TrackingError(f"{moved} cannot be updated: {error}. {advice}") from error
+            raise TrackingError(f"{problem} cannot be updated: {error}. {advice}") from error
 
 
 def aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, str, str] | None:

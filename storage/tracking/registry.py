@@ -295,6 +295,6 @@ class Registry(Connection):
             folder.parent.mkdir(parents=True, exist_ok=True)
             uris = {"tracking_uri": self.uri, "registry_uri": self.uri}
             with tempfile.TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as temporary:
-                downloaded = download_artifacts(f"models:/{self.name}/{version}", dst_path=temporary, **uris)
-                replace_folder(Path(downloaded), folder)
+                download = download_artifacts(f"models:/{self.name}/{version}", dst_path=temporary, **uris)
+                replace_folder(Path(download), folder)
         return folder

@@ -43,7 +43,7 @@ class Retention(Registry):
         """
         versions = list(self._versions())
         kept = self._versions_to_keep(versions, keep)
-        registered = {version.tags.get(LOGGED_MODEL) for version in versions}
+        registered_models = {version.tags.get(LOGGED_MODEL) for version in versions}
         count = size = 0
         for version in versions:
             tags, number = version.tags, str(version.version)
@@ -57,7 +57,7 @@ class Retention(Registry):
                 if PROMOTED_AT not in tags:
                     self.client.delete_model_version(self.name, number)
         for model in self._logged_models():
-            if model.model_id not in registered:
+            if model.model_id not in registered_models:
                 count, size = count + 1, size + self._size_of_files(model)
                 if not dry_run:
                     self._remove(model)
@@ -71,18 +71,18 @@ class Retention(Registry):
         versions = list(self._versions())
         kept = self._versions_to_keep(versions, keep)
         sources = {version.run_id for version in versions if str(version.version) in kept}
-        ended = f"attributes.end_time < {int(before.timestamp() * 1000)}"
-        query = f"{ended} AND {self._home_filter}"
+        has_ended = f"attributes.end_time < {int(before.timestamp() * 1000)}"
+        query = f"{has_ended} AND {self._home_filter}"
         runs = _search_all(partial(self.client.search_runs, [self.experiment_id], query))
-        old = [run for run in runs if run.info.run_id not in sources and run.info.end_time]
+        old_runs = [run for run in runs if run.info.run_id not in sources and run.info.end_time]
         size = 0
-        for run in old:
+        for run in old_runs:
             artifacts = self._artifact_repository(str(run.info.artifact_uri))
             size += sum(_file_sizes(artifacts))
             if not dry_run:
                 artifacts.delete_artifacts()
                 self.client.delete_run(run.info.run_id)
-        return Removed(what="runs in MLflow", count=len(old), bytes=size)
+        return Removed(what="runs in MLflow", count=len(old_runs), bytes=size)
 
     def remove_files(self, folder: str) -> None:
         """Removes a folder from the MLflow artifacts of all runs of this home, including deleted runs."""
@@ -107,9 +107,9 @@ class Retention(Registry):
 
     def _versions_to_keep(self, versions: Sequence[RegisteredVersion], keep: int) -> set[str]:
         model = self._registered_model()
-        aliased = {str(number) for number in (model.aliases if model else {}).values()}
+        aliases = {str(number) for number in (model.aliases if model else {}).values()}
         newest = sorted((int(version.version) for version in versions), reverse=True)[:keep]
-        return aliased | {*map(str, newest)} | {version.version for version in self.promoted(limit=keep)}
+        return aliases | {*map(str, newest)} | {version.version for version in self.promoted(limit=keep)}
 
     def _logged_models(self) -> Iterator[LoggedModel]:
         of_home = f"tags.`{HOME}` = '{read_home_id(self.home)}'"

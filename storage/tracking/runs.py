@@ -68,8 +68,10 @@ class Tracking(Connection):
             run = self.client.create_run(self.experiment_id, run_name=name, tags=run_tags)
         run_id = run.info.run_id
         self.set_tags(run_id, tags or {})
-        logged = run.data.params
-        new_params = [Param(*item) for item in flatten_params(params or {}).items() if item[0] not in logged]
+        existing_params = run.data.params
+        new_params = [
+            Param(*item) for item in flatten_params(params or {}).items() if item[0] not in existing_params
+        ]
         self._log_batches(run_id, "params", new_params, PARAMS_IN_BATCH)
         return run_id
 
@@ -87,17 +89,17 @@ class Tracking(Connection):
         The caller must hold the lock of the home (Workspace.writing), so that no other run of this home is
         active. Runs of other homes in the same database may be active, and are not ended.
         """
-        running = f"attributes.status = 'RUNNING' AND tags.`{HOME}` = '{make_home_id(self.home)}'"
-        runs = self.client.search_runs([self.experiment_id], running)
+        running_filter = f"attributes.status = 'RUNNING' AND tags.`{HOME}` = '{make_home_id(self.home)}'"
+        runs = self.client.search_runs([self.experiment_id], running_filter)
         return self._end_all(
             run for run in runs if FLOW_RUN_ID in run.data.tags and run.info.run_id != current
         )
 
     def _end_all(self, runs: Iterable[Run]) -> list[str]:
-        closed = [run.info.run_id for run in runs]
-        for run_id in closed:
+        run_ids = [run.info.run_id for run in runs]
+        for run_id in run_ids:
             self.end_run(run_id, "KILLED")
-        return closed
+        return run_ids
 
     def run_location(self, run_id: str, artifact: str = "") -> str:
         """Returns where a user can see a run or its artifact: a URL, or a command if there is no server."""

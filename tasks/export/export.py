@@ -49,10 +49,10 @@ def export(home: str | Path, target_format: str, out: Path, buckets: int | None 
     if buckets is not None and not (target_format == "fasttext" and 1 <= buckets <= MAX_BUCKETS):
         bounds = f"a number from 1 to {MAX_BUCKETS:,}, for the format fasttext only"
         raise ExportError(f"--buckets {buckets}: expected {bounds}")
-    latest = read_latest(home, "corpus" if target_format == "labels" else "model")
-    model = Path(latest["model"])
+    last_run = read_latest(home, "corpus" if target_format == "labels" else "model")
+    model = Path(last_run["model"])
     if target_format == "labels":
-        yield from _export_labels(Path(latest["corpus"]), out)
+        yield from _export_labels(Path(last_run["corpus"]), out)
     elif target_format in ("word2vec", "parquet"):
         yield (_export_word2vec if target_format == "word2vec" else _export_parquet)(model, out)
     else:

@@ -52,8 +52,8 @@ class CompactStore:
     @cached_property
     def words(self) -> list[bytes]:
         """Returns the words that have a stored vector, as bytes in UTF-8."""
-        packed = Ragged.open(self.folder, "words")
-        values, offsets = packed.values.tobytes(), packed.offsets.tolist()
+        word_bytes = Ragged.open(self.folder, "words")
+        values, offsets = word_bytes.values.tobytes(), word_bytes.offsets.tolist()
         return [values[start:end] for start, end in itertools.pairwise(offsets)]
 
     @cached_property
@@ -67,8 +67,8 @@ class CompactStore:
         """
         word_rows = find_words(self._rows_by_word, words)
         is_stored = word_rows >= 0
-        others = [word for word, stored in zip(words, is_stored, strict=True) if not stored]
-        rows, counts = self._ngram_rows(others)
+        other_words = [word for word, stored in zip(words, is_stored, strict=True) if not stored]
+        rows, counts = self._ngram_rows(other_words)
         result = np.zeros((len(words), self.dim), dtype=np.float32)
         result[is_stored] = self.word_rows[word_rows[is_stored]]
         sums = sum_rows(lambda ids: self.ngram_rows[ids].astype(np.float32), rows, self.dim)
@@ -114,8 +114,10 @@ def build_store(
         raise ValueError("the n-grams of the model were pruned, so it has no row for every bucket")
     target = Path(folder)
     target.mkdir(parents=True)
-    requested = [encode(word) for word in (dictionary.words() if words is None else dict.fromkeys(words))]
-    chosen = list(itertools.compress(requested, model.has_vector(requested)))
+    requested_words = [
+        encode(word) for word in (dictionary.words() if words is None else dict.fromkeys(words))
+    ]
+    chosen = list(itertools.compress(requested_words, model.has_vector(requested_words)))
     buckets = np.arange(header.bucket)
     if not all_ngrams:
         buckets = np.unique(bucket_ids(chosen, header.minn, header.maxn, max(header.bucket, 1)).values)
@@ -128,10 +130,10 @@ def build_store(
         if not count:  # an empty array cannot be mapped
             np.save(target / f"{name}.npy", np.zeros(shape, dtype=precision))
             continue
-        mapped = np.lib.format.open_memmap(target / f"{name}.npy", mode="w+", dtype=precision, shape=shape)
+        output = np.lib.format.open_memmap(target / f"{name}.npy", mode="w+", dtype=precision, shape=shape)
         for start in range(0, count, _BLOCK):
-            mapped[start : start + _BLOCK] = take(slice(start, start + _BLOCK))
-        mapped.flush()
+            output[start : start + _BLOCK] = take(slice(start, start + _BLOCK))
+        output.flush()
     np.save(target / "bucket_ids.npy", buckets)
     letters = [np.frombuffer(word, dtype=np.uint8) for word in chosen]
     Ragged.from_rows(letters, dtype=np.uint8).save(target, "words")

@@ -54,9 +54,9 @@ class Cursor:
 
     def need(self, count: int, what: str) -> None:
         """Raises FastTextError, which contains ``what``, if fewer than ``count`` bytes remain in the file."""
-        if count > (remaining := self.size - self.offset):
+        if count > (remaining_bytes := self.size - self.offset):
             problem = "the file is truncated, or an earlier size is wrong"
-            self.fail(f"{what} would take {count} bytes, but only {remaining} remain: {problem}")
+            self.fail(f"{what} would take {count} bytes, but only {remaining_bytes} remain: {problem}")
 
     def read(self, form: str, what: str) -> tuple[Any, ...]:
         """Reads numbers in the struct format ``form``; ``what`` describes them in error messages."""

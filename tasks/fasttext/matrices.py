@@ -70,10 +70,10 @@ def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) ->
         dim: Number of columns.
     """
     order = np.argsort(-ids.lengths, kind="stable")
-    starts, falling = ids.offsets[:-1][order], -ids.lengths[order]
+    starts, negative_lengths = ids.offsets[:-1][order], -ids.lengths[order]
     sums = np.zeros((len(ids), dim), dtype=np.float32)
     for position in range(int(ids.lengths.max(initial=0))):
-        count = int(np.searchsorted(falling, -position, side="left"))
+        count = int(np.searchsorted(negative_lengths, -position, side="left"))
         sums[:count] += take(ids.values[starts[:count] + position])
     result = np.empty_like(sums)
     result[order] = sums

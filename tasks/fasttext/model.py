@@ -63,9 +63,9 @@ class FastText(NamedTuple):
         quantised &= header.version > 0 and cursor.read_flag("the output matrix is quantised")
         rows = len(dictionary) - words if header.supervised else words
         output = read_matrix(cursor, "output", rows=rows, dim=dim, quantised=quantised)
-        if trailing := cursor.size - cursor.offset:
+        if trailing_bytes := cursor.size - cursor.offset:
             reason = "an earlier size is wrong, or the file is damaged"
-            cursor.fail(f"the model ends here, but {trailing} bytes follow: {reason}")
+            cursor.fail(f"the model ends here, but {trailing_bytes} bytes follow: {reason}")
         return FastText(header, dictionary, matrix, output)
 
     @property
@@ -166,8 +166,8 @@ def _supervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
     tokens = [word for word in re.split(rb"[ \t\v\f\r\0]+", sentence) if word]
     tokens = [*(tokens[: tokens.index(EOS)] if EOS in tokens else tokens), EOS]
     ids, words = model.dictionary.ids(tokens), model.dictionary.word_count
-    used = [row < words if row >= 0 else not token.startswith(_LABEL) for token, row in zip(tokens, ids)]
-    tokens = list(compress(tokens, used))
+    is_used = [row < words if row >= 0 else not token.startswith(_LABEL) for token, row in zip(tokens, ids)]
+    tokens = list(compress(tokens, is_used))
     values = np.concatenate([model.rows(tokens).values, _word_ngrams(model, hash_strings(tokens))])
     bag = Ragged(np.array([0, len(values)]), values)
     return sum_rows(model.matrix.take, bag, model.dim)[0] * np.float32(1.0 / max(len(values), 1))
@@ -178,10 +178,10 @@ def _word_ngrams(model: FastText, hashes: np.ndarray) -> np.ndarray:
 
     ``hashes`` are the hashes of the words, uint32, which fastText sign-extends to 64 bits.
     """
-    extended, buckets = hashes.view(np.int32).tolist(), []
-    for first, mixed in enumerate(extended):
-        for other in extended[first + 1 : first + model.header.word_ngrams]:
-            mixed = (mixed * _HASH_FACTOR + other) % 2**64
-            buckets.append(mixed % model.header.bucket)
+    signed_hashes, buckets = hashes.view(np.int32).tolist(), []
+    for first, combined_hash in enumerate(signed_hashes):
+        for other in signed_hashes[first + 1 : first + model.header.word_ngrams]:
+            combined_hash = (combined_hash * _HASH_FACTOR + other) % 2**64
+            buckets.append(combined_hash % model.header.bucket)
     rows = model.dictionary.bucket_rows(np.array(buckets, dtype=np.int64))
     return rows[rows >= 0]

@@ -96,17 +96,17 @@ def bucket_piece(
         firsts = np.searchsorted(heads, begins)
     sizes, points = np.diff(firsts), len(heads) - 1
     lengths = np.arange(max(shortest, 1), min(longest, int(sizes.max(initial=0))) + 1)
-    remaining = np.repeat(firsts[1:], sizes) - np.arange(points)  # code points to the end of the word
+    remaining_points = np.repeat(firsts[1:], sizes) - np.arange(points)  # code points to the end of the word
     is_used = np.zeros((points, 1 + len(lengths)), dtype=bool)  # reserved value, then n-grams of each point
     is_used[firsts[:-1], 0] = reserve
     for column, length in enumerate(lengths, 1):  # takes a quarter of the time of a broadcast
-        is_used[:, column] = remaining >= length
+        is_used[:, column] = remaining_points >= length
     counts = np.maximum(sizes[:, None] - (lengths - 1), 0).sum(axis=1) + reserve
     if len(lengths) and lengths[0] == 1:  # a single < or > is not an n-gram
         is_used[firsts[:-1], 1] = is_used[firsts[1:] - 1, 1] = False
         counts -= 2
-    signed = codes.view(np.int8).astype(np.int32).view(np.uint32)
-    first, widths = signed[heads[:-1]], np.diff(heads)
+    signed_codes = codes.view(np.int8).astype(np.int32).view(np.uint32)
+    first, widths = signed_codes[heads[:-1]], np.diff(heads)
     multibyte = [np.flatnonzero(widths > byte) for byte in range(1, int(widths.max(initial=1)))]
     hashes = np.empty(is_used.shape, dtype=np.uint32)
     state = np.full(points, _START)
@@ -116,7 +116,7 @@ def bucket_piece(
         active *= _PRIME
         for byte, points_with_byte in enumerate(multibyte, 1):  # continuation bytes
             at = points_with_byte[np.searchsorted(points_with_byte, step) :]
-            active[at - step] = (active[at - step] ^ signed[heads[at] + byte]) * _PRIME
+            active[at - step] = (active[at - step] ^ signed_codes[heads[at] + byte]) * _PRIME
         if step + 1 >= lengths[0]:
             hashes[:, step + 2 - lengths[0]] = state
     result = hashes[is_used]

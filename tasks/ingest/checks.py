@@ -66,21 +66,21 @@ def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
     for silent in silent_channels(guide, MIN_DAYS):
         anomalies[silent["source"], silent["day"]].append(f"channel {silent['channel']} fell silent")
     for number, day in enumerate(days):
-        before = [
+        previous_days = [
             other
             for other in days[max(0, number - WEEK) : number]
             if other["source"] == day["source"] and (day["day"] - other["day"]).days <= WEEK
         ]
         # the last day of a guide is incomplete
         is_last = number + 1 == len(days) or days[number + 1]["source"] != day["source"]
-        if len(before) >= MIN_DAYS and not is_last:
-            anomalies[day["source"], day["day"]] += _day_anomalies(day, before)
+        if len(previous_days) >= MIN_DAYS and not is_last:
+            anomalies[day["source"], day["day"]] += _day_anomalies(day, previous_days)
     texts = ["; ".join(anomalies.get((day["source"], day["day"]), ())) for day in days]
     rows = [{**day, "day": f"{day['day']}", "anomalies": text} for day, text in zip(days, texts)]
     reading_rows, lines = [], []
     for reading in readings:
-        failed = ["not read: " + reading.failure] if reading.failure else []
-        if text := "; ".join([*reading.anomalies, *failed]):
+        failure_texts = ["not read: " + reading.failure] if reading.failure else []
+        if text := "; ".join([*reading.anomalies, *failure_texts]):
             row = {"source": reading.source, "day": "reading", "programmes": reading.programmes}
             reading_rows.append(dict.fromkeys(COLUMNS) | row | {"anomalies": text})
             lines.append(f"{Path(reading.source).name}: {text}")
@@ -89,10 +89,10 @@ def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
     return GuideCheck(days=rows, readings=reading_rows, anomalies=lines)
 
 
-def _day_anomalies(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> list[str]:
+def _day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, Any]]) -> list[str]:
     anomalies = []
     for name in (*MIN_RATIOS, *MAX_RATIOS):
-        usual = sum(other[name] for other in before) / len(before)
+        usual = sum(other[name] for other in previous_days) / len(previous_days)
         is_low = name in MIN_RATIOS and day[name] < MIN_RATIOS[name] * usual
         is_high = name in MAX_RATIOS and day[name] > max(MAX_RATIOS[name] * usual, 0.05 * day["programmes"])
         if is_low or is_high:

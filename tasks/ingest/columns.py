@@ -83,13 +83,13 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
         parse_time: Function that converts a text to microseconds since 1970 (UTC), or to None if it is
             invalid.
     """
-    changed: list[tuple[int, str, str]] = []  # row, element, and text before cleaning
+    changed_texts: list[tuple[int, str, str]] = []  # row, element, and text before cleaning
 
     def recorder(element: str, offsets: pa.Array | None = None) -> _RecordChange:
         def add(rows: np.ndarray, texts: list[str]) -> None:
             if offsets is not None:
                 rows = np.searchsorted(np.asarray(offsets), rows, side="right") - 1
-            changed.extend((int(row), element, show_invalid(text)) for row, text in zip(rows, texts))
+            changed_texts.extend((int(row), element, show_invalid(text)) for row, text in zip(rows, texts))
 
         return add
 
@@ -112,12 +112,12 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     columns = [channel, *instants, stop_problems, title, language, sub_title, categories, numbers, systems]
     columns += [_clean_texts(raw.date), merge_objects(extra, raw.attributes, raw.elements)]
     programmes = pa.RecordBatch.from_arrays(columns, schema=PROGRAMMES)
-    required = {"no_channel": channel, "no_title": title, "bad_start": start}
-    is_invalid = {reason: np.asarray(column.is_null()) for reason, column in required.items()}
+    required_columns = {"no_channel": channel, "no_title": title, "bad_start": start}
+    is_invalid = {reason: np.asarray(column.is_null()) for reason, column in required_columns.items()}
     is_valid = ~np.logical_or.reduce(list(is_invalid.values()))
     new_row = np.cumsum(is_valid) - 1
     details = _make_details(description, raw.details, is_valid, new_row)
-    originals = [(int(new_row[row]), *values) for row, *values in changed if is_valid[row]]
+    originals = [(int(new_row[row]), *values) for row, *values in changed_texts if is_valid[row]]
     invalid_rows = np.flatnonzero(~is_valid).tolist()
     reasons = {row: next(name for name, rows in is_invalid.items() if rows[row]) for row in invalid_rows}
     programmes = programmes.filter(pa.array(is_valid)) if reasons else programmes

@@ -32,8 +32,8 @@ def language_objects(categories: pa.ListArray, sub_title: pa.Array, description:
     """
     if all(column.null_count == len(column) for column in (categories.flatten(), sub_title, description)):
         return pa.nulls(len(categories), pa.string())
-    filled = pa.ListArray.from_arrays(categories.offsets, categories.values.fill_null(""))
-    joined = pc.binary_join(filled, _UNIT)  # pyright: ignore[reportAttributeAccessIssue]
+    filled_lists = pa.ListArray.from_arrays(categories.offsets, categories.values.fill_null(""))
+    joined = pc.binary_join(filled_lists, _UNIT)  # pyright: ignore[reportAttributeAccessIssue]
     keys = pc.binary_join_element_wise(  # pyright: ignore[reportAttributeAccessIssue]
         joined, sub_title.fill_null(""), description.fill_null(""), _GROUP
     ).dictionary_encode()
@@ -65,6 +65,6 @@ def merge_objects(
     for row, text in enumerate(attributes.to_pylist()):
         if text is not None:  # "@" sorts before letters
             merged[row] = f"{text[:-1]},{merged[row][1:]}" if merged[row] else text
-    for row, added in elements.items():
-        merged[row] = to_json({**json.loads(merged[row] or "{}"), **added})
+    for row, row_elements in elements.items():
+        merged[row] = to_json({**json.loads(merged[row] or "{}"), **row_elements})
     return pa.array(merged, pa.string())

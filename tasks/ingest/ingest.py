@@ -59,8 +59,8 @@ def ingest_feeds(
     Raises:
         FeedError: No feed or not all required feeds can be read. The other feeds have been stored.
     """
-    dated = [feed for feed in references if isinstance(feed, DatedFeed)]
-    locations, errors = (dated, []) if dated else locate(references, settings.private_addresses)
+    dated_feeds = [feed for feed in references if isinstance(feed, DatedFeed)]
+    locations, errors = (dated_feeds, []) if dated_feeds else locate(references, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     yield from failures
     is_any_read = False
@@ -245,12 +245,12 @@ class _FeedReader:
         if draft.rejected and not draft.staged and not draft.channels:
             problem = f"nothing in it can be read ({reasons})"
             raise FeedError(f"{source}: {problem}; fetch it again, or remove it")
-        rejected = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
-        share, seen = self.settings.max_reject_share, draft.staged + rejected
-        if rejected > share * seen:
+        rejected_programmes = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
+        share, seen = self.settings.max_reject_share, draft.staged + rejected_programmes
+        if rejected_programmes > share * seen:
             raise FeedError(
-                f"{source}: {rejected:,} of {seen:,} programmes cannot be read ({reasons}), more than "
-                f"{share:.0%}; nothing was stored. Repair the feed, or raise ingest.max_reject_share"
+                f"{source}: {rejected_programmes:,} of {seen:,} programmes cannot be read ({reasons}), "
+                f"more than {share:.0%}; nothing was stored. Repair the feed, or raise ingest.max_reject_share"
             )
 
     def progress(self, share: float = 0.0) -> Progress:

@@ -83,23 +83,23 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
         One line per anomaly.
     """
     workspace = Workspace(home)
-    checked = check_guide(workspace.folder(guide), read_readings(workspace.home))
-    for anomaly in checked.anomalies[:20]:
+    guide_check = check_guide(workspace.folder(guide), read_readings(workspace.home))
+    for anomaly in guide_check.anomalies[:20]:
         logger().warning("%s", anomaly)
     if TaskRunContext.get():
-        rows = [dict(row) for row in (*checked.readings, *checked.days)]
+        rows = [dict(row) for row in (*guide_check.readings, *guide_check.days)]
         rows.sort(key=lambda row: (not row["anomalies"], row["source"], row["day"]))
-        summary = f"{len(checked.days)} days of feeds, {len(checked.anomalies)} anomalies"
+        summary = f"{len(guide_check.days)} days of feeds, {len(guide_check.anomalies)} anomalies"
         create_table_artifact(table=rows[:TABLE_ROWS], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
-        for row in checked.readings:
+        for row in guide_check.readings:
             feed = {
                 "prefect.resource.id": f"guidespace.feed.{row['source']}",
                 "prefect.resource.name": Path(row["source"]).name,
             }
             emit_event(SILENT, resource=feed, payload={"what": row["anomalies"]})
     if run:
-        Tracking(workspace.home).log_progress(run, 0, checked.metrics)
-    return list(checked.anomalies)
+        Tracking(workspace.home).log_progress(run, 0, guide_check.metrics)
+    return list(guide_check.anomalies)
 
 
 def logger() -> Any:

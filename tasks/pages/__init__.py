@@ -30,8 +30,10 @@ def render_page(template: Path, heading: str, style: Path, data: str, scripts: S
     ``{{> NAME}}`` is replaced by the shared part NAME.html; ``{{heading}}``, ``{{style}}``, ``{{data}}`` and
     ``{{script}}`` are replaced by the arguments.
     """
-    shared = re.compile(r"\{\{> (\w+)\}\}\n")
-    text = shared.sub(lambda mark: (HERE / f"{mark[1]}.html").read_text("utf-8"), template.read_text("utf-8"))
+    shared_part = re.compile(r"\{\{> (\w+)\}\}\n")
+    text = shared_part.sub(
+        lambda mark: (HERE / f"{mark[1]}.html").read_text("utf-8"), template.read_text("utf-8")
+    )
     parts = {
         "heading": html.escape(replace_surrogates(heading)),
         "style": THEME.read_text(encoding="utf-8") + style.read_text(encoding="utf-8"),

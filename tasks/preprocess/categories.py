@@ -152,14 +152,14 @@ def label_titles(
     """
     by_source: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     dropped: Counter[tuple[str, str]] = Counter()
-    spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    spelling_counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     map_once = functools.cache(lambda raw: map_category(raw, mapping or {}))
     for source, raw, titles in categories:
         values = map_once(raw)
         if corrected and not len(titles := titles[~np.isin(titles, [*corrected])]):
             continue
         if len(values) == 1:  # the parts of a list have no spelling
-            spelled[values[0][0]][raw.strip()] += len(titles)
+            spelling_counts[values[0][0]][raw.strip()] += len(titles)
         for value, reason in values:
             if reason:
                 dropped[value, reason] += len(titles)
@@ -182,9 +182,11 @@ def label_titles(
     names.sort(key=lambda name: -counts[name])
     rare = {(value, "on too few titles"): count for value, count in counts.items() if count < minimum_titles}
     by_count = sorted({**dropped, **rare}.items(), key=lambda item: (-item[1], item[0]))
-    labelled = np.concatenate([np.zeros(0, dtype=np.int32), *(titles_of[name] for name in names)])
+    labelled_titles = np.concatenate([np.zeros(0, dtype=np.int32), *(titles_of[name] for name in names)])
     label_ids = np.repeat(np.arange(len(names), dtype=np.int32), [len(titles_of[name]) for name in names])
-    offsets = offsets_of(np.bincount(labelled, minlength=len(training)))
-    title_labels = Ragged(offsets, label_ids[np.argsort(labelled, kind="stable")])
-    spellings = {name: spelled[name].most_common(1)[0][0] for name in names if name in spelled}
+    offsets = offsets_of(np.bincount(labelled_titles, minlength=len(training)))
+    title_labels = Ragged(offsets, label_ids[np.argsort(labelled_titles, kind="stable")])
+    spellings = {
+        name: spelling_counts[name].most_common(1)[0][0] for name in names if name in spelling_counts
+    }
     return Labels(names, title_labels, [(*key, count) for key, count in by_count], spellings)

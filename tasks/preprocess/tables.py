@@ -64,13 +64,15 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
         add_offsets(np.zeros(1))
         for piece, dictionary in enumerate(dictionaries):
             is_word = index_in(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
-            local = read_tokens(vocabulary, piece)
-            end = begin + len(local)
-            token_ids = ids.of_dictionary(piece)[local.values]
-            is_oov = (token_ids < 0) & is_word[local.values]
-            oov = np.bincount(local.row_ids[is_oov], minlength=len(local)) > 0
+            local_tokens = read_tokens(vocabulary, piece)
+            end = begin + len(local_tokens)
+            token_ids = ids.of_dictionary(piece)[local_tokens.values]
+            is_oov = (token_ids < 0) & is_word[local_tokens.values]
+            oov = np.bincount(local_tokens.row_ids[is_oov], minlength=len(local_tokens)) > 0
             tokens = (
-                Ragged(local.offsets, token_ids).where(token_ids >= 0).append(ids.of_contexts(begin, end))
+                Ragged(local_tokens.offsets, token_ids)
+                .where(token_ids >= 0)
+                .append(ids.of_contexts(begin, end))
             )
             add_offsets(tokens.offsets[1:] + entries)
             add_values(tokens.values)

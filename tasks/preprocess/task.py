@@ -77,10 +77,10 @@ def preprocess(
             labels = label_titles(
                 airings.categories(), per_feed, split == TRAIN, *bounds, sources.mapping, corrected
             )
-            labelled = int(((labels.title_labels.lengths > 0) & (split == TRAIN)).sum())
-            if labelled < settings.minimum_training_titles:
+            labelled_count = int(((labels.title_labels.lengths > 0) & (split == TRAIN)).sum())
+            if labelled_count < settings.minimum_training_titles:
                 raise TooFewTitles(
-                    f"{labelled} training titles have a usable category, "
+                    f"{labelled_count} training titles have a usable category, "
                     f"{settings.minimum_training_titles} or more are needed ({len(split)} titles in all; "
                     f"a category counts from {settings.minimum_titles} training titles on). Add feeds or "
                     "days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."
@@ -112,12 +112,12 @@ def preprocess(
                 for event in write_sentences(workspace.home, sentences, *inputs):
                     message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
                     get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)
-        about = {**asdict(sentences), "identity": encoder.identity if encoder else ""}
+        sentence_details = {**asdict(sentences), "identity": encoder.identity if encoder else ""}
         with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
-            kinds = write_kinds(guide_folder, draft.folder, Path(work), about)
+            kinds = write_kinds(guide_folder, draft.folder, Path(work), sentence_details)
         counts = {"titles": len(split), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
-        draft.counts |= {**counts, "labelled_training_titles": labelled}
-        draft.details |= {**workspace.details(vocabulary), "sentences": about}
+        draft.counts |= {**counts, "labelled_training_titles": labelled_count}
+        draft.details |= {**workspace.details(vocabulary), "sentences": sentence_details}
     summary = "%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d "
     get_run_logger().info(summary + "training titles", draft.counts)
     get_run_logger().info("kinds of programmes: %s", ", ".join(f"{n} {kind}" for kind, n in kinds.items()))

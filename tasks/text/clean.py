@@ -57,8 +57,8 @@ def clean(text: str) -> str:
         )
     ):
         return text
-    while (cleaned := _clean_once(text)) != text:  # each pass undoes one double encoding
-        text = cleaned
+    while (cleaned_text := _clean_once(text)) != text:  # each pass undoes one double encoding
+        text = cleaned_text
     return text
 
 

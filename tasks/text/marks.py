@@ -120,15 +120,15 @@ def _remove_marks_once(text: str, marks: set[str]) -> str:
     if not _ANY_PREFILTER.search(text):
         return text
     matching_prefilters = {need for need, pattern in _PREFILTERS.items() if pattern.search(text)}
-    stripped = text
+    stripped_text = text
     for mark, needs, pattern in _MARKS:
         if needs & matching_prefilters:
-            stripped, count = pattern.subn(" ", stripped)
+            stripped_text, count = pattern.subn(" ", stripped_text)
             if count:
                 marks.add(mark)
     if "B" in matching_prefilters:
-        marks.update(f"<year:{year}>" for year in _YEAR.findall(stripped))
-        stripped = _YEAR.sub(" ", stripped)
-    if stripped == text:
+        marks.update(f"<year:{year}>" for year in _YEAR.findall(stripped_text))
+        stripped_text = _YEAR.sub(" ", stripped_text)
+    if stripped_text == text:
         return text
-    return clean(" ".join(_SEAM.sub("", stripped).split())).strip(EDGE)
+    return clean(" ".join(_SEAM.sub("", stripped_text).split())).strip(EDGE)

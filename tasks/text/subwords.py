@@ -48,10 +48,12 @@ class Subwords:
         from tokenizers import Tokenizer, models, trainers
 
         words = Counter(word for raw in raw_titles for word in split_words(parse_title(raw).display))
-        repeated = (START + word for word in sorted(words) for _ in range(min(words[word], MAX_REPEATS)))
+        repeated_words = (
+            START + word for word in sorted(words) for _ in range(min(words[word], MAX_REPEATS))
+        )
         tokenizer = Tokenizer(models.BPE())
         trainer = trainers.BpeTrainer(vocab_size=self.pieces, show_progress=False, special_tokens=[])  # pyright: ignore[reportCallIssue]
-        tokenizer.train_from_iterator(repeated, trainer)
+        tokenizer.train_from_iterator(repeated_words, trainer)
         model = json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False)
         return TrainedSubwords(settings=self, model=model)
 

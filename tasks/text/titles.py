@@ -59,8 +59,8 @@ def _load_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
     # Returns the show keys in placeholders.txt, and the prefixes in lines that end in a star.
     text = Path(__file__).with_name("placeholders.txt").read_text(encoding="utf-8").casefold()
     lines = {line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")}
-    starred = {line for line in lines if line.endswith("*")}
-    return frozenset(lines - starred), tuple(line[:-1] for line in starred)
+    prefix_lines = {line for line in lines if line.endswith("*")}
+    return frozenset(lines - prefix_lines), tuple(line[:-1] for line in prefix_lines)
 
 
 def is_placeholder(show_key: str) -> bool:
@@ -69,5 +69,7 @@ def is_placeholder(show_key: str) -> bool:
     This is the case if placeholders.txt, which users may edit, contains the show key or a prefix of it (lines
     with a star), or if the show key has no letter or digit.
     """
-    exact, prefixes = _load_placeholders()
-    return show_key in exact or show_key.startswith(prefixes) or not any(map(str.isalnum, show_key))
+    placeholder_keys, prefixes = _load_placeholders()
+    return (
+        show_key in placeholder_keys or show_key.startswith(prefixes) or not any(map(str.isalnum, show_key))
+    )

@@ -42,11 +42,11 @@ def gather_shows(
         rows: Titles per piece (row group of titles.parquet).
         submit: Function that starts a function in another process.
     """
-    parsed = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
-    for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed)]:
+    parsed_files = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
+    for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed_files)]:
         future.result()
     shows = raw.parent / "shows.parquet"
-    write_shows(connection, parsed, shows, folder / "variants.parquet")
+    write_shows(connection, parsed_files, shows, folder / "variants.parquet")
     numbers = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
     first, last, placeholder = (column.to_numpy() for column in numbers.columns)
     last_start = int(last.max()) if len(last) else 0

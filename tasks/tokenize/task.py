@@ -47,8 +47,8 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         write_raw_titles(connection, guide_folder, raw, settings.piece)
         workers = settings.workers
         if workers == AUTOMATIC:
-            few = settings.pool == "processes" and pq.read_metadata(raw).num_rows < MIN_PARALLEL_TITLES
-            workers = 0 if few else cores()
+            is_small = settings.pool == "processes" and pq.read_metadata(raw).num_rows < MIN_PARALLEL_TITLES
+            workers = 0 if is_small else cores()
         with (
             open_pool(settings.pool, workers, settings.pool_address) as submit,
             ThreadPoolExecutor(1) as executor,
@@ -57,10 +57,10 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
             next_period = np.flatnonzero(split.codes == NEXT_PERIOD)
             context_inputs = guide_folder, variants, next_period, split.cut, settings.context, contexts
             # runs in a thread, because DuckDB releases the GIL
-            written = executor.submit(write_contexts, connection.cursor(), *context_inputs)
+            contexts_written = executor.submit(write_contexts, connection.cursor(), *context_inputs)
             write_tokenizer(settings.tokenizer.fit(training_titles(titles)), folder)
             dictionaries = tokenize_titles(titles, folder, submit)
-            written.result()
+            contexts_written.result()
         write_context_counts(connection, contexts, titles, context_counts)
         rules = TokenRules(
             thinned=("bigram", "ngram", "edge", *CONTEXT_KINDS),

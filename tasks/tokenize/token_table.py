@@ -81,10 +81,8 @@ def _sum_counts(connection: Connection, counts: Sequence[Path], folder: Path) ->
                 SELECT kind, token, term_frequency, document_frequency, hash(kind, token) % $parts AS part
                 FROM read_parquet($counts)
             """
-            partitioned = connection.sql(
-                query, params={"parts": parts, "counts": [*map(escape_glob, counts)]}
-            )
-            partitioned.write_parquet(name, compression="lz4", partition_by=["part"], overwrite=True)
+            partitions = connection.sql(query, params={"parts": parts, "counts": [*map(escape_glob, counts)]})
+            partitions.write_parquet(name, compression="lz4", partition_by=["part"], overwrite=True)
             groups = [sorted(part.iterdir()) for part in sorted(Path(name).iterdir())]
         query = """
             INSERT INTO counted

@@ -278,8 +278,8 @@ def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, header
     try:
         if not body.settings.private_addresses:
             check_address(url)
-        inner = {"client_kwargs": {"headers": headers.plain}}  # for http inside another URL
-        options = {name: inner for name in ("http", "https") if f"::{name}://" in url.lower()}
+        http_options = {"client_kwargs": {"headers": headers.plain}}  # for http inside another URL
+        options = {name: http_options for name in ("http", "https") if f"::{name}://" in url.lower()}
         system, path = fsspec.core.url_to_fs(url, **options)
         system.invalidate_cache()  # fsspec caches listings as long as the process runs
         new_validators = Validators(etag=str(system.ukey(path)))

@@ -35,10 +35,10 @@ def is_private(address: str) -> bool:
     """Returns whether an IP address, or the IPv4 address that is embedded in an IPv6 address, is private."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        embedded = ip.ipv4_mapped or ip.sixtofour
+        embedded_address = ip.ipv4_mapped or ip.sixtofour
         if ip in _NAT64:
-            embedded = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        ip = embedded or ip
+            embedded_address = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        ip = embedded_address or ip
     return not ip.is_global or ip.is_multicast
 
 

@@ -51,7 +51,7 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
         ended: Whether the root is an empty tag (``<tv/>``); bytes after it are read nevertheless.
     """
     pending = b""
-    skipping = False  # whether the rest of an oversized programme is being skipped
+    is_skipping = False  # whether the rest of an oversized programme is being skipped
 
     def take(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
         """Removes ``size`` bytes from ``pending``; returns all or the first ``excerpt_bytes`` as a frame."""
@@ -63,26 +63,28 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
 
     for block in blocks:
         pending += block
-        if skipping:
+        if is_skipping:
             start = pending.find(_START, 1)
-            skipping = start < 0
-            take(max(0, len(pending) - 32) if skipping else start)
-            if skipping:
+            is_skipping = start < 0
+            take(max(0, len(pending) - 32) if is_skipping else start)
+            if is_skipping:
                 continue
         pending = _hide_comments(pending)
-        masked = hide_cdata(pending)
-        unterminated = (
-            masked.find(b"<!--"),
-            masked.rfind(b"<![CDATA[", max(0, len(masked) - _MAX_CDATA_BYTES)),
+        masked_content = hide_cdata(pending)
+        unterminated_starts = (
+            masked_content.find(b"<!--"),
+            masked_content.rfind(b"<![CDATA[", max(0, len(masked_content) - _MAX_CDATA_BYTES)),
         )
-        limit = min((position for position in unterminated if position >= 0), default=len(masked))
-        cut = masked.rfind(END, 0, limit) + len(END)
+        limit = min(
+            (position for position in unterminated_starts if position >= 0), default=len(masked_content)
+        )
+        cut = masked_content.rfind(END, 0, limit) + len(END)
         if cut >= len(END):
             yield take(cut)
         elif len(pending) > MAX_PROGRAMME_BYTES:
             # cut after its ``<``, so that the rest is not found as a programme and rejected again
             yield take(pending.find(_START) + 1, "oversized", excerpt_bytes=1000)
-            skipping = True
+            is_skipping = True
     content = pending.rstrip(b"\x01 \t\r\n")  # without comments after the root
     if content or not ended:
         root_end = _ROOT_END.search(content, max(0, len(content) - 4096))
@@ -109,9 +111,9 @@ def find_programmes(content: bytes) -> list[tuple[int, int]]:
     masked = hide_cdata(content)
     tags = list(_TAG.finditer(masked))
     spans = []
-    for tag, following in zip(tags, [*tags[1:], None]):
+    for tag, next_tag in zip(tags, [*tags[1:], None]):
         if not tag[1]:
-            end = masked.find(b">", following.end()) + 1 if following and following[1] else 0
+            end = masked.find(b">", next_tag.end()) + 1 if next_tag and next_tag[1] else 0
             spans.append((tag.start(), end or -1))
     return spans
 

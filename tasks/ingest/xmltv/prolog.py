@@ -84,9 +84,11 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
     if name.lower() not in ROOTS:
         raise FeedError(f"{source}: XML, but not XMLTV; its root is <{name[:40]}>, expected <tv>")
     declaration = head[: head.find(b"<", head.find(b"<") + 1)] if head.lstrip()[:5] == b"<?xml" else b""
-    declared = _DECLARED_ENCODING.search(declaration)
+    declared_encoding = _DECLARED_ENCODING.search(declaration)
     prolog = Prolog(
-        encoding="utf-8" if mark or is_utf_16 or not declared else _codec_of(declared[1].decode()),
+        encoding="utf-8"
+        if mark or is_utf_16 or not declared_encoding
+        else _codec_of(declared_encoding[1].decode()),
         length=len(mark) + root.end,
         lines=head.count(b"\n", 0, root.end),
         ended=root.attributes.endswith(b"/"),
@@ -122,8 +124,8 @@ def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
         if head[position : position + 9].upper() == b"<!DOCTYPE":
             match, begin = _DOCTYPE.match(head, position), _BEGIN.search(head, position)
             end = match.end() if match is not None else -1
-            damaged = is_complete if match is None else _BEGIN.search(_DECLARATION_TEXT.sub(b"", match[0]))
-            if begin is not None and damaged:
+            is_damaged = is_complete if match is None else _BEGIN.search(_DECLARATION_TEXT.sub(b"", match[0]))
+            if begin is not None and is_damaged:
                 end = begin.start()
         elif head.startswith(b"<!--", position):
             end = head.find(b"-->", position)

@@ -54,8 +54,8 @@ def _parse_separately(content: bytes, line: int) -> Iterator[tuple[etree._Elemen
         piece = content[begin:end]
         tree = _parse(piece, _STRICT) if piece.strip() else None
         if tree is None and piece.strip():
-            balanced = balance(piece.decode("utf-8", "replace")).encode()
-            attempts = (_parse(balanced, parser) for parser in (_STRICT, _LENIENT))
+            balanced_xml = balance(piece.decode("utf-8", "replace")).encode()
+            attempts = (_parse(balanced_xml, parser) for parser in (_STRICT, _LENIENT))
             tree = next((attempt for attempt in attempts if attempt is not None), None)
         if (begin > 0 or 0 in starts[:1]) and (tree is None or tree.find("programme") is None):
             yield None, piece, line
