@@ -250,7 +250,8 @@ class _FeedReader:
         if rejected_programmes > share * seen:
             raise FeedError(
                 f"{source}: {rejected_programmes:,} of {seen:,} programmes cannot be read ({reasons}), "
-                f"more than {share:.0%}; nothing was stored. Repair the feed, or raise ingest.max_reject_share"
+                f"more than {share:.0%}; nothing was stored. "
+                "Repair the feed, or raise ingest.max_reject_share"
             )
 
     def progress(self, share: float = 0.0) -> Progress:
