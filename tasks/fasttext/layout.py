@@ -122,7 +122,7 @@ def read_header(cursor: Cursor) -> Header:
     if first == MAGIC:
         (version,) = cursor.read("<i", "the version")
         if version not in (11, 12):
-            cursor.fail(f"version is {version}; known are 11, 12 and files without a version", 4)
+            cursor.fail(f"version is {version}; supported are 11, 12 and files without a version", 4)
     else:
         cursor.offset = 0
     begin = cursor.offset

@@ -121,7 +121,7 @@ def _parse_numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
 
 def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int, first: int) -> WordTable:
     if dim < 1:
-        _fail(path, "line 1 is not a word with numbers; known are .vec, word2vec (text, binary) and GloVe")
+        _fail(path, "line 1 is not a word with numbers; expected .vec, word2vec (text, binary) or GloVe")
     row_words, rows, number = [], [np.zeros((0, dim), dtype=np.float32)], first
     max_bytes = 65_536 + 64 * dim  # limit of a line, so that a file without line feeds is not read completely
     while line := handle.readline(max_bytes):

@@ -50,9 +50,7 @@ def ingest_feeds(
     """Imports feeds in order; yields progress about once a second, and a result or a failure for each feed.
 
     Args:
-        catalogue: Open catalogue, into which the programmes are written.
         references: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds (guides of past dates).
-        settings: Settings of the stage.
         clock: Function that returns seconds, for measuring intervals.
         now: Function that returns the current time with a time zone.
 

@@ -30,10 +30,7 @@ def read_and_publish(
     """Imports feeds and publishes a snapshot of the catalogue, unless an equal snapshot is already published.
 
     Args:
-        workspace: The home.
-        feeds: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds (guides of past dates). May be
-            empty if ``as_of`` is set.
-        settings: Settings of the stage.
+        feeds: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds. May be empty if ``as_of`` is set.
         as_of: Instant of the snapshot, with a time zone; None means now.
         report: Function that is called with progress, results and failures.
 

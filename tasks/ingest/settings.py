@@ -14,19 +14,19 @@ from tasks.ingest.xmltv.times import is_zone
 _SIZE_HELP = "Maximum size of a feed in uncompressed bytes; a larger feed fails."
 _TIME_HELP = "Maximum time of a download, including retries and pauses."
 _RATE_HELP = "Minimum rate of an http download over a minute; a slower download is retried."
-_LEFT_OUT_HELP = "Sources (patterns with * and ?) that stay in the catalogue but are not in the guide."
+_LEFT_OUT_HELP = "Feeds, by patterns (* and ?) for their names, that are stored but are not in the guide."
 _SHARE_HELP = "Maximum share of rejected programmes; a feed with a larger share fails and is not stored."
 _REQUIRED_HELP = (
-    "Sources (patterns) that must be read: the run fails if one fails, is empty, "
+    "Feeds, by patterns for their names, that must be read: the run fails if one fails, is empty, "
     "shrinks to less than half or ends before today."
 )
 _ZONES_HELP = (
-    "PATTERN=ZONE, such as */fr/*=Europe/Paris. The zone of the first pattern that matches a source "
+    "PATTERN=ZONE, such as */fr/*=Europe/Paris. The zone of the first pattern that matches a feed's name "
     "applies to times that state none (default: UTC) and to the hours of titles (default: the home's zone)."
 )
 _PRIORITY_HELP = (
-    "Sources (patterns) in order of precedence, for channels that several sources have at the same time. "
-    "Other sources follow in the order in which they were first read."
+    "Feeds, by patterns for their names, in order of precedence, for channels that several feeds contain. "
+    "Other feeds follow in the order in which they were first read."
 )
 _PRIVATE_HELP = (
     "Allow feeds from private addresses: this machine and the local network. "
@@ -37,7 +37,7 @@ _USER_AGENT_HELP = (
     "Some hosts reject unknown agents (403)."
 )
 _HEADERS_HELP = (
-    "Additional headers of requests for feeds, [PATTERN=]NAME: VALUE; a pattern selects sources. Except for "
+    "Additional headers of requests for feeds, [PATTERN=]NAME: VALUE; a pattern selects feeds. Except for "
     "User-Agent, Accept and Accept-Language, VALUE is env:VARIABLE, optionally after a word: "
     "*/uk.xml.gz=Authorization: Bearer env:UK_TOKEN."
 )
@@ -67,7 +67,9 @@ class IngestSettings:
     required: tuple[str, ...] = setting((), _REQUIRED_HELP)
     zones: tuple[str, ...] = setting((), _ZONES_HELP)
     priority: tuple[str, ...] = setting((), _PRIORITY_HELP)
-    workers: int = setting(1, "Processes that parse feeds in parallel; one process writes.", ge=1, le=256)
+    workers: int = setting(
+        1, "Processes that parse feeds in parallel; one process writes the catalogue.", ge=1, le=256
+    )
     pool: Literal["processes", "dask", "ray"] = setting(
         "processes", "Where the workers run; dask and ray need the optional dependencies of that name."
     )

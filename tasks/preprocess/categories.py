@@ -139,8 +139,6 @@ def label_titles(
 ) -> Labels:
     """Cleans the categories of all titles, and selects those that become labels.
 
-    Takes four bytes of memory per pair of category and title.
-
     Args:
         categories: (Source, category text, int32 title ids); a title occurs once per source and category.
         titles_by_source: Number of titles of each source (feed).

@@ -203,7 +203,9 @@ def test_other_versions(trained: dict[str, Path], tmp_path: Path):
     body = bytearray(trained["skipgram"].read_bytes())
     for version in (0, 10, 13, -1):
         struct.pack_into("<i", body, 4, version)
-        assert f"version is {version}; known are 11, 12" in str(attempt(bytes(body), tmp_path / "changed"))
+        assert f"version is {version}; supported are 11, 12" in str(
+            attempt(bytes(body), tmp_path / "changed")
+        )
 
 
 def test_floret_is_refused_by_name(tmp_path: Path):

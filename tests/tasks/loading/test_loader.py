@@ -81,7 +81,7 @@ def test_what_is_sent_to_a_worker_is_small(toy_corpus: Path):
     assert len(pickle.dumps(made._dataset)) == fresh < 2000
     assert open_corpus(toy_corpus).tokens.values.nbytes > 20 * fresh
     again = pickle.loads(pickle.dumps(made._dataset))
-    assert again._open is None and again.folder == toy_corpus
+    assert again._opened is None and again.folder == toy_corpus
 
 
 def test_context_is_left_out_whole_or_not_at_all(toy_corpus: Path):
