@@ -1,1 +1,1 @@
-"""Search for similar titles, and explanations of their similarity."""
+"""Searches for programme titles similar to a given one, and explains why two titles are similar."""

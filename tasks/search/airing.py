@@ -1,32 +1,40 @@
-"""Converts channel names typed by users to context tokens of titles (tasks/tokenize/contexts.py)."""
+"""Converts channel names typed by users to context tokens, as in "similar titles, if aired on BBC One".
+
+Context tokens are the inputs of the model that describe how a title airs, such as "channel:bbc1.uk" for the
+id of a channel and "channel:word:bbc" for a word of its name (tasks/tokenize/contexts.py).
+"""
 
 import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-ID, WORD = "channel:", "channel:word:"
+ID_PREFIX, WORD_PREFIX = "channel:", "channel:word:"
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 
 
 class UnknownChannel(ValueError):
-    """The guide has no channel of this name."""
+    """Error: the TV guide has no channel with the requested name."""
 
 
 def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]]) -> dict[str, list[str]]:
-    """Maps each channel name and channel id, case-folded, to the tokens of the channel.
+    """Maps each channel name and each channel id to the context tokens of that channel.
 
-    Titles list channel names and tokens of channel ids separately. A name is matched with the id that occurs
-    with it most consistently (largest Dice coefficient over titles). Of two ids that always occur together
-    (HD and SD), the one that shares more words with the name is chosen.
+    The names and the ids of the channels that air a title are in separate lists, so names are matched with
+    ids by co-occurrence: each name gets the id with the largest Dice coefficient over titles. If two ids
+    always occur together (HD and SD), the id that shares more words with the name is chosen.
 
     Args:
-        names: Channel names of each title.
-        contexts: Context tokens of each title.
+        names: For each title, the names of the channels that air it.
+        contexts: For each title, its context tokens, which include the ids of these channels.
+
+    Returns:
+        Context tokens by case-folded channel name, and by channel id.
     """
     name_counts, id_counts, pair_counts = Counter(), Counter(), Counter()
     for title_channels, context in zip(names, contexts, strict=True):
-        ids = [token for token in context if token.startswith(ID) and not token.startswith(WORD)]
+        tokens = [token for token in context if not token.startswith(WORD_PREFIX)]
+        ids = [token for token in tokens if token.startswith(ID_PREFIX)]
         name_counts.update(title_channels)
         id_counts.update(ids)
         pair_counts.update((name, token) for name in title_channels for token in ids)
@@ -37,25 +45,33 @@ def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[s
 
     ascending = sorted(pair_counts, key=match_score)
     id_of, name_of = dict(ascending), {token: name for name, token in ascending}
-    tokens_by_id = {token.removeprefix(ID): [token, *_word_tokens(name)] for token, name in name_of.items()}
-    ids = {name: [id_of[name]] if name in id_of else [] for name in name_counts}
-    return tokens_by_id | {name.casefold(): [*ids[name], *_word_tokens(name)] for name in name_counts}
+    tokens_by_id = {
+        token.removeprefix(ID_PREFIX): [token, *_word_tokens(name)] for token, name in name_of.items()
+    }
+    id_tokens = {name: [id_of[name]] if name in id_of else [] for name in name_counts}
+    return tokens_by_id | {name.casefold(): [*id_tokens[name], *_word_tokens(name)] for name in name_counts}
 
 
 def find_channel(channels: Mapping[str, Sequence[str]], channel: str) -> Sequence[str]:
-    """Looks up the tokens of a channel in ``channel_tokens``.
+    """Returns the context tokens of a channel, which is a name or id typed by a user (case is ignored).
+
+    Args:
+        channels: Result of ``channel_tokens``.
+        channel: Name or id of the channel.
 
     Raises:
-        UnknownChannel: There is no such channel; the message lists similar names.
+        UnknownChannel: No channel has this name or id; the message lists similar names.
     """
     if tokens := channels.get(channel.strip().casefold()):
         return tokens
-    near = difflib.get_close_matches(channel.strip().casefold(), channels, n=5, cutoff=0.5)
-    suggestion = f"near it are {', '.join(near)}" if near else f"some are {', '.join(list(channels)[-5:])}"
+    similar_names = difflib.get_close_matches(channel.strip().casefold(), channels, n=5, cutoff=0.5)
+    suggestion = f"some of its channels are {', '.join(list(channels)[-5:])}"
+    if similar_names:
+        suggestion = f"similar names are {', '.join(similar_names)}"
     raise UnknownChannel(
         f"the guide has no channel {channel!r}; {suggestion}" if channels else "the guide has no channels"
     )
 
 
 def _word_tokens(name: str) -> list[str]:
-    return [f"{WORD}{word}" for word in _LETTERS.findall(name.lower())]
+    return [f"{WORD_PREFIX}{word}" for word in _LETTERS.findall(name.lower())]

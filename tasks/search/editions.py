@@ -1,11 +1,14 @@
-"""Groups editions of one show in a ranked list into one line: MasterChef Australia "and 3 more editions".
+"""Groups the editions of a show in a ranked list of titles: MasterChef Australia "and 3 more editions".
 
-Titles are editions of one show if their names are equal before a colon or dash ("Law & Order: Special Victims
-Unit"), if they differ only in a word for a country, cast or occasion, a numeral or a year ("MasterChef
-Australia", "Celebrity MasterChef"), or if one begins with the full name of another of at least two content
-words ("House Hunters Renovation"). The family of a title (its first content word), which keeps franchises on
-one side of a split, is much wider: "The Good Wife" and "The Good Place" are one family but not editions.
-Fixtures without a heading ("Inter - Udinese") are grouped like editions.
+Titles are editions of one show if one of these conditions is true:
+
+- their names are equal before a colon or dash ("Law & Order: Special Victims Unit")
+- they differ only in a numeral, a year, or a word for a country, a cast or an occasion ("MasterChef
+  Australia", "Celebrity MasterChef")
+- one begins with the full name of another, which has at least two content words ("House Hunters Renovation")
+
+Sports fixtures without a heading ("Inter - Udinese") are grouped by the same rules. "The Good Wife" and "The
+Good Place" are not editions of one show.
 """
 
 import functools
@@ -21,45 +24,46 @@ _NUMERAL = re.compile(r"\d|1\d|i{2,3}|iv|vi{0,3}|ix|(19|20)\d\d")
 _PREPOSITIONS = frozenset("of at with mit avec con med met com".split())  # noqa: SIM905
 
 
-class Fold(NamedTuple):
-    """Positions in a ranked list of the editions of one show: the nearest, then the others in order."""
+class EditionGroup(NamedTuple):
+    """Positions of the editions of one show in a ranked list of titles."""
 
-    first: int
-    others: tuple[int, ...]
+    first: int  # position of the edition with the best rank
+    others: tuple[int, ...]  # positions of the other editions, ascending
 
 
-def fold_editions(titles: Sequence[str]) -> list[Fold]:
-    """Groups display titles, nearest first, by show; a show has the position of its nearest edition."""
+def group_editions(titles: Sequence[str]) -> list[EditionGroup]:
+    """Groups a ranked list of titles by show; groups are ordered by the rank of their best edition."""
     parsed = list(map(_parse_name, titles))
     full_names = {name for name, is_full, _ in parsed if is_full}
-    folds: dict[str, list[int]] = {}
-    for position, (show, _, beginnings) in enumerate(parsed):
-        for part in beginnings:
-            if part in full_names:
-                show = part
+    groups: dict[str, list[int]] = {}
+    for position, (show, _, prefixes) in enumerate(parsed):
+        for prefix in prefixes:
+            if prefix in full_names:
+                show = prefix
                 break
-        folds.setdefault(show, []).append(position)
-    return [Fold(first, tuple(others)) for first, *others in folds.values()]
+        groups.setdefault(show, []).append(position)
+    return [EditionGroup(first, tuple(others)) for first, *others in groups.values()]
 
 
 @functools.lru_cache(maxsize=65536)
 def _parse_name(title: str) -> tuple[str, bool, list[str]]:
-    """Returns ``show_name`` and the prefixes of the name with at least two content words, shortest first.
+    """Parses a title into the name of its show, whether the name is complete, and prefixes of the name.
 
-    Headings are not content words, so "sky news" is not a prefix.
+    The first two are the result of ``show_name``. Prefixes have at least two content words; the shortest is
+    first. Headings such as "news" are not content words, so "sky news" is not a prefix.
     """
     (name, is_full), (_, headings) = show_name(title), _load_words()
     words = name.split()
-    cuts = range(2, len(words) + 1)
-    beginnings = [" ".join(words[:cut]) for cut in cuts if len(_content_words(words[:cut]) - headings) >= 2]
-    return name, is_full, beginnings
+    ends = range(2, len(words) + 1)
+    prefixes = [" ".join(words[:end]) for end in ends if len(_content_words(words[:end]) - headings) >= 2]
+    return name, is_full, prefixes
 
 
 @functools.lru_cache(maxsize=65536)
 def show_name(title: str) -> tuple[str, bool]:
-    """Returns the case-folded name that identifies the show, and whether it can be a full show name.
+    """Returns the case-folded name that all editions of a show share, and whether the name is complete.
 
-    The name of "The Real Housewives of Atlanta", "the real housewives", is not a full name.
+    For "The Real Housewives of Atlanta", returns "the real housewives", which is not complete.
     """
     key = parse_title(title).show_key
     editions, headings = _load_words()
@@ -74,9 +78,9 @@ def show_name(title: str) -> tuple[str, bool]:
         name = name[1:]
     if not _content_words(name) - headings:
         name = words
-    cuts = (index for index, word in enumerate(name) if word in _PREPOSITIONS)
-    cut = next((index for index in cuts if len(_content_words(name[:index])) >= 2), len(name))
-    return " ".join(name[:cut]), cut == len(name)
+    preposition_indices = (index for index, word in enumerate(name) if word in _PREPOSITIONS)
+    end = next((index for index in preposition_indices if len(_content_words(name[:index])) >= 2), len(name))
+    return " ".join(name[:end]), end == len(name)
 
 
 def _content_words(words: Sequence[str]) -> set[str]:
@@ -85,7 +89,7 @@ def _content_words(words: Sequence[str]) -> set[str]:
 
 @functools.cache
 def _load_words() -> tuple[frozenset[str], frozenset[str]]:
-    """Loads the two word lists of editions.txt: editions and headings."""
+    """Reads editions.txt: words that mark editions ("celebrity"), and generic headings ("news")."""
     text = Path(__file__).with_name("editions.txt").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     _, editions, headings = re.split(r"\[\w+\]", "\n".join(lines))

@@ -1,11 +1,11 @@
-"""Search queries, before and after they are matched with the guide."""
+"""Defines search queries: as the user enters them, and after they are matched with titles of the TV guide."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Query:
-    """A programme to find similar titles of. Unknown fields keep their defaults."""
+    """The programme for which similar titles are searched. Fields that are not known keep their defaults."""
 
     title: str
     description: str = ""
@@ -15,14 +15,14 @@ class Query:
 
 @dataclass(frozen=True)
 class ResolvedQuery:
-    """A query and its matching title of the guide."""
+    """A query with the title of the guide that it matches, if there is one."""
 
     query: Query
-    row: int | None  # of the title in the guide with the same show; None if there is none
-    raw_title: str  # from the guide if it has the title, else from the query
-    context: list[str]  # context tokens, from the query if given, else from the guide
+    row: int | None  # row number of the matching title; None if the guide has no title of this show
+    raw_title: str  # title as spelled in the guide; as spelled in the query if row is None
+    context: list[str]  # tokens of channel and hour: of the query if it has any, else of the matching title
 
     @property
     def aired(self) -> bool:
-        """Whether the query is compared with vectors of titles with context (else without)."""
+        """Whether channel or hour of broadcasts are known, so that vectors that include them are compared."""
         return self.row is not None or bool(self.context)

@@ -1,7 +1,9 @@
-"""Nearest-title search, used by `guidespace similar` and the served model.
+"""Finds the titles nearest to a title, for the command `guidespace similar` and for the served model.
 
-Titles are compared by similarity vectors, which combine meaning, words and context (how a title airs). A
-title that is not in the guide has no context, so it is compared with vectors of titles without context.
+Titles are compared by similarity vectors, which combine the meaning, the words and the *context* of a title:
+channels, hours and weekdays of its broadcasts. Each title of the guide has two vectors, one with and one
+without context. A title that is not in the guide has no broadcasts, so it is compared with the vectors
+without context. Shows are identified by their *show key*, a title without additions such as "(New)".
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,50 +22,50 @@ from storage.shapes import Float32
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.index import AUTO, Exact, Index, IndexMissing, SearchSettings, query_recall
 from tasks.search.airing import UnknownChannel, channel_tokens, find_channel
-from tasks.search.editions import fold_editions
+from tasks.search.editions import group_editions
 from tasks.search.query import Query, ResolvedQuery
 from tasks.text.titles import parse_title
 
 COLUMNS = ["title", "show_key", "labels", "channels"]
-# may be absent in older Model folders
-OPTIONAL_COLUMNS = ["raw_title", "airings", "context", "programme_kinds"]
+OPTIONAL_COLUMNS = ["raw_title", "airings", "context", "programme_kinds"]  # absent in models of old versions
 SIMILARITY_ARRAYS = "similarity", "similarity_alone"  # .npy files: vectors of titles with and without context
 MAX_NEIGHBOURS = 1000  # per query
-CANDIDATES, SPARE = 4, 20  # 4 k + 20 titles are retrieved for a list of k; more if many are editions
+# A list of k titles retrieves 4 k + 20 candidates first, and more if many of them are editions of one show.
+CANDIDATES_PER_NEIGHBOUR, EXTRA_CANDIDATES = 4, 20
 
 
 class SearchError(ExpectedError, ValueError):
-    """A query that cannot be answered; the message states the reason and the remedy."""
+    """Error: a query cannot be answered; the message states the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A title similar to the query."""
+    """A title of the guide that is similar to the query."""
 
     title: str
-    cosine: float
+    cosine: float  # cosine similarity with the query, at most 1
     categories: list[str]
-    channels: list[str]
-    editions: int = 0  # other editions of the show among the nearest titles
+    channels: list[str]  # names of channels that air the title
+    editions: int = 0  # number of other editions of the same show among the nearest titles
     kinds: list[str] = field(default_factory=list)  # film, series, news, sport, children, music, other
 
 
 def no_match_message(title: str) -> str:
-    """Returns the message for a title without known tokens."""
-    why = "none of its words or letter sequences is in the guide. Try another spelling"
-    return f"nothing is known of the title {title!r}: {why}"
+    """Returns the error message for a title of which the model knows no word and no n-gram."""
+    reason = "none of its words or letter sequences is in the guide. Try another spelling"
+    return f"nothing is known of the title {title!r}: {reason}"
 
 
 class TitleSearch:
-    """Finds the nearest titles of the guide for any title.
+    """Finds those titles of the guide that are nearest to any title, by the cosine of similarity vectors.
 
     Args:
-        encoder: Encoder of queries.
-        titles: COLUMNS and, if available, OPTIONAL_COLUMNS of each title; ``context`` are its context tokens.
-        vectors_with_context: Similarity vectors of titles with context, float32 (titles, dim).
-        vectors_without_context: Similarity vectors of titles without context, float32 (titles, dim).
-        dense: Dense inputs of titles (tasks/encoder/bag.py), (titles, features).
-        search: Settings of the index: exact or approximate.
+        encoder: Computes the vectors of queries.
+        titles: One row per title of the guide, with COLUMNS and, if available, OPTIONAL_COLUMNS.
+        vectors_with_context: Similarity vectors that include channels and hours, float32 (titles, dim).
+        vectors_without_context: Similarity vectors of the text alone, float32 (titles, dim).
+        dense: Sentence and description vectors of titles (tasks/encoder/bag.py), (titles, features).
+        search: Settings of the index: exact or approximate search.
     """
 
     def __init__(
@@ -83,25 +85,22 @@ class TitleSearch:
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
-        """Opens a Model folder: files of the encoder, titles.parquet and similarity vectors.
-
-        Older folders contain vectors.npy instead of similarity vectors.
-        """
+        """Opens the folder of a model; older versions have vectors.npy instead of two kinds of vectors."""
         folder, encoder = Path(folder), TitleEncoder.open(folder)
         file = pq.ParquetFile(folder / "titles.parquet")
         titles = file.read([name for name in COLUMNS + OPTIONAL_COLUMNS if name in file.schema_arrow.names])
         if (folder / "similarity.npy").exists():
-            full, alone, dense = (open_array(folder, name) for name in (*SIMILARITY_ARRAYS, "dense"))
+            arrays = [open_array(folder, name) for name in (*SIMILARITY_ARRAYS, "dense")]
         else:
-            full = alone = open_array(folder, "vectors")
-            dense = np.zeros((len(titles), 0), dtype=np.float32)
-        return TitleSearch(encoder, titles, full, alone, dense, search)
+            vectors, no_features = open_array(folder, "vectors"), np.zeros((len(titles), 0), dtype=np.float32)
+            arrays = [vectors, vectors, no_features]
+        return TitleSearch(encoder, titles, *arrays, search)
 
     def similar(self, query: Query | str, k: int = 10) -> list[Neighbour]:
-        """Returns the k (1 to 1000) nearest titles of other shows, nearest first, with editions grouped.
+        """Returns the k (1 to 1000) nearest titles of other shows, with the editions of a show as one entry.
 
         Raises:
-            SearchError: k is out of range, no token of the title is known (word, n-gram or meaning), the
+            SearchError: k is out of range, the model knows no word, n-gram or meaning of the title, the
                 guide does not have the channel, the hour is invalid, or the library for approximate search
                 is not installed.
         """
@@ -113,9 +112,9 @@ class TitleSearch:
     def similar_many(
         self, queries: Sequence[Query], k: int = 10, among: "TitleSearch | None" = None
     ) -> list[list[Neighbour] | SearchError]:
-        """Answers many queries at once; an entry is a SearchError if ``similar`` would raise it.
+        """Returns, for each query, the result of ``similar``, or the SearchError that it would raise.
 
-        ``among`` restricts the neighbours to the titles of another search (see ``only``).
+        If ``among`` is a search restricted to some shows (see ``only``), only its titles are returned.
         """
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_NEIGHBOURS:
             raise SearchError(f"k must be a whole number from 1 to {MAX_NEIGHBOURS}, got {k!r}")
@@ -139,17 +138,17 @@ class TitleSearch:
         return list(answers.values())
 
     def only(self, shows: Mapping[str, str]) -> "TitleSearch":
-        """Returns a search restricted to some shows.
+        """Returns a search whose only possible neighbours are the titles of some shows.
 
-        ``shows`` maps show keys to titles; the title is embedded if the guide does not have the show.
+        ``shows`` maps show keys to titles. The title is encoded if the guide does not have the show.
         """
-        rows = np.array([self._rows.get(show, -1) for show in shows], dtype=np.int64)
-        indexed, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+        rows = np.array([self._row_by_show.get(show, -1) for show in shows], dtype=np.int64)
+        existing, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         vectors = np.zeros((2, len(rows), self.vectors_with_context.shape[1]), dtype=np.float32)
         for selected, table in zip(
             vectors, (self.vectors_with_context, self.vectors_without_context), strict=True
         ):
-            selected[indexed] = table[rows[indexed]]
+            selected[existing] = table[rows[existing]]
         titles = list(shows.values())
         vectors[:, new] = self.embed([self.look_up(Query(titles[position])) for position in new])
         records = [
@@ -163,16 +162,16 @@ class TitleSearch:
         return TitleSearch(self.encoder, table, vectors[0], vectors[1], no_dense, self.search)
 
     def look_up(self, query: Query) -> ResolvedQuery:
-        """Matches a query with the most aired title of its show in the guide.
+        """Matches a query with the title of the guide that airs most often among those of the same show.
 
         Raises:
             SearchError: The guide does not have the channel, or the hour is invalid.
         """
-        row = self._rows.get(parse_title(query.title).show_key)
+        row = self._row_by_show.get(parse_title(query.title).show_key)
         tokens = []
         if query.channel:
             try:
-                tokens += find_channel(self._channels, query.channel)
+                tokens += find_channel(self._channel_tokens, query.channel)
             except UnknownChannel as error:
                 raise SearchError(str(error)) from error
         if query.hour is not None:
@@ -185,7 +184,7 @@ class TitleSearch:
         return ResolvedQuery(query, row, raw, tokens)
 
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
-        """Computes similarity vectors, with context where ``aired``; zero where no token is known."""
+        """Computes the similarity vector of each query; zero if the model knows nothing of the title."""
         vectors = np.zeros((len(queries), self.vectors_with_context.shape[1]), dtype=np.float32)
         remaining = []
         for position, query in enumerate(queries):
@@ -194,15 +193,17 @@ class TitleSearch:
             else:
                 remaining.append(position)
         if remaining:
-            rest = [queries[position] for position in remaining]
-            titles, dense = [query.query.title for query in rest], self.dense_of(rest)
-            alone, full = self.encoder.embed_with_context(titles, [query.context for query in rest], dense)
-            aired = np.array([[query.aired] for query in rest])
-            vectors[remaining] = self.encoder.similarity(dense, np.where(aired, full, alone))
+            new = [queries[position] for position in remaining]
+            titles, contexts = [query.query.title for query in new], [query.context for query in new]
+            dense = self.dense_of(new)
+            without_context, with_context = self.encoder.embed_with_context(titles, contexts, dense)
+            aired = np.array([[query.aired] for query in new])
+            title_vectors = np.where(aired, with_context, without_context)
+            vectors[remaining] = self.encoder.similarity(dense, title_vectors)
         return vectors
 
     def dense_of(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
-        """Returns dense inputs: those of the guide, or computed ones for new or described titles."""
+        """Returns sentence and description vectors: stored ones, or computed from the query if necessary."""
         dense = np.zeros((len(queries), self.dense.shape[1]), dtype=np.float32)
         remaining = []
         for position, resolved in enumerate(queries):
@@ -211,67 +212,70 @@ class TitleSearch:
             else:
                 remaining.append(position)
         if remaining:
-            typed = [queries[position].query for position in remaining]
-            titles, texts = [query.title for query in typed], [query.description for query in typed]
-            dense[remaining] = self.encoder.dense(titles, texts)
+            new = [queries[position].query for position in remaining]
+            titles, descriptions = [query.title for query in new], [query.description for query in new]
+            dense[remaining] = self.encoder.dense(titles, descriptions)
         return dense
 
     def recall_note(self, k: int = 10, query: Query | None = None) -> str:
-        """Describes the recall of the approximate search, measured on 200 titles; empty if it is exact.
+        """Returns a sentence on the recall of approximate search, measured on 200 titles; "" if it is exact.
 
-        ``query`` determines which index is measured; None stands for a title of the guide.
+        ``query`` selects the index that is measured: with context if the query or the title has any.
         """
         index = self._index(query is None or self.look_up(query).aired)
         if isinstance(index, Exact):
             return ""
-        vectors = self.vectors_with_context if index is self._full_index else self.vectors_without_context
+        with_context = index is self._index_with_context
+        vectors = self.vectors_with_context if with_context else self.vectors_without_context
         recall, count = query_recall(index, np.array(vectors), k + 1), min(200, len(vectors))
         return f"approximate search: recall {recall:.3f} of the {k} nearest, measured on {count} titles"
 
     def _nearest(
         self, aired: bool, vectors: np.ndarray, shows: Sequence[str], k: int
     ) -> list[list[Neighbour]]:
+        """Returns k neighbours per vector, and retrieves more candidates until no list is too short."""
         results: list[list[Neighbour]] = [[] for _ in shows]
-        waiting, count = list(range(len(shows))), CANDIDATES * k + SPARE
-        while len(waiting):
-            ids, cosines = self._index(aired).nearest(vectors[waiting], count)
-            for position, rows, values in zip(waiting, ids.tolist(), cosines.tolist(), strict=True):
+        incomplete, count = list(range(len(shows))), CANDIDATES_PER_NEIGHBOUR * k + EXTRA_CANDIDATES
+        while len(incomplete):
+            ids, cosines = self._index(aired).nearest(vectors[incomplete], count)
+            for position, rows, values in zip(incomplete, ids.tolist(), cosines.tolist(), strict=True):
                 results[position] = self._to_neighbours(shows[position], rows, values, k)
-            incomplete = [position for position in waiting if len(results[position]) < k]
-            waiting, count = incomplete if count < len(self.vectors_with_context) else [], 4 * count
+            too_short = [position for position in incomplete if len(results[position]) < k]
+            incomplete, count = too_short if count < len(self.vectors_with_context) else [], 4 * count
         return results
 
     def _to_neighbours(
-        self, show: str, rows: Sequence[int], values: Sequence[float], k: int
+        self, show: str, rows: Sequence[int], cosines: Sequence[float], k: int
     ) -> list[Neighbour]:
+        """Returns the first k shows among candidate rows, nearest first, without the queried show."""
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
-        near = [
-            (row, value) for row, value in zip(rows, values, strict=True) if row >= 0 and shows[row] != show
-        ]
+        pairs = zip(rows, cosines, strict=True)
+        candidates = [(row, cosine) for row, cosine in pairs if row >= 0 and shows[row] != show]
         neighbours = []
-        for fold in fold_editions([names[row] for row, _ in near])[:k]:
-            row, value = near[fold.first]
+        for group in group_editions([names[row] for row, _ in candidates])[:k]:
+            row, cosine = candidates[group.first]
             kinds = self._optional_value("programme_kinds", row) or []
-            details = labels[row], channels[row], len(fold.others), kinds
-            neighbours.append(Neighbour(names[row], round(value, 4), *details))
+            details = labels[row], channels[row], len(group.others), kinds
+            neighbours.append(Neighbour(names[row], round(cosine, 4), *details))
         return neighbours
 
     def replace_indexes_(self, replace: Callable[[Index], Index]) -> None:
-        """Replaces the indexes by others of the same titles."""
-        self._full_index, self._alone_index = replace(self._full_index), replace(self._alone_index)
+        """Replaces both indexes by ``replace(index)``, which must contain the same titles."""
+        self._index_with_context = replace(self._index_with_context)
+        self._index_without_context = replace(self._index_without_context)
 
     def _index(self, aired: bool) -> Index:
-        return self._full_index if aired else self._alone_index
+        return self._index_with_context if aired else self._index_without_context
 
     @cached_property
-    def _full_index(self) -> Index:
-        return self._open(self.vectors_with_context)
+    def _index_with_context(self) -> Index:
+        return self._open_index(self.vectors_with_context)
 
     @cached_property
-    def _alone_index(self) -> Index:
-        return self._open(self.vectors_without_context)
+    def _index_without_context(self) -> Index:
+        return self._open_index(self.vectors_without_context)
 
-    def _open(self, vectors: np.ndarray) -> Index:
+    def _open_index(self, vectors: np.ndarray) -> Index:
         try:
             return self.search.open(np.asarray(vectors))
         except IndexMissing as error:
@@ -281,7 +285,8 @@ class TitleSearch:
         return self.titles[name][row].as_py() if name in self.titles.column_names else None
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
+    def _row_by_show(self) -> dict[str, int]:
+        """Maps the key of each show to the row of its title that airs most often."""
         count = len(self.titles)
         has_airings = "airings" in self.titles.column_names
         airings = np.array(self.titles["airings"].to_pylist() if has_airings else [0] * count, dtype=np.int64)
@@ -289,7 +294,7 @@ class TitleSearch:
         return {self.columns["show_key"][row]: int(row) for row in order}
 
     @cached_property
-    def _channels(self) -> dict[str, list[str]]:
+    def _channel_tokens(self) -> dict[str, list[str]]:
         has_context = "context" in self.titles.column_names
         contexts = self.titles["context"].to_pylist() if has_context else [[]] * len(self.titles)
         return channel_tokens(self.columns["channels"], contexts)

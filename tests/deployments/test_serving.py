@@ -154,7 +154,7 @@ def test_a_row_may_say_more_than_the_title(model, context) -> None:
     assert {near["title"] for near in match} <= set(STADIUM)
     assert refused == [None, None] and len(aired) == 3
     assert reasons[2] == "the hour must be a whole number from 0 to 23, got 24"
-    assert reasons[3] == "the guide has no channel 'Won'; near it are one"
+    assert reasons[3] == "the guide has no channel 'Won'; similar names are one"
 
 
 def test_unknown_parameters_are_refused(model, context) -> None:

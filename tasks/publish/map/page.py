@@ -21,7 +21,7 @@ from tasks.publish.map.airing_times import AiringTimes
 from tasks.publish.map.places import Places
 from tasks.publish.map.reasons import Reasons
 from tasks.publish.settings import PublishSettings
-from tasks.search.parts import NO_WORDS
+from tasks.search.parts import NON_WORD_PARTS
 
 FOLDER = Path(__file__).parent
 SCRIPT_NAMES = "data colours camera levels points labels search legend filter link card input main"
@@ -215,7 +215,7 @@ def _pack_reasons(reasons: Reasons) -> dict[str, object]:
     left, right = _pack(reasons.left, "<u1"), _pack(reasons.right, "<u1")
     shares = {"left": left, "right": right, "share": _pack(reasons.share, "<i1")}
     words = _index("word", "words", reasons.words)
-    return {"neighbours": neighbours, "pairs": pairs, "partNames": NO_WORDS, **words, **shares}
+    return {"neighbours": neighbours, "pairs": pairs, "partNames": NON_WORD_PARTS, **words, **shares}
 
 
 def _pack_times(times: AiringTimes) -> dict[str, object]:

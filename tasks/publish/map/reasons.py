@@ -17,13 +17,13 @@ from storage.shapes import Int
 from tasks.compiled import compiled
 from tasks.encoder.bag import widen
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.search.parts import FORM, NO_WORDS, add_up_parts, parts_of
+from tasks.search.parts import FORM, NON_WORD_PARTS, add_up_parts, parts_of
 
 NEIGHBOURS = 5  # number of explained neighbours per title
 POSITIVE, NEGATIVE = 3, 1  # maximum number of pairs that increase the cosine, and that decrease it
 MIN_SHARE = 0.02  # minimum absolute contribution of a pair to a cosine
 MAX_WORDS = 11  # maximum number of compared words per title
-PAIRS, OTHER_PARTS, FORM_INDEX = POSITIVE + NEGATIVE, len(NO_WORDS), NO_WORDS.index(FORM)
+PAIRS, OTHER_PARTS, FORM_INDEX = POSITIVE + NEGATIVE, len(NON_WORD_PARTS), NON_WORD_PARTS.index(FORM)
 _BLOCK = 4096  # titles per block; the parts of these titles and of their neighbours take 200 MB
 
 
@@ -31,7 +31,7 @@ _BLOCK = 4096  # titles per block; the parts of these titles and of their neighb
 class Reasons:
     """Pairs of parts that make neighbouring titles similar; arrays are [titles, neighbours, PAIRS].
 
-    The parts of a title are its words, followed by the parts in NO_WORDS.
+    The parts of a title are its words, followed by the parts in NON_WORD_PARTS.
     """
 
     words: list[list[str]]  # words of each title
@@ -59,7 +59,7 @@ def find_reasons(
     contexts = [()] * len(raw_titles) if contexts is None else contexts
     words, parts, norms = _all_parts(encoder, raw_titles, contexts, dense, token_ids)
     counts = np.array([len(title_words) for title_words in words], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(counts + len(NO_WORDS))])
+    offsets = np.concatenate([[0], np.cumsum(counts + len(NON_WORD_PARTS))])
     neighbours = neighbours[:, :NEIGHBOURS]
     shape = (*neighbours.shape, PAIRS)
     left, right, share = (np.zeros(shape, dtype=dtype) for dtype in (np.uint8, np.uint8, np.int8))
@@ -67,7 +67,7 @@ def find_reasons(
         block = slice(start, start + _BLOCK)
         nearest = neighbours[block]
         used = np.union1d(np.arange(start, start + len(nearest)), nearest[nearest >= 0])
-        lengths = counts[used] + len(NO_WORDS)
+        lengths = counts[used] + len(NON_WORD_PARTS)
         ends = np.cumsum(lengths)
         rows = np.repeat(offsets[used] - ends + lengths, lengths) + np.arange(ends[-1])
         inputs = widen(parts[rows]), ends - lengths, counts[used], norms[used]
@@ -143,7 +143,7 @@ def _all_parts(
     """Returns words, parts and norms of all titles.
 
     Returns:
-        The first MAX_WORDS words of each title; the float16 vectors of these words and of the parts NO_WORDS,
+        The first MAX_WORDS words of each title; the float16 vectors of these words and of the parts NON_WORD_PARTS,
         [parts, dim]; and the norm of each title's vector, including words beyond MAX_WORDS.
     """
     words: list[list[str]] = []
@@ -156,8 +156,8 @@ def _all_parts(
         norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         lengths = np.diff(offsets)
         index = np.arange(len(matrix)) - np.repeat(offsets[:-1], lengths)
-        is_used = (index < MAX_WORDS) | (index >= np.repeat(lengths - len(NO_WORDS), lengths))
+        is_used = (index < MAX_WORDS) | (index >= np.repeat(lengths - len(NON_WORD_PARTS), lengths))
         # torch converts to float16 in a ninth of NumPy's time
         parts.append(torch.from_numpy(matrix[is_used]).half().numpy())
-        words += [title_names[: -len(NO_WORDS)][:MAX_WORDS] for title_names in part_names]
+        words += [title_names[: -len(NON_WORD_PARTS)][:MAX_WORDS] for title_names in part_names]
     return words, np.concatenate(parts), np.concatenate(norms)

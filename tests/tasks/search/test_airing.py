@@ -36,9 +36,9 @@ def test_channels_that_always_air_together_are_told_apart_by_their_words():
 
 def test_an_unknown_channel_names_those_near_it():
     found = channel_tokens(NAMES, CONTEXTS)
-    with pytest.raises(UnknownChannel, match="no channel 'BBC Won'; near it are bbc one"):
+    with pytest.raises(UnknownChannel, match="no channel 'BBC Won'; similar names are bbc one"):
         find_channel(found, "BBC Won")
-    with pytest.raises(UnknownChannel, match=r"no channel 'x'; some are .*канал 5"):
+    with pytest.raises(UnknownChannel, match=r"no channel 'x'; some of its channels are .*канал 5"):
         find_channel(found, "x")
     with pytest.raises(UnknownChannel, match="the guide has no channels"):
         find_channel({}, "BBC One")

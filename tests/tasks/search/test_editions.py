@@ -3,7 +3,7 @@
 import pytest
 
 from sample.lists import LANGUAGES, read_titles
-from tasks.search.editions import Fold, fold_editions, show_name
+from tasks.search.editions import EditionGroup, group_editions, show_name
 
 SHOWS = [
     ["MasterChef UK", "MasterChef: The Professionals", "MasterChef Australia", "Celebrity MasterChef"],
@@ -51,13 +51,13 @@ APART = [
 @pytest.mark.parametrize("titles", SHOWS, ids=lambda titles: titles[0])
 def test_editions_fold_in_any_order(titles):
     for order in (titles, titles[::-1]):
-        assert fold_editions(order) == [Fold(0, tuple(range(1, len(titles))))]
+        assert group_editions(order) == [EditionGroup(0, tuple(range(1, len(titles))))]
 
 
 @pytest.mark.parametrize("titles", APART, ids=lambda titles: titles[0])
 def test_other_shows_stay(titles):
     for order in (titles, titles[::-1]):
-        assert fold_editions(order) == [Fold(place, ()) for place in range(len(titles))]
+        assert group_editions(order) == [EditionGroup(place, ()) for place in range(len(titles))]
 
 
 def test_a_fold_stands_where_its_nearest_edition_stood():
@@ -70,12 +70,17 @@ def test_a_fold_stands_where_its_nearest_edition_stood():
         "CSI: Miami",
         "MasterChef",
     ]
-    assert fold_editions(ranked) == [Fold(0, ()), Fold(1, (4, 6)), Fold(2, (5,)), Fold(3, ())]
+    assert group_editions(ranked) == [
+        EditionGroup(0, ()),
+        EditionGroup(1, (4, 6)),
+        EditionGroup(2, (5,)),
+        EditionGroup(3, ()),
+    ]
 
 
 def test_a_seventh_of_the_sample_are_editions():
     titles = [listing.title for language in LANGUAGES for listing in read_titles(language)]
-    folds = fold_editions(titles)
+    folds = group_editions(titles)
     assert sorted(place for fold in folds for place in (fold.first, *fold.others)) == list(range(len(titles)))
     sizes = sorted((1 + len(fold.others) for fold in folds), reverse=True)
     assert 8 <= sizes[0] <= 12  # Star Trek, Tatort
@@ -90,4 +95,4 @@ def test_name():
 
 @pytest.mark.parametrize("titles", [[], [""], ["", ":", "…"]], ids=["empty", "blank", "no_words"])
 def test_titles_without_words(titles):
-    assert sum(1 + len(fold.others) for fold in fold_editions(titles)) == len(titles)
+    assert sum(1 + len(fold.others) for fold in group_editions(titles)) == len(titles)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.search.explain import explain
-from tasks.search.parts import FORM, MEANING, NO_WORDS, parts_of
+from tasks.search.parts import FORM, MEANING, NON_WORD_PARTS, parts_of
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 from tests.worlds import UNSEEN
@@ -28,7 +28,7 @@ def alone(search: TitleSearch, *titles: str) -> np.ndarray:
 @pytest.mark.parametrize("title", TITLES)
 def test_parts_add_up_to_the_vector(search: TitleSearch, title: str):
     (names,), _, parts = parts_of(search.encoder, [title])
-    assert tuple(names[-len(NO_WORDS) :]) == NO_WORDS and len(parts) == len(names)
+    assert tuple(names[-len(NON_WORD_PARTS) :]) == NON_WORD_PARTS and len(parts) == len(names)
     total = parts.sum(axis=0)
     np.testing.assert_allclose(total / np.linalg.norm(total), alone(search, title)[0], atol=1e-5)
     assert not parts[names.index("(channel)") :].any()
@@ -53,7 +53,7 @@ def test_contributions_add_up_to_the_cosine_and_name_the_right_words(search: Tit
     one, other = alone(search, left, right)
     assert sum(pair.contribution for pair in found.pairs) == pytest.approx(float(one @ other), abs=2e-3)
     assert found.cosine == pytest.approx(float(one @ other), abs=1e-4)
-    words = [pair for pair in found.pairs if not {pair.left, pair.right} & set(NO_WORDS)]
+    words = [pair for pair in found.pairs if not {pair.left, pair.right} & set(NON_WORD_PARTS)]
     assert {words[0].left, words[0].right} <= {"kitchen", "recipes", "baking", "recipe"}
     contributions = [pair.contribution for pair in found.pairs]
     assert contributions == sorted(contributions, reverse=True)

@@ -7,7 +7,7 @@ import pytest
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
 from tasks.publish.map.reasons import MAX_WORDS, MIN_SHARE, PAIRS, POSITIVE, find_reasons
-from tasks.search.parts import FORM, NO_WORDS, parts_of
+from tasks.search.parts import FORM, NON_WORD_PARTS, parts_of
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def titles(learnt) -> list[str]:
 
 def is_eligible(left: str, right: str) -> bool:
     """Whether a pair of parts may be a reason: two words, or the same other part except FORM."""
-    return (left == right != FORM) or not {left, right} & set(NO_WORDS)
+    return (left == right != FORM) or not {left, right} & set(NON_WORD_PARTS)
 
 
 def test_pairs_are_the_largest_of_the_table(encoder: TitleEncoder, titles: list[str]):
@@ -51,7 +51,7 @@ def test_pairs_are_the_largest_of_the_table(encoder: TitleEncoder, titles: list[
             assert reasons.share[i, rank, pair] / 100 == pytest.approx(value, abs=0.006)
             assert table[left - 1, right - 1] == pytest.approx(value, abs=1e-4)
         assert (reasons.left[i, rank, POSITIVE] > 0) == (table.min() <= -MIN_SHARE)
-        assert [*reasons.words[i], *NO_WORDS] == names
+        assert [*reasons.words[i], *NON_WORD_PARTS] == names
     assert compared >= 4
 
 
@@ -67,4 +67,4 @@ def test_words_beyond_the_limit_are_ignored(encoder: TitleEncoder):
     words = [*(f"word{number}" for number in range(MAX_WORDS + 2)), "kitchen"]
     reasons = find_reasons(encoder, [" ".join(words), "kitchen"], np.array([[1], [0]]))
     assert reasons.words[0] == words[:MAX_WORDS]
-    assert reasons.left[0].max() <= MAX_WORDS + len(NO_WORDS)
+    assert reasons.left[0].max() <= MAX_WORDS + len(NON_WORD_PARTS)
