@@ -1,9 +1,10 @@
-"""Clusters title vectors. For comparison, k-means and SimHash take a preset number of clusters.
+"""Clusters the vectors of titles. Chinese Whispers, DBSCAN and HDBSCAN determine the number of clusters.
 
-All strategies fulfil one contract (tests/contracts/test_clusterers.py): ``cluster(vectors, neighbours, *,
-seed)`` takes float32 vectors of unit norm (or zero) and the nearest titles of each title, and returns a
-Partition with the largest cluster first. The same inputs and seed give the same
-result, titles without a vector are noise, and distant groups are in different clusters.
+For comparison, k-means and SimHash take a preset number. All strategies fulfil one contract, which
+tests/contracts/test_clusterers.py checks: ``cluster(vectors, neighbours, *, seed)`` takes float32 vectors of
+unit norm (or zero) and the nearest titles of each title, and returns a Partition with the largest cluster
+first. The same inputs and seed give the same result, titles without a vector are in no cluster (*noise*), and
+distant groups are in different clusters.
 """
 
 from tasks.cluster.chinese_whispers import ChineseWhispers

@@ -1,15 +1,17 @@
-"""Candidates for the parts of a cluster's name: subjects, phrases of its titles, and channels.
+"""Finds texts that may describe a cluster of titles, from which its name, "Football: LaLiga", is composed.
 
-A subject or phrase t of cluster c has the score
+Candidates are subjects ("Football", from subjects.csv), phrases that its titles share ("LaLiga"), and
+channels, because titles that are broadcast in a similar way often share one. A subject or phrase t of cluster
+c has the score
 
     share(t, c) · log(share(t, c) / share(t)) + COSINE_WEIGHT · cosine(t, c)
 
-share is the fraction of the titles that contain t. The cosine is used if there is a sentence encoder: it is
-the mean cosine of the cluster's sentence vectors with the candidate's vector, after the mean over the guide
-is subtracted from both; without centring, all cosines are high. A subject that few titles contain is a
-candidate if enough titles vote for it: each title votes for its nearest subject among those with the same
-broader subject. About 30 % of the titles that are about a subject vote for it, and 3 % of the others.
-Channels are candidates because titles with similar airings often share one.
+share(t, c) is the fraction of the cluster's titles that contain t, and share(t) that of all titles. The
+second summand is used if there is a sentence encoder: cosine(t, c) is the mean cosine of the sentence vectors
+of the cluster's titles with that of t. The mean over the guide is subtracted from all vectors first; without
+this, all cosines are high. A subject that few titles contain is also a candidate if enough titles *vote* for
+it: among subjects with the same broader subject, each title votes for the one with the nearest sentence
+vector. About 30 % of the titles that are about a subject vote for it, and 3 % of the others.
 """
 
 import functools
@@ -28,68 +30,76 @@ from tasks.cluster.phrases import Phrases, words_of
 from tasks.cluster.subjects import FICTION, find_title_subjects, read_subjects
 
 Encode = Callable[[Sequence[str]], np.ndarray]
-MAJORITY = 0.5  # minimum share of titles with the category or with the general part
+MAJORITY = 0.5  # minimum share of the titles that have the category, or the subject that begins the name
 SUBJECT_SHARE = 0.3  # minimum share of the cluster's titles with a subject that is rarer in the guide
 MIN_SHOWS = 3  # minimum number of titles, and of different shows, that contain a phrase
-PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase: of several words, of one word
+PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase of several words, of one word
 MAX_PHRASES = 8
 MIN_LIFT = 3.0  # minimum of a phrase's share of the cluster divided by its share of the guide
 WORD_WEIGHT = 0.5  # factor on the score of a phrase of one word
 COSINE_WEIGHT = 4.0  # weight of the cosine relative to share · log(lift)
-MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject that it votes for
-VOTE_SHARE, MIN_VOTES = 0.2, 3  # a subject needs votes of this share of the titles plus one, at least three
+MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject for which it votes
+VOTE_SHARE, MIN_VOTES = 0.2, 3  # minimum votes for a subject: this share of the titles plus 1, and at least 3
 MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject chosen by votes; a third of it if by category
 BROADER_RATIO = 1.2  # minimum cosine of a subject chosen by votes, divided by that of its broader subject
-GENERAL_COSINE = 0.2  # minimum cosine of a subject that becomes the general part by votes alone
+GENERAL_COSINE = 0.2  # minimum mean cosine of a subject that begins the name because of votes alone
 CHANNEL_SHARE = 0.1  # minimum share of the cluster's titles that air on a candidate channel
 OVERLAP = 0.8  # a channel is redundant if a chosen channel airs this share of its titles
-LONG = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))
-EPISODES = "manner:episodes:2"  # context token of titles most of whose airings have an episode number
-_ENDS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
-_QUALITY = re.compile(rf"\s*\([^)]*\)|[\s-]+(?:{_ENDS})\b|\+\d\b", re.IGNORECASE)
-_GENERIC = frozenset(["the", "das", "die", "der", "les", "las", "los", "channel", "canal", "kanal", "radio"])
+LONG_DURATIONS = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))  # context tokens
+EPISODES = "manner:episodes:2"  # context token of titles of which most broadcasts have an episode number
+_REGIONS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
+_SUFFIXES = re.compile(rf"\s*\([^)]*\)|[\s-]+(?:{_REGIONS})\b|\+\d\b", re.IGNORECASE)  # " (HD)", " US", "+1"
+# Words that alone do not name a channel.
+_GENERIC_WORDS = frozenset(
+    ["the", "das", "die", "der", "les", "las", "los", "channel", "canal", "kanal", "radio"]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamingInputs:
-    """Columns from which names are derived; row i is title i. Cosines are used only if ``encode`` is set."""
+    """Columns from which the names of clusters are derived; entry i of each column describes title i."""
 
     titles: Sequence[str]
-    shows: Sequence[str]  # show keys
-    labels: Sequence[Sequence[str]]
-    channels: Sequence[Sequence[str]]  # display names
-    films: np.ndarray  # bool (titles,), titles that air as long single programmes
-    language: str = "en"  # ISO 639-1
-    sentences: np.ndarray | None = None  # (titles, features), unit norm or zero
-    encode: Encode | None = None  # maps texts to vectors that are comparable with ``sentences``
+    shows: Sequence[str]  # show keys: titles without additions such as "(New)"
+    labels: Sequence[Sequence[str]]  # categories
+    channels: Sequence[Sequence[str]]  # display names of channels
+    films: np.ndarray  # bool (titles,): whether the title airs like a film, see find_films
+    language: str = "en"  # language of the names, ISO 639-1
+    sentences: np.ndarray | None = None  # sentence vectors (titles, features), unit norm or zero
+    encode: Encode | None = None  # sentence encoder of ``sentences``; None: subjects get no votes
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate for a part of a name."""
+    """A subject or phrase that may become a part of the name of a cluster."""
 
     text: str
-    rows: frozenset[int]  # titles that contain it
+    rows: frozenset[int]  # row numbers of the titles that contain it
     score: float
     share: float  # fraction of the cluster's titles that contain it
     key: str = ""  # key of the subject; "" for a phrase
     general: str = ""  # key of the broader subject; "" if there is none
-    cosine: float = 0.0  # mean cosine of a subject chosen by votes; else 0
+    cosine: float = 0.0  # mean cosine with the cluster's titles if the subject has enough votes; else 0
 
 
 def find_films(contexts: Sequence[Sequence[str]]) -> Bool[np.ndarray, " titles"]:
-    """Marks titles whose airing context has a long duration and no episode numbers, as films have."""
-    return np.array([bool(LONG & set(tokens)) and EPISODES not in tokens for tokens in contexts], dtype=bool)
+    """Returns a mask of the titles that air like films: for 90 minutes or more, without episode numbers.
+
+    ``contexts`` are the context tokens of each title, which describe its broadcasts.
+    """
+    return np.array(
+        [bool(LONG_DURATIONS & set(tokens)) and EPISODES not in tokens for tokens in contexts], dtype=bool
+    )
 
 
 def most_common_language(codes: Sequence[str | None]) -> str:
-    """Returns the most common language as a two-letter code; 'en' if there is none."""
+    """Returns the most common of the language codes, shortened to two letters; "en" if all are None."""
     counts = Counter(code[:2].casefold() for code in codes if code)
     return min(counts, key=lambda code: (-counts[code], code), default="en")
 
 
 class Candidates:
-    """Finds candidates for the names of clusters. Statistics over all titles are computed once."""
+    """Finds candidates for the names of clusters; the constructor computes statistics over all titles."""
 
     def __init__(self, inputs: NamingInputs) -> None:
         self.inputs, self.subjects = inputs, read_subjects()
@@ -101,7 +111,7 @@ class Candidates:
         self.label_counts = Counter(label for labels in inputs.labels for label in set(labels))
         indices = {subject.key: index for index, subject in enumerate(self.subjects)}
         self.broader = [indices.get(subject.general, index) for index, subject in enumerate(self.subjects)]
-        self.channels: dict[str, np.ndarray] = {}
+        self._subjects_by_channel: dict[str, np.ndarray] = {}
         self.cosines = np.zeros((titles, len(self.subjects)), dtype=np.float32)
         blocks = row_blocks(titles)
         encoded = sum(int(self._sentences(block).any(axis=1).sum()) for block in blocks)
@@ -118,12 +128,16 @@ class Candidates:
         return np.asarray(np.zeros((0, 0)) if sentences is None else sentences[rows], dtype=np.float32)
 
     def _centred(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
-        """Sentence vectors of the rows minus the mean over all titles, with unit norm."""
+        """Returns the sentence vectors of some titles minus the mean over all titles, with unit norm."""
         sentences = self._sentences(rows)
         return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
 
     def _votes(self, cosines: Float32[np.ndarray, "rows subjects"]) -> Bool[np.ndarray, "rows subjects"]:
-        """Marks the subjects that each title votes for: per broader subject, the nearest if near enough."""
+        """Returns a mask of the subjects for which each title votes.
+
+        Among subjects with the same broader subject, a title votes for the one with the largest cosine, if
+        the cosine is at least MIN_VOTE_COSINE.
+        """
         votes = np.zeros(cosines.shape, dtype=bool)
         groups = ["Fiction" if subject.general in FICTION else subject.general for subject in self.subjects]
         for group in set(groups):
@@ -132,11 +146,17 @@ class Candidates:
         return votes & (cosines >= MIN_VOTE_COSINE)
 
     def _encode(self, texts: Sequence[str]) -> Float[np.ndarray, "texts features"]:
+        """Returns centred sentence vectors of the texts, with unit norm."""
         assert self.inputs.encode is not None
         return unit_rows(np.asarray(self.inputs.encode(texts), dtype=np.float32) - self.mean)
 
     def find_subjects(self, members: Int[np.ndarray, " members"], factor: float = 1.0) -> list[Candidate]:
-        """Finds subjects that enough members have or vote for; ``factor`` multiplies all thresholds."""
+        """Returns the subjects that enough titles of a cluster contain, or for which enough of them vote.
+
+        Args:
+            members: Row numbers of the cluster's titles.
+            factor: Multiplies all thresholds; a factor below 1 gives more subjects.
+        """
         contained, votes = self.title_subjects[members], self.votes[members]
         shares, cosines = contained.mean(axis=0), self.cosines[members].mean(axis=0)
         lifts = shares / self.subject_shares
@@ -163,7 +183,7 @@ class Candidates:
         return candidates
 
     def find_phrases(self, members: Int[np.ndarray, " members"]) -> list[Candidate]:
-        """Finds phrases that titles of several shows of the cluster contain and few other titles contain."""
+        """Returns phrases that are frequent in a cluster, in titles of several shows, and rare elsewhere."""
         minimum = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
         scored = []
         for phrase, rows in self.phrases.shared(members.tolist(), minimum).items():
@@ -184,13 +204,14 @@ class Candidates:
         ]
 
     def find_channels(self, members: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:
-        """Finds channels, or common prefixes of several, with the share of the members that air there.
+        """Returns channels, or common prefixes of several, with the share of the cluster's titles on each.
 
-        The most common channel is first. Each further one airs titles that the previous ones do not air.
+        The channel that airs most titles is first. Each further one airs titles that the previous ones do
+        not air.
         """
         cluster_subjects = self.title_subjects[members].mean(axis=0) >= SUBJECT_SHARE
         cluster_subjects |= self.cosines[members].mean(axis=0) >= MIN_MEAN_COSINE / 2
-        votes: dict[str, set[int]] = {}
+        airing: dict[str, set[int]] = {}  # rows of the titles that a channel airs
         rows: list[int] = members.tolist()
         for row in rows:
             for channel in self.inputs.channels[row]:
@@ -198,30 +219,31 @@ class Candidates:
                 # A channel named after another subject is no candidate: NBC Sports for a cluster of news.
                 if not subjects.any() or (subjects & cluster_subjects).any():
                     for prefix in _channel_prefixes(channel):
-                        votes.setdefault(prefix, set()).add(row)
-        remaining = sorted(votes, key=lambda name: (-len(votes[name]), name))
+                        airing.setdefault(prefix, set()).add(row)
+        remaining = sorted(airing, key=lambda name: (-len(airing[name]), name))
         channels = []
-        while remaining and len(votes[remaining[0]]) >= CHANNEL_SHARE * len(members):
-            covered = votes[remaining[0]]
-            similar = [name for name in remaining if len(votes[name] & covered) >= OVERLAP * len(covered)]
+        while remaining and len(airing[remaining[0]]) >= CHANNEL_SHARE * len(members):
+            covered = airing[remaining[0]]
+            similar = [name for name in remaining if len(airing[name] & covered) >= OVERLAP * len(covered)]
             channels.append((_common_name(similar), len(covered) / len(members)))
             remaining = [
-                name for name in remaining if len(votes[name] & covered) < OVERLAP * len(votes[name])
+                name for name in remaining if len(airing[name] & covered) < OVERLAP * len(airing[name])
             ]
         return channels
 
     def _channel_subjects(self, channel: str) -> Bool[np.ndarray, " subjects"]:
-        """Subjects that the name of a channel contains."""
-        if channel not in self.channels:
+        """Returns a mask of the subjects that the name of a channel contains."""
+        if channel not in self._subjects_by_channel:
             words = [word.casefold() for word in words_of(channel)]
-            self.channels[channel] = find_title_subjects([words], [words], self.inputs.language)[0]
-        return self.channels[channel]
+            subjects = find_title_subjects([words], [words], self.inputs.language)[0]
+            self._subjects_by_channel[channel] = subjects
+        return self._subjects_by_channel[channel]
 
 
 def _common_name(names: Sequence[str]) -> str:
-    """Returns the longest common prefix of several names, else the shortest complete name.
+    """Returns one name for several channels: SBS for SBS, SBS Perth and SBS Sydney.
 
-    For example, SBS, SBS Perth and SBS Sydney give SBS.
+    The result is the longest prefix that most of the names share, or the shortest name if none share one.
     """
     complete = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
     counts = {name: sum(other.startswith(f"{name} ") for other in complete) for name in names}
@@ -233,11 +255,11 @@ def _common_name(names: Sequence[str]) -> str:
 
 @functools.cache
 def _channel_prefixes(channel: str) -> tuple[str, ...]:
-    """Returns a channel's name without picture quality and region, and its prefixes.
+    """Returns the name of a channel without picture quality and region, and the prefixes of this name.
 
-    For example, "3ABN Latino HD" gives "3ABN" and "3ABN Latino".
+    For example, returns "3ABN" and "3ABN Latino" for "3ABN Latino HD".
     """
-    words = (_QUALITY.sub("", channel).strip(" -") or channel).split()
+    words = (_SUFFIXES.sub("", channel).strip(" -") or channel).split()
     can_end = [len(word) > 1 and not word.islower() for word in words[:-1]] + [True]
     prefixes = [" ".join(words[: index + 1]) for index in range(len(words)) if can_end[index]]
-    return tuple(prefix for prefix in prefixes if len(prefix) > 2 and prefix.casefold() not in _GENERIC)
+    return tuple(prefix for prefix in prefixes if len(prefix) > 2 and prefix.casefold() not in _GENERIC_WORDS)

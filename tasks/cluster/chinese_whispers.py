@@ -1,6 +1,7 @@
-"""Chinese Whispers: each title adopts the class with the largest weight among its neighbours.
+"""Clusters a graph of titles by Chinese Whispers: each title adopts the most common class of its neighbours.
 
-Each node of the graph starts in a class by itself. Nodes are visited in random order until no class changes.
+The nodes of the graph are titles, and each node starts in a class of which it is the only member. Nodes are
+visited in random order until no class changes.
 A node i adopts the class with the largest sum of weights over its neighbours j in that class. The weight of j
 is w_ij (``top``), w_ij / degree(j) (``lin``) or w_ij / log2(degree(j) + 1) (``log``).
 
@@ -34,18 +35,18 @@ from tasks.compiled import compiled
 from tasks.form import configurable, setting
 from tasks.neighbours.similarity import nonzero_rows
 
-SYNCHRONOUS = 4  # number of first iterations, which update all nodes at once
-BLOCKS = 16  # blocks per later iteration
+SYNCHRONOUS_ITERATIONS = 4  # number of first iterations, which update all nodes at once
+BLOCKS = 16  # number of blocks of nodes in a later iteration
 EDGES_PER_CHUNK = 1 << 18  # edges whose weights are computed at once in float64, about 6 MiB
-WEIGHT_BITS = 24
-PRIORITY_BITS = 16  # bits of the random number that resolves ties; 2^24 x a million neighbours x 2^16 < 2^63
+WEIGHT_BITS = 24  # bits of an integer edge weight
+PRIORITY_BITS = 16  # bits of the random number that resolves ties
 Update = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int]
 Weighting = Literal["top", "lin", "log"]
 
 
 @configurable
 class ChineseWhispers:
-    """Chinese Whispers on the nearest-neighbour graph; determines the number of clusters."""
+    """Strategy: clusters the graph of nearest neighbours by Chinese Whispers, without a preset number."""
 
     name: Literal["chinese_whispers"] = "chinese_whispers"
     neighbours: int = setting(
@@ -79,7 +80,7 @@ class ChineseWhispers:
     minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters the titles by their neighbours; a zero vector marks a title without a vector."""
+        """Clusters the titles by their neighbours; ``vectors`` only mark titles without a vector (zero)."""
         nearest = Neighbours(neighbours.ids[:, : self.neighbours], neighbours.cosines[:, : self.neighbours])
         strength = neighbour_jaccard(nearest) if self.links == "shared" else np.maximum(nearest.cosines, 0)
         np.power(strength, self.sharpness, out=strength)
@@ -99,8 +100,14 @@ def whisper(
 ) -> tuple[np.ndarray, int, bool]:
     """Runs Chinese Whispers on a graph.
 
+    Args:
+        graph: Symmetric weighted graph.
+        weighting: How the weight of a neighbour depends on its degree, see the module's description.
+        iterations: Maximum number of passes over all nodes.
+        generator: Source of the random order and of the resolution of ties.
+
     Returns:
-        Classes, int32 (nodes,); the number of iterations; and whether the classes converged.
+        The class of each node, int32 (nodes,); the number of iterations; and whether the classes converged.
     """
     nodes = len(graph)
     labels = np.arange(nodes, dtype=np.int32)
@@ -108,28 +115,28 @@ def whisper(
     waiting = graph.degrees > 0  # nodes with a neighbour that has changed since their last update
     for iteration in range(1, iterations + 1):
         blocks = [np.arange(nodes)]
-        if iteration > SYNCHRONOUS:
+        if iteration > SYNCHRONOUS_ITERATIONS:
             blocks = np.array_split(generator.permutation(nodes), min(BLOCKS, max(nodes, 1)))
-        moved = 0
+        changed = 0
         for block in blocks:
             block = np.sort(block[waiting[block]])  # sequential memory access; the order has no effect
             if len(block):
                 random_bits = generator.integers(1 << 62, size=len(block), dtype=np.int64)
-                moved += update(labels, waiting, block, random_bits)
-        if not moved:
+                changed += update(labels, waiting, block, random_bits)
+        if not changed:
             return labels, iteration, True
     return labels, iterations, not waiting.any()
 
 
 def integer_weights(graph: Graph, weighting: Weighting) -> np.ndarray:
-    """Returns int32 edge weights (edges,) below 2^24, divided by a function of the degree of the target."""
+    """Returns the edge weights divided by the ``weighting`` of the target's degree, as int32 below 2^24."""
     degrees = np.maximum(graph.degrees, 1).astype(np.float64)
     divisor = {"top": np.ones_like(degrees), "lin": degrees, "log": np.log2(degrees + 1)}[weighting]
-    volume = (1 << WEIGHT_BITS - 1) / divisor
+    scale = (1 << WEIGHT_BITS - 1) / divisor
     weights = np.empty(len(graph.targets), dtype=np.int32)
     for start in range(0, len(weights), EDGES_PER_CHUNK):
         part = slice(start, start + EDGES_PER_CHUNK)
-        exact = graph.weights[part] * volume[graph.targets[part]]
+        exact = graph.weights[part] * scale[graph.targets[part]]
         weights[part] = np.clip(np.rint(exact), 1, (1 << WEIGHT_BITS) - 1)
     return weights
 
@@ -137,11 +144,10 @@ def integer_weights(graph: Graph, weighting: Weighting) -> np.ndarray:
 def block_update(graph: Graph, weights: np.ndarray) -> Update:
     """Returns ``update(labels, waiting, block, random_bits)``, which updates the classes of a block of nodes.
 
-    Each node adopts the class with the largest sum. ``block`` contains nodes with neighbours, and
-    ``random_bits`` is an int64 per node that resolves ties. The function modifies ``labels`` (int32) and
-    ``waiting`` (bool, set for the neighbours of changed nodes) and returns the number of changed nodes.
-
-    On a graph of 100,000 titles x 25, 20 passes take .4 s on one core.
+    Each node of the block adopts the class with the largest sum of ``weights`` over its neighbours.
+    ``random_bits``, one int64 per node of the block, resolve ties. The function modifies ``labels`` (the
+    class of each node, int32) and ``waiting`` (bool, set for the neighbours of changed nodes), and returns
+    the number of changed nodes. On a graph of 100,000 titles x 25, 20 passes take .4 s on one core.
     """
     sums = np.zeros(len(graph), dtype=np.int64)
     return functools.partial(compiled(_update_block), graph.offsets, graph.targets, weights, sums)

@@ -1,11 +1,11 @@
-"""DBSCAN by matrix products: dense regions become clusters; titles outside of them are noise.
+"""Clusters titles by DBSCAN: dense regions become clusters, and titles outside of them are noise.
 
 A title is *core* if at least ``min_samples`` titles, including itself, are within cosine distance eps of it.
 Clusters are the connected components of core titles within eps of each other. A non-core title within eps of
 a core title belongs to the cluster of its nearest core title; ties go to the lowest id (in the original
 algorithm, the order of rows decides). Core titles, their components and noise do not depend on the order
-of rows, hence equal those of scikit-learn. The products of all pairs are computed once, tile by tile, so that
-memory is linear in the number of titles.
+of rows, hence equal those of scikit-learn. The cosines of all pairs are computed once, by matrix products of
+tiles, so that memory is linear in the number of titles.
 
 By default, eps is the knee of the k-distance curve. In high dimensions the curve often has no clear knee, and
 one cluster contains nearly all titles (docs/log). As eps increases from 0, titles first form small groups,
@@ -36,7 +36,7 @@ EPS_CANDIDATES = 40  # values of eps on the curve for which components are compu
 
 @configurable
 class DBSCAN:
-    """DBSCAN: dense regions are clusters and the rest is noise; independent of the seed."""
+    """Strategy: clusters titles by DBSCAN; titles outside of dense regions are noise."""
 
     name: Literal["dbscan"] = "dbscan"
     neighbours: int = setting(
@@ -58,7 +58,7 @@ class DBSCAN:
             distance_column(self.neighbours, self.min_samples)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters the titles. The neighbours are used to suggest eps, and the seed is ignored."""
+        """Clusters the titles. ``neighbours`` are used only to suggest eps, and ``seed`` is ignored."""
         eps = suggest_eps(neighbours, self.min_samples) if self.eps is None else self.eps
         labels, has_vector = density_clusters(vectors, eps, self.min_samples), nonzero_rows(vectors)
         note = f"eps {eps:.4g} was suggested by the k-distance curve." if self.eps is None else ""
@@ -70,7 +70,10 @@ class DBSCAN:
 def density_clusters(
     vectors: Float[np.ndarray, "titles dim"], eps: float, min_samples: int
 ) -> Int[np.ndarray, " titles"]:
-    """Returns int64 clusters (titles,), numbered by their first core title; -1 is noise."""
+    """Returns the DBSCAN cluster of each title, int64, numbered by first core title; -1 is noise.
+
+    ``vectors`` have unit norm; titles with a zero vector are noise. ``eps`` is a cosine distance.
+    """
     labels = np.full(len(vectors), -1, dtype=np.int64)
     encoded = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[encoded]
@@ -94,9 +97,10 @@ def density_clusters(
 class NearPairs:
     """Collects pairs of near titles in bounded memory and merges core titles into components.
 
-    Core titles remain core, so a pair of two core titles merges their components and is dropped. Other pairs
-    are buffered. Each of them has a title with fewer than min_samples pairs so far, so that there are at most
-    min_samples times the number of titles, for any eps, plus ``MAX_PENDING`` unprocessed ones.
+    ``counts`` are the numbers of near titles, which the caller updates. A title that is core remains core, so
+    a pair of two core titles merges their components and is dropped. Other pairs are buffered. Each buffered
+    pair contains a title with fewer than min_samples pairs so far. Therefore at most min_samples times the
+    number of titles are buffered, for any eps, plus ``MAX_PENDING`` unprocessed pairs.
     """
 
     def __init__(self, titles: int, min_samples: int) -> None:
@@ -111,21 +115,25 @@ class NearPairs:
         self.pending.append(np.stack([left, right])[:, left != right].astype(np.int32))
         self.pending_pairs += self.pending[-1].shape[1]
         if self.pending_pairs > self.limit:
-            self._reduce()
+            self._merge_pending()
             self.limit = 2 * self.pending_pairs + MAX_PENDING
 
-    def _reduce(self) -> np.ndarray:
+    def _merge_pending(self) -> np.ndarray:
+        """Merges the components of buffered pairs of two core titles; returns a mask of the core titles."""
         core = self.counts >= self.min_samples
         pairs = np.concatenate(self.pending, axis=1)
-        joined = core[pairs].all(axis=0)
-        self.components = merge_components(self.components, *self.components[pairs[:, joined]])
-        self.pending = [pairs[:, ~joined]]
+        both_core = core[pairs].all(axis=0)
+        self.components = merge_components(self.components, *self.components[pairs[:, both_core]])
+        self.pending = [pairs[:, ~both_core]]
         self.pending_pairs = self.pending[0].shape[1]
         return core
 
     def finish(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns a core mask, the component of each title, and pairs of a non-core and a near core title."""
-        core = self._reduce()
+        """Returns the mask of core titles, the component of each title, and the border pairs.
+
+        A border pair consists of a title that is not core and a near core title.
+        """
+        core = self._merge_pending()
         directed_pairs = np.concatenate([self.pending[0], self.pending[0][::-1]], axis=1)
         return core, self.components, directed_pairs[:, ~core[directed_pairs[0]] & core[directed_pairs[1]]]
 
@@ -147,29 +155,32 @@ def merge_components(
 
 
 def distance_column(available: int, min_samples: int) -> int:
-    """Returns the column of ``Neighbours`` that holds the (min_samples - 1)-th nearest title.
+    """Returns the column of ``Neighbours`` with the (min_samples - 1)-th nearest title, counted from 0.
 
     Raises:
         ValueError: The neighbours have too few columns.
     """
     if available < (needed := max(min_samples - 1, 1)):
-        why = f"min_samples {min_samples} needs {needed} neighbours of each title to suggest eps"
-        raise ValueError(f"{why}, but {available} are kept. Raise neighbours, or set eps.")
+        problem = f"min_samples {min_samples} needs {needed} neighbours of each title to suggest eps"
+        raise ValueError(f"{problem}, but {available} are kept. Raise neighbours, or set eps.")
     return needed - 1
 
 
 def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarray, " titles"]:
-    """Returns the sorted cosine distances of titles to their (min_samples - 1)-th nearest title, if any."""
+    """Returns the cosine distance of each title to its (min_samples - 1)-th nearest title, ascending.
+
+    Titles with fewer neighbours are omitted.
+    """
     column = distance_column(neighbours.ids.shape[1], min_samples)
     exists = neighbours.ids[:, column] >= 0
     return np.sort(1.0 - neighbours.cosines[exists, column].astype(np.float64))
 
 
 def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
-    """Returns the knee of the k-distance curve, unless one cluster contains most titles at this eps.
+    """Returns a value of eps: the knee of the k-distance curve, if clusters are usable at this eps.
 
-    In that case, returns the eps that maximizes the number of titles outside the largest cluster. Clusters
-    are approximated by pairs of core titles of which one is among the other's neighbours.
+    If one cluster would contain most titles, returns the eps that maximizes the number of titles outside the
+    largest cluster. Clusters are approximated by connecting core titles with their core neighbours.
     """
     curve = k_distance_curve(neighbours, min_samples)
     if not len(curve):
@@ -187,14 +198,17 @@ def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
 def component_sizes(
     neighbours: Neighbours, min_samples: int, candidates: Float[np.ndarray, " candidates"]
 ) -> tuple[Int[np.ndarray, " candidates"], Int[np.ndarray, " candidates"]]:
-    """Returns, for each ascending eps, the number of core titles and the size of the largest component."""
+    """Returns the number of core titles and the size of the largest component, for each candidate eps.
+
+    ``candidates`` are values of eps, ascending.
+    """
     titles, width = neighbours.ids.shape
     column = distance_column(width, min_samples)
     distances = 1.0 - neighbours.cosines.astype(np.float64)
-    reach = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)
+    core_eps = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)  # makes a title core
     left = np.repeat(np.arange(titles, dtype=np.int32), width)
     right = neighbours.ids.reshape(-1).astype(np.int32)
-    min_eps = np.maximum(np.maximum(reach[left], reach[right]), distances.reshape(-1))  # that links a pair
+    min_eps = np.maximum(np.maximum(core_eps[left], core_eps[right]), distances.reshape(-1))  # links a pair
     step = np.searchsorted(candidates, np.where(right >= 0, min_eps, np.inf))
     order = np.argsort(step, kind="stable")
     ends = np.searchsorted(step[order], np.arange(len(candidates)), side="right")
@@ -202,14 +216,14 @@ def component_sizes(
     clustered, largest = np.zeros(len(candidates), dtype=np.int64), np.zeros(len(candidates), dtype=np.int64)
     for number, edges in enumerate(np.split(order, ends)[:-1]):
         components = merge_components(components, components[left[edges]], components[right[edges]])
-        core = reach <= candidates[number]
+        core = core_eps <= candidates[number]
         clustered[number] = core.sum()
         largest[number] = np.bincount(components[core], minlength=1).max()
     return clustered, largest
 
 
 def find_knee(curve: Float[np.ndarray, " titles"]) -> float:
-    """Returns the knee of an ascending curve: its value farthest below the line between its end points.
+    """Returns the knee of an ascending curve: the value farthest below the line between the end points.
 
     Distances grow slowly up to the knee (titles inside groups) and fast after it (isolated titles). Both axes
     are scaled to 0..1. A curve that is nowhere below the line has no knee; the median is returned.

@@ -1,4 +1,4 @@
-"""Nearest neighbours of titles, and their symmetric weighted graph.
+"""Defines the nearest neighbours of titles, and builds the symmetric weighted graph that links them.
 
 Titles i and j are linked if either is among the other's neighbours (in the mutual graph, if both are). The
 mutual graph isolates hubs: in high dimensions, a few titles are among the neighbours of very many.
@@ -11,15 +11,15 @@ import numpy as np
 
 from tasks.compiled import compiled
 
-MAX_PAIRS = 2**31  # numbers of entries, two per pair, are uint32
+MAX_PAIRS = 2**31  # maximum number of pairs, whose two directions are numbered by uint32
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Nearest titles of each title."""
+    """The k nearest titles of each title."""
 
-    ids: np.ndarray  # (titles, k), nearest first, padded with -1
-    cosines: np.ndarray  # float32, (titles, k)
+    ids: np.ndarray  # row numbers of the nearest titles (titles, k), nearest first, padded with -1
+    cosines: np.ndarray  # their cosine similarities, float32 (titles, k)
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 2 or self.ids.shape != self.cosines.shape:
@@ -73,12 +73,19 @@ def neighbour_graph(
 def symmetric_graph(
     titles: int, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, *, mutual: bool = False
 ) -> Graph:
-    """Builds the graph of pairs in one direction or in both, where each direction has its weight.
+    """Builds a symmetric graph from weighted pairs of titles.
 
-    ``mutual`` links only pairs that occur in both directions. Pairs of equal titles are not allowed.
+    If a pair occurs in one direction only, both directions get its weight.
+
+    Args:
+        titles: Number of titles.
+        sources: First title of each pair, (pairs,).
+        targets: Second title of each pair, (pairs,), different from the first.
+        weights: Weight of each pair, (pairs,).
+        mutual: Link only pairs that occur in both directions.
 
     Raises:
-        ValueError: There are more pairs than entry numbers of 32 bits.
+        ValueError: There are more than MAX_PAIRS pairs.
     """
     if len(sources) > MAX_PAIRS:
         remedy = "use fewer neighbours per title, or a higher minimum similarity"
@@ -91,8 +98,9 @@ def symmetric_graph(
 
 @no_type_check
 def _symmetric(titles, sources, targets, weights, mutual):
-    """Sorts both directions of all pairs by (source, target) by counting. For a million titles with 25
-    neighbours this needs 1 GB of memory; an argsort of the keys needed 2.5 GB.
+    """Sorts both directions of all pairs by (source, target), by counting sort.
+
+    For a million titles with 25 neighbours this needs 1 GB of memory; an argsort needed 2.5 GB.
     """
     pairs = len(sources)
     begins = np.zeros(titles + 1, dtype=np.int64)
@@ -139,12 +147,13 @@ def _symmetric(titles, sources, targets, weights, mutual):
 
 
 def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
-    """Computes the Jaccard index of the neighbour set of each title with those of its neighbours.
+    """Computes the Jaccard index of the neighbour sets of each title and each of its neighbours.
 
-    The neighbour set of a title includes the title.
+    The neighbour set of a title includes the title. Hubs share few neighbours with any title, so their links
+    have lower weights than with cosines.
 
-    Returns float32 (titles, k), 0 where there is no neighbour. Hubs share few neighbours with any title, so
-    their links have lower weights than with cosines.
+    Returns:
+        Jaccard indices, float32 (titles, k), 0 where there is no neighbour.
 
     References: R. A. Jarvis, E. A. Patrick, Clustering using a similarity measure based on shared near
     neighbors, IEEE Transactions on Computers 1973.

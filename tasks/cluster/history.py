@@ -1,10 +1,10 @@
-"""Stable identities of clusters: a cluster keeps its number and colour while most of its titles remain.
+"""Gives clusters stable identities, so that a cluster keeps its number and colour from run to run.
 
-The id of a cluster is its rank by size, which changes between runs. A cluster takes the *identity* of the
-previous cluster with which it shares the most titles, if these are more than half of the titles of the
-smaller cluster. Only titles of both runs count. Each identity is assigned once, in order of decreasing
-overlap. Other clusters get unused numbers and the lowest free *colours*, so that the first colours of the
-palette are used.
+The id of a cluster is its rank by size, which changes between runs. Therefore each cluster also has an
+*identity*: that of the previous cluster with which it shares the most titles, if the shared titles are more
+than half of the titles of the smaller of both clusters. Only titles that occur in both runs count. Each
+identity is assigned once, in order of decreasing overlap. Other clusters get new identities and the lowest
+free *colours*, so that the first colours of the palette are used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ MIN_SHARE = 0.5  # minimum overlap, as a share of the titles of the smaller clus
 
 @dataclass(frozen=True)
 class Identity:
-    """Persistent number and colour of a cluster."""
+    """Number and colour of a cluster, which stay the same from run to run."""
 
     identity: int
-    colour: int
+    colour: int  # position in the palette, from 0
 
 
 def keep_identities(
@@ -42,15 +42,16 @@ def keep_identities(
         next_identity: First unused number.
 
     Returns:
-        An identity per cluster; the first number that is unused afterwards; and, of the titles that the
-        previous run clustered and that still exist, the share whose cluster continues their previous cluster
-        (None without a previous run).
+        The identity of each cluster; the first number that is unused afterwards; and the share of titles that
+        stayed in a cluster of the same identity, among those that the previous run clustered and that still
+        exist (None if there are none).
     """
     count = int(clusters.max(initial=-1)) + 1
     previous_clusters = np.array([(previous or {}).get(show, -1) for show in shows], dtype=np.int64)
-    both = (previous_clusters >= 0) & (clusters >= 0)
-    pairs, sizes = np.unique(np.stack([clusters[both], previous_clusters[both]]), axis=1, return_counts=True)
-    new_sizes = np.bincount(clusters[both], minlength=count)
+    in_both = (previous_clusters >= 0) & (clusters >= 0)
+    cluster_pairs = np.stack([clusters[in_both], previous_clusters[in_both]])
+    pairs, sizes = np.unique(cluster_pairs, axis=1, return_counts=True)
+    new_sizes = np.bincount(clusters[in_both], minlength=count)
     old_sizes = np.bincount(previous_clusters[previous_clusters >= 0], minlength=len(previous_identities))
     continued: dict[int, int] = {}
     stayed = 0

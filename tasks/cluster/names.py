@@ -1,11 +1,12 @@
-"""Names of clusters: a general part and specific parts, as in "Football: Premier League, LaLiga".
+"""Composes the names of clusters of titles, such as "Football: Premier League, LaLiga".
 
-The general part is the narrowest subject that most of the titles have: "True crime" for documentaries of
-which nearly all are about crime. Specific parts are subjects within it, phrases that several shows of the
-cluster contain, and the channel that most of them air on (tasks/cluster/candidates.py). If none of these
-covers enough titles, the name is the general part alone, because a general name is better than a wrong one.
-Names are unique: if a name is already used, a channel, a further part, or the title of a central programme is
-added. A subcluster without a distinguishing name has the name "".
+A name has a *general part* ("Football") and up to two *specific parts*. The general part is the narrowest
+subject that most of the titles have: "True crime" for documentaries of which nearly all are about crime.
+Specific parts are narrower subjects, phrases in titles of several shows, and the channel that airs most of
+the titles (tasks/cluster/candidates.py). If none of these covers enough titles, the name is the general part
+alone, because a general name is better than a wrong one. Names are unique: if a name is already used, a
+channel, a further part, or the title of a central programme is added. A subcluster that no name distinguishes
+from the others has the name "".
 """
 
 import itertools
@@ -21,27 +22,27 @@ from tasks.cluster.partition import members_of
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
-PLURALITY = 0.33  # sufficient share for the general part if no other subject has half as many titles
-TIE_SHARE = 0.98  # of broad subjects with at least this fraction of the largest share, the best score wins
+PLURALITY = 0.33  # minimum share of titles with the general part if no other subject has half as many titles
+TIE_SHARE = 0.98  # among broad subjects with this fraction of the largest share, the highest score decides
 NARROWER_SHARE = 0.8  # a narrower subject with this fraction of the broader one's titles is preferred
 FILM_SHARE = 0.6  # a cluster of fiction is called films if this share of its titles air as films
-SHARED_CHANNEL = 0.5  # minimum share of the titles that air on the channels named in place of other parts
+CHANNEL_MAJORITY = 0.5  # minimum share of the titles that air on a channel that is part of the name
 CATEGORY_SHARE = 0.3  # minimum share of titles that have a subject as category, if its cosine is too low
-RELAXED = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
-SECOND_PART = 0.4  # minimum score of a further part, divided by the score of the best part
-PARTS = 2  # maximum number of specific parts
+RELAXED_FACTOR = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
+MIN_SCORE_RATIO = 0.4  # minimum score of a further part, divided by the score of the best part
+MAX_PARTS = 2  # maximum number of specific parts
 
 
 @dataclass(frozen=True)
 class ClusterName:
-    """Description of one cluster, an entry of ``clusters.json`` or ``subclusters.json``."""
+    """Name and description of one cluster; an entry of ``clusters.json`` or ``subclusters.json``."""
 
-    id: int  # cluster number, from 0
+    id: int  # number of the cluster, from 0
     name: str
-    size: int
-    titles: list[str]  # the most central ones
-    label: str | None  # category of at least half of its titles; the rarest of several with similar shares
-    label_share: float  # fraction of its titles that have the category
+    size: int  # number of titles
+    titles: list[str]  # the titles nearest to the mean of the cluster
+    label: str | None  # category of at least half of the titles; the rarest of several with similar shares
+    label_share: float  # fraction of the titles that have this category
 
 
 def name_clusters(
@@ -52,15 +53,16 @@ def name_clusters(
     *,
     central: int = 5,
 ) -> list[ClusterName]:
-    """Names all clusters uniquely, in the order of their ids (from 0 without gaps; -1 is noise).
+    """Gives each cluster a unique name, and returns the names in the order of cluster numbers.
 
     Args:
-        candidates: Finder of candidates for the parts of names.
-        vectors: float32 (titles, dim), unit norm or zero.
-        clusters: Cluster of each title.
-        within: Name of the parent of each cluster, for subclusters. The name of a subcluster differs from its
-            parent's and its siblings' names; it is "" if nothing distinguishes it.
-        central: Number of central titles of each cluster.
+        candidates: Finds candidates for the parts of names.
+        vectors: Vectors of titles, float32 (titles, dim), unit norm or zero.
+        clusters: Cluster of each title, from 0 without gaps; -1 is noise.
+        within: For subclusters: the name of the cluster that contains each subcluster. The name of a
+            subcluster differs from this name and from those of its siblings; it is "" if nothing
+            distinguishes it.
+        central: Number of central titles in the description of a cluster.
     """
     used: dict[str, set[str]] = {}
     names = []
@@ -80,6 +82,7 @@ def name_clusters(
 
 
 def _category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
+    """Returns the category that most titles of a cluster have, and its share; (None, 0) if there is none."""
     rows: list[int] = members.tolist()
     votes = Counter(label for row in rows for label in set(candidates.inputs.labels[row]))
     minimum = max(NARROWER_SHARE * max(votes.values(), default=0), MAJORITY * len(members))
@@ -95,63 +98,67 @@ class _NameOptions:
 
     def __init__(self, candidates: Candidates, members: Int[np.ndarray, " members"]) -> None:
         subjects, self.channels = candidates.find_subjects(members), candidates.find_channels(members)
-        general = _general(candidates, members, subjects)
+        general = _general_part(candidates, members, subjects)
         # phrases in titles of films say nothing about their subject
-        films = general is not None and general.key == FILMS
-        phrases = [] if films else candidates.find_phrases(members)
+        is_films = general is not None and general.key == FILMS
+        phrases = [] if is_films else candidates.find_phrases(members)
         if general:  # a single word after a general part is too vague, as in "Cookery: Jamie"
             phrases = [phrase for phrase in phrases if len(words_of(phrase.text)) > 1]
-        inner = [subject for subject in subjects if _within(subject, general)]
-        best = _best(inner)
-        if general and best and best.share >= CATEGORY_SHARE and _repeats(best, general):
-            general, inner = best, []  # "Crime drama" instead of "Drama: Crime drama"
-        self.head = general.text if general else ""
-        self.parts = _choose([*inner, *phrases], general)
-        relaxed = candidates.find_subjects(members, RELAXED)
-        weak = [subject for subject in relaxed if general and _within(subject, general)]
-        self.weak = _choose(weak, general)
-        narrower = [subject for subject in weak if general and _repeats(subject, general)]
-        narrower = [subject for subject in narrower if subject.cosine >= MIN_VOTE_COSINE]
-        self.narrower = [subject.text for subject in sorted(narrower, key=lambda subject: -subject.score)]
+        narrower = [subject for subject in subjects if _is_narrower(subject, general)]
+        best = _best(narrower)
+        if general and best and best.share >= CATEGORY_SHARE and _repeats_word(best, general):
+            general, narrower = best, []  # "Crime drama" instead of "Drama: Crime drama"
+        self.general = general.text if general else ""
+        self.parts = _select_parts([*narrower, *phrases], general)
+        relaxed = candidates.find_subjects(members, RELAXED_FACTOR)
+        weak = [subject for subject in relaxed if general and _is_narrower(subject, general)]
+        self.weak_parts = _select_parts(weak, general)
+        replacing = [subject for subject in weak if general and _repeats_word(subject, general)]
+        replacing = [subject for subject in replacing if subject.cosine >= MIN_VOTE_COSINE]
+        self.replacing = [subject.text for subject in sorted(replacing, key=lambda subject: -subject.score)]
 
     def descriptive(self) -> Iterator[str]:
-        """Yields names that describe most of the titles."""
-        head, parts, first = self.head, self.parts, self.parts[:PARTS]
-        common = [name for name, share in self.channels[:1] if share >= SHARED_CHANNEL]
-        if not head:
-            yield from common
-            yield from [_joined("", first)] if first else []
+        """Yields names that describe most of the titles, the best first."""
+        general, parts, best_parts = self.general, self.parts, self.parts[:MAX_PARTS]
+        channels = [name for name, share in self.channels[:1] if share >= CHANNEL_MAJORITY]
+        if not general:
+            yield from channels
+            yield from [_join("", best_parts)] if best_parts else []
             return
-        if first or not common:
-            yield _joined(head, first)
-        yield from (_with_channel(head, first[:1], name) for name in common)
-        yield from (_joined(head, [*first[:1], other]) for other in parts[PARTS:])
-        if not first and sum(share for _, share in self.channels[:2]) >= SHARED_CHANNEL:
-            yield _joined(head, [name for name, _ in self.channels[:2]])
-        yield _joined(head, first[:1])
+        if best_parts or not channels:
+            yield _join(general, best_parts)
+        yield from (_join_channel(general, best_parts[:1], name) for name in channels)
+        yield from (_join(general, [*best_parts[:1], other]) for other in parts[MAX_PARTS:])
+        if not best_parts and sum(share for _, share in self.channels[:2]) >= CHANNEL_MAJORITY:
+            yield _join(general, [name for name, _ in self.channels[:2]])
+        yield _join(general, best_parts[:1])
 
     def distinguishing(self, nearest: list[str]) -> Iterator[str]:
-        """Yields further names, for when the descriptive ones are used by other clusters; never ends."""
-        first = self.parts[:PARTS]
-        yield from (_joined(self.head, self.weak[:count]) for count in (PARTS, 1) if self.weak)
-        yield from self.narrower  # "World news" instead of "News: World news"
-        yield from (_with_channel(self.head, first[:1], name) for name, _ in self.channels)
-        title = _joined(self.head, [*first, f"“{min(nearest, key=len)}”"])
-        yield title
-        yield from (f"{title} ({number})" for number in itertools.count(2))
+        """Yields further names without end, for a cluster whose descriptive names others already have.
+
+        ``nearest`` are the most central titles of the cluster; the shortest may become part of the name.
+        """
+        best_parts = self.parts[:MAX_PARTS]
+        counts = (MAX_PARTS, 1) if self.weak_parts else ()
+        yield from (_join(self.general, self.weak_parts[:count]) for count in counts)
+        yield from self.replacing  # "World news" instead of "News: World news"
+        yield from (_join_channel(self.general, best_parts[:1], name) for name, _ in self.channels)
+        name_with_title = _join(self.general, [*best_parts, f"“{min(nearest, key=len)}”"])
+        yield name_with_title
+        yield from (f"{name_with_title} ({number})" for number in itertools.count(2))
 
 
-def _general(
+def _general_part(
     candidates: Candidates, members: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
 ) -> Candidate | None:
-    """Returns the subject of most titles of a cluster, else their most common category, else None."""
+    """Returns the general part of the name of a cluster; None if no subject or category fits most titles."""
     broad = [subject for subject in subjects if not subject.general]
     *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad)])
     if best < MAJORITY and (best < PLURALITY or best < 2 * second):
         broad = []
     general = _best(subject for subject in broad if subject.share >= TIE_SHARE * best)
-    films = candidates.inputs.films[members].mean() >= FILM_SHARE
-    if films and (general is None or general.key in FICTION):
+    mostly_films = candidates.inputs.films[members].mean() >= FILM_SHARE
+    if mostly_films and (general is None or general.key in FICTION):
         fiction = [subject.rows for subject in subjects if {subject.key, subject.general} & FICTION]
         rows = frozenset().union(*fiction)
         if len(rows) >= MAJORITY * len(members):
@@ -170,11 +177,12 @@ def _general(
 
 
 def _best(candidates: Iterable[Candidate]) -> Candidate | None:
+    """Returns the candidate with the highest score, or None if there are no candidates."""
     return max(candidates, key=lambda candidate: (candidate.score, candidate.text), default=None)
 
 
-def _within(subject: Candidate, general: Candidate | None) -> bool:
-    """Whether a subject is narrower than the general part, or a kind of film if that is films."""
+def _is_narrower(subject: Candidate, general: Candidate | None) -> bool:
+    """Whether a subject is narrower than the general part; for films, whether it is a genre of fiction."""
     if general is None or not general.key:  # no general part, or a category that is not in the table
         return subject.share >= CATEGORY_SHARE
     if subject.key == general.key:
@@ -184,34 +192,35 @@ def _within(subject: Candidate, general: Candidate | None) -> bool:
     return subject.general == general.key
 
 
-def _choose(candidates: Sequence[Candidate], general: Candidate | None) -> list[str]:
-    """Returns the texts of candidates by falling score; of the first two, a subject precedes a phrase.
+def _select_parts(candidates: Sequence[Candidate], general: Candidate | None) -> list[str]:
+    """Selects the specific parts of a name and returns their texts, by falling score.
 
-    Omits a candidate that repeats a word of the general part or of a better candidate. Omits it also if more
-    than half of its titles contain a better candidate.
+    Among the first two, a subject precedes a phrase. A candidate is omitted if it repeats a word of the
+    general part or of a better candidate, if more than half of its titles contain a better candidate, or if
+    its score is much lower than the best one.
     """
     used = [word.casefold() for word in words_of(general.text)] if general else []
     chosen: list[Candidate] = []
     covered: set[int] = set()
     for candidate in sorted(candidates, key=lambda candidate: (-candidate.score, candidate.text)):
         words = [word.casefold() for word in words_of(candidate.text)]
-        repeats = any(_variants(word, other) for word in words for other in used)
+        repeats = any(_are_variants(word, other) for word in words for other in used)
         redundant = bool(candidate.rows) and 2 * len(candidate.rows - covered) < len(candidate.rows)
-        weak = bool(chosen) and candidate.score < SECOND_PART * chosen[0].score
-        if not repeats and not redundant and not weak:
+        is_weak = bool(chosen) and candidate.score < MIN_SCORE_RATIO * chosen[0].score
+        if not repeats and not redundant and not is_weak:
             chosen.append(candidate)
             covered |= candidate.rows
             used += words
-    first = sorted(chosen[:PARTS], key=lambda candidate: not candidate.key)
-    return [candidate.text for candidate in [*first, *chosen[PARTS:]]]
+    best = sorted(chosen[:MAX_PARTS], key=lambda candidate: not candidate.key)
+    return [candidate.text for candidate in [*best, *chosen[MAX_PARTS:]]]
 
 
-def _repeats(subject: Candidate, general: Candidate) -> bool:
+def _repeats_word(subject: Candidate, general: Candidate) -> bool:
     words = [word.casefold() for word in words_of(subject.text)]
-    return any(_variants(word, other.casefold()) for word in words for other in words_of(general.text))
+    return any(_are_variants(word, other.casefold()) for word in words for other in words_of(general.text))
 
 
-def _variants(word: str, other: str) -> bool:
+def _are_variants(word: str, other: str) -> bool:
     """Whether two words are equal, or differ only by a suffix: "cook", "cooking".
 
     The shorter word has at least four letters, and the suffix at most three.
@@ -220,11 +229,12 @@ def _variants(word: str, other: str) -> bool:
     return word == other or (len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3)
 
 
-def _with_channel(head: str, parts: Sequence[str], channel: str) -> str:
-    name = _joined(head, parts)
+def _join_channel(general: str, parts: Sequence[str], channel: str) -> str:
+    """Joins the parts of a name and a channel, which is omitted if the parts contain all of its words."""
+    name = _join(general, parts)
     words = {word.casefold() for word in words_of(name)}
-    return name if words.issuperset(words_of(channel.casefold())) else _joined(head, [*parts, channel])
+    return name if words.issuperset(words_of(channel.casefold())) else _join(general, [*parts, channel])
 
 
-def _joined(head: str, parts: Sequence[str]) -> str:
-    return ": ".join(part for part in (head, ", ".join(parts)) if part)
+def _join(general: str, parts: Sequence[str]) -> str:
+    return ": ".join(part for part in (general, ", ".join(parts)) if part)

@@ -1,4 +1,4 @@
-"""Result type of all clustering strategies, and the numbering of clusters."""
+"""Defines the result of all clustering strategies, and numbers clusters by size."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ COLLAPSED_SHARE = 0.5  # a partition is collapsed if one cluster has a larger sh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:
-    """Cluster of each title."""
+    """Result of a clustering strategy: the cluster of each title, and facts on how it was computed."""
 
     labels: np.ndarray  # int32 (titles,), numbered by size (if equal, by first title) from 0; -1 is noise
     iterations: int = 0  # passes over the titles; 0 if the strategy is not iterative
@@ -27,14 +27,17 @@ class Partition:
 
 
 def members_of(labels: Int[np.ndarray, " titles"]) -> list[Int[np.ndarray, " members"]]:
-    """Returns the titles of each cluster, ascending; noise (-1) is omitted."""
+    """Returns the row numbers of the titles of each cluster, ascending; noise (-1) is omitted."""
     order = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[order], np.arange(int(labels.max(initial=-1)) + 2))
     return np.split(order, bounds)[1:-1]
 
 
 def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.ndarray, " titles"]:
-    """Numbers clusters by size, then by first title, int32; smaller ones than ``minimum_size`` become -1."""
+    """Numbers clusters from 0 by descending size, then by first title, int32.
+
+    Clusters with fewer than ``minimum_size`` titles become noise (-1).
+    """
     old, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))
     order = order[(old[order] >= 0) & (sizes[order] >= minimum_size)]

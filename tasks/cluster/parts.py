@@ -1,11 +1,11 @@
-"""Subclusters: large clusters are split by the meaning of their titles.
+"""Splits large clusters into subclusters by the meaning of their titles.
 
-The titles of a cluster have similar airings, which need not separate their subjects: "Sport" with 800 titles
-includes cycling. The mean of the cluster is subtracted from the vectors and from the sentence vectors of its
-titles, because only differences can separate them. The two are concatenated with equal weight, and the
-clustering strategy is applied to the titles of the cluster, with fewer neighbours: 12 neighbours gave 52
-subclusters of "Sport"; 25 neighbours gave 25, whose titles were less alike. A constant component in each
-vector maps a cosine c to (1 + c) / 2, so that the thresholds for the complete guide remain suitable.
+Titles of a cluster are broadcast in a similar way, but may have different subjects: "Sport" with 800 titles
+includes cycling. To separate them, the mean of the cluster is subtracted from the title vectors and from the
+sentence vectors. Both are concatenated with equal weight, and the clustering strategy is applied to the
+result, with fewer neighbours: 12 neighbours gave 52 subclusters of "Sport"; 25 neighbours gave 25, whose
+titles were less alike. A constant component in each vector maps a cosine c to (1 + c) / 2, so that the
+thresholds for the complete guide remain suitable.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import members_of, renumber
 from tasks.neighbours.index import SearchSettings
 
-MIN_SPLIT_SIZE = 60  # titles of a cluster that is split
-MIN_PART_SIZE = 5  # titles of a subcluster
+MIN_SPLIT_SIZE = 60  # minimum number of titles of a cluster that is split
+MIN_PART_SIZE = 5  # minimum number of titles of a subcluster
 MAX_NEIGHBOURS = 12
 
 
@@ -32,9 +32,11 @@ def split_clusters(
     *,
     seed: int = 0,
 ) -> tuple[Int[np.ndarray, " titles"], list[int]]:
-    """Returns subclusters, numbered by size from 0, and the cluster of each subcluster.
+    """Splits each large cluster into subclusters by the same clustering strategy.
 
-    A title is in no subcluster (-1) if its cluster is small or not split, or if it is noise in its cluster.
+    Returns:
+        The subcluster of each title, numbered from 0 by descending size, and the cluster of each subcluster.
+        A title is in no subcluster (-1) if its cluster was not split, or if it is noise in its cluster.
     """
     parts, part_count = np.full(len(clusters), -1, dtype=np.int64), 0
     part_strategy = dataclasses.replace(strategy, neighbours=min(MAX_NEIGHBOURS, strategy.neighbours))
@@ -56,6 +58,6 @@ def split_clusters(
 
 
 def _centred(vectors: np.ndarray) -> np.ndarray:
-    """Subtracts the mean of the nonzero vectors and normalizes; zero vectors remain zero."""
+    """Subtracts the mean of the nonzero vectors and scales to unit norm; zero vectors remain zero."""
     nonzero = vectors.any(axis=1, keepdims=True)
     return unit_rows(np.where(nonzero, vectors - vectors.sum(axis=0) / max(int(nonzero.sum()), 1), 0))

@@ -1,4 +1,4 @@
-"""Phrases of one to three adjacent words in titles.
+"""Finds phrases of one to three adjacent words in titles, from which names of clusters are composed.
 
 A phrase neither begins nor ends with a common word, a number or a fragment of a word, and a phrase of one
 word has a minimum length: "Premier League" and "Bible" are phrases; "of the", "PL" and "1's" are not.
@@ -19,10 +19,10 @@ MAX_WORDS = 3
 WORD_BITS = 21  # bits of a word number, for two million words; a phrase of three words has 63 bits
 MIN_SINGLE_WORD = 4  # minimum letters of a phrase of one word
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")  # letters and digits, joined by apostrophe or hyphen
-_JOINT = re.compile(r"[ &'’]*")  # may separate words of a phrase; colons, commas, dashes, brackets may not
+_SEPARATOR = re.compile(r"[ &'’]*")  # may separate words of a phrase; colons, commas, brackets may not
 _FRAGMENT = re.compile(r"['’]\w?$|^[^aeiouyà-ÿ]+$|\d", re.IGNORECASE)  # Jamie's, Hlts, S3
 _DECADE = re.compile(r"(?:19|20)?\d0s")
-Phrase = tuple[str, ...]  # folded words
+Phrase = tuple[str, ...]  # case-folded words
 
 
 def _spans(title: str) -> list[tuple[int, int]]:
@@ -35,10 +35,14 @@ def words_of(text: str) -> list[str]:
 
 
 class Phrases:
-    """Index of the phrases of all titles.
+    """Index of the phrases in all titles.
 
-    A phrase is stored as an integer that is composed of its words' numbers, because strings for a million
-    titles would need gigabytes. Spellings are computed again from the titles on demand.
+    A phrase is stored as one integer, which is composed of the numbers of its words, because strings for a
+    million titles would need gigabytes. Its spelling is computed again from a title when it is needed.
+
+    Args:
+        titles: All titles of the guide.
+        shows: Key of the show of each title.
     """
 
     def __init__(self, titles: Sequence[str], shows: Sequence[str]) -> None:
@@ -46,7 +50,7 @@ class Phrases:
         case_balance: Counter[str] = Counter()
         for title in titles:
             for (_, previous_end), (start, end) in pairwise(_spans(title)):
-                if _JOINT.fullmatch(title[previous_end:start]):
+                if _SEPARATOR.fullmatch(title[previous_end:start]):
                     case_balance[title[start:end].casefold()] += 1 if title[start].islower() else -1
         # Words that are more often in lower case than capitalised: the, und.
         self.common_words = {word for word, balance in case_balance.items() if balance > 0}
@@ -61,11 +65,11 @@ class Phrases:
         self._distinct, self._counts = np.unique(self._keys.values, return_counts=True)
 
     def of_title(self, row: int) -> dict[Phrase, str]:
-        """Returns the phrases of a title with their spelling."""
+        """Maps each phrase of a title (case-folded words) to its spelling in the title."""
         return dict(self._find(self.titles[row]))
 
     def count(self, phrase: Phrase) -> int:
-        """Returns the number of titles with a phrase, which must be in the index."""
+        """Returns the number of titles that contain a phrase, which must be in the index."""
         return int(self._counts[np.searchsorted(self._distinct, self._key(phrase))])
 
     def _key(self, phrase: Phrase) -> int:
@@ -81,7 +85,8 @@ class Phrases:
         words = [title[start:end] for start, end in spans]
         folded = [word.casefold() for word in words]
         can_end = [not self._is_excluded_edge(word) for word in words]
-        joined = [bool(_JOINT.fullmatch(title[left[1] : right[0]])) for left, right in pairwise(spans)]
+        gaps = [title[left[1] : right[0]] for left, right in pairwise(spans)]
+        joined = [bool(_SEPARATOR.fullmatch(gap)) for gap in gaps]
         for first, word in enumerate(words):
             if not can_end[first]:
                 continue
@@ -100,7 +105,15 @@ class Phrases:
         return word.casefold() in self.common_words or bool(fragment)
 
     def shared(self, rows: Sequence[int], minimum: int) -> dict[Phrase, list[int]]:
-        """Returns the phrases that occur in ``minimum`` or more of the rows and shows, with their rows."""
+        """Returns the phrases that at least ``minimum`` of some titles contain, in as many shows.
+
+        Args:
+            rows: Row numbers of the titles.
+            minimum: Minimum number of titles, and of different shows, that contain a phrase.
+
+        Returns:
+            Row numbers of the titles that contain a phrase, by phrase.
+        """
         rows_by_key: dict[int, list[int]] = {}
         for row in rows:
             for key in self._keys[row].tolist():
@@ -112,7 +125,7 @@ class Phrases:
         }
 
     def most_common_form(self, phrase: Phrase, rows: Sequence[int]) -> str:
-        """Returns the most common spelling of a phrase in the rows, capitalized."""
+        """Returns the most common spelling of a phrase in the titles ``rows``, capitalized."""
         counts = Counter(self.of_title(row)[phrase] for row in rows)
         text = min(counts, key=lambda form: (-counts[form], form))
         return text[:1].upper() + text[1:]

@@ -1,7 +1,7 @@
-"""HDBSCAN and k-means of scikit-learn: clusters by density without eps, and a preset number of clusters.
+"""Clusters titles by HDBSCAN or k-means of scikit-learn.
 
-On unit vectors the squared Euclidean distance is 2 - 2 cos. Hence both cluster by cosine, and HDBSCAN's
-hierarchy is the same up to scale. HDBSCAN compares all pairs of titles; k-means has no noise.
+On unit vectors the squared Euclidean distance is 2 - 2 cos. Hence both cluster by cosine. HDBSCAN determines
+the number of clusters, and compares all pairs of titles; k-means takes a preset number and has no noise.
 
 References: R. Campello, D. Moulavi, J. Sander, Density-based clustering based on hierarchical density
 estimates, PAKDD 2013; S. Lloyd, Least squares quantization in PCM, 1982; D. Arthur, S. Vassilvitskii,
@@ -21,7 +21,10 @@ from tasks.neighbours.similarity import nonzero_rows
 
 @configurable
 class HDBSCAN:
-    """HDBSCAN: dense groups at any scale; independent of the seed. Slow for more than 20,000 titles."""
+    """Strategy: clusters titles by HDBSCAN, which finds dense groups at any scale.
+
+    Slow for more than 20,000 titles.
+    """
 
     name: Literal["hdbscan"] = "hdbscan"
     minimum_size: int = setting(5, "Minimum number of titles of a cluster.", ge=2)
@@ -33,7 +36,7 @@ class HDBSCAN:
     neighbours: int = setting(25, "Number of nearest titles of each title, for the map.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters the titles. The neighbours and the seed are ignored."""
+        """Clusters the titles. ``neighbours`` and ``seed`` are ignored."""
         from sklearn.cluster import HDBSCAN as Solver
 
         has_vector = nonzero_rows(vectors)
@@ -53,7 +56,7 @@ class HDBSCAN:
 
 @configurable
 class KMeans:
-    """k-means: a preset number of clusters without noise, for comparison."""
+    """Strategy for comparison: clusters titles by k-means, with a preset number of clusters and no noise."""
 
     name: Literal["k_means"] = "k_means"
     clusters: int | None = setting(
@@ -65,7 +68,7 @@ class KMeans:
     minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters the titles. The neighbours are ignored."""
+        """Clusters the titles. ``neighbours`` are ignored."""
         from sklearn.cluster import KMeans as Solver
 
         has_vector, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0

@@ -1,4 +1,4 @@
-"""Settings of the cluster stage."""
+"""Defines the settings of the stage cluster, which groups similar titles."""
 
 from tasks.cluster import ChineseWhispers, Clusterer
 from tasks.form import configurable, setting
@@ -7,7 +7,7 @@ from tasks.neighbours.index import SearchSettings
 
 @configurable
 class ClusterSettings:
-    """Settings of clustering and its seeds."""
+    """Settings of the stage cluster: the strategy, its seeds, and the search for nearest titles."""
 
     strategy: Clusterer = setting(ChineseWhispers(), "Clustering strategy")
     seeds: int = setting(

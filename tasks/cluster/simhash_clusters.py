@@ -1,9 +1,9 @@
-"""SimHash clustering: k-means that compares signatures instead of vectors, for very many clusters.
+"""Clusters titles by k-means on SimHash signatures instead of vectors, for very many clusters.
 
 A title is assigned to the centre with the smallest Hamming distance of signatures
-(tasks/neighbours/simhash.py). Centres are the normalized means of their titles. With 256 bits, a cosine
-of .7 has a standard error of .06. The strategy measures how much quality signatures lose and how much time
-they save (docs/log).
+(tasks/neighbours/simhash.py). Centres are the normalized means of their titles. With 256 bits, the estimate
+of a cosine of .7 has a standard error of .06. The strategy exists to measure how much quality signatures
+lose, and how much time they save (docs/log).
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
@@ -25,7 +25,7 @@ MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apa
 
 @configurable
 class SimHashClusters:
-    """SimHash clustering: a preset number of clusters by signatures, for comparison."""
+    """Strategy for comparison: k-means on SimHash signatures, with a preset number of clusters."""
 
     name: Literal["simhash"] = "simhash"
     clusters: int = setting(10_000, "Initial number of clusters; empty clusters are dropped.", ge=1)
@@ -41,7 +41,7 @@ class SimHashClusters:
     minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters the titles. The neighbours are ignored."""
+        """Clusters the titles. ``neighbours`` are ignored."""
         has_vector, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
         points = vectors[has_vector]
         if len(points):
@@ -49,11 +49,11 @@ class SimHashClusters:
             planes = draw_planes(points.shape[1], self.bits, generator)
             title_signatures = signatures(points, planes)
             centres = draw_centres(points, self.clusters, generator)
-            nearest, moved = np.full(len(points), -1, dtype=np.int64), True
-            while moved and passes < self.iterations:
+            nearest, changed = np.full(len(points), -1, dtype=np.int64), True
+            while changed and passes < self.iterations:
                 previous, nearest = nearest, nearest_centres(title_signatures, signatures(centres, planes))
                 centres = unit_means(points, nearest, centres)
-                moved, passes = bool((previous != nearest).any()), passes + 1
+                changed, passes = bool((previous != nearest).any()), passes + 1
             labels[has_vector] = nearest
         size, remedy = self.minimum_size, "raise clusters or bits."
         return finish(labels, has_vector, minimum_size=size, iterations=passes, remedy=remedy)
@@ -64,7 +64,8 @@ def draw_centres(
 ) -> Float[np.ndarray, "centres dim"]:
     """Draws up to ``count`` titles as initial centres.
 
-    Up to MAX_SPREAD_CENTRES, each centre is the title farthest from those before it; more are random titles.
+    If ``count`` is at most MAX_SPREAD_CENTRES, each centre is the title farthest from the previous centres;
+    otherwise, centres are drawn at random.
     """
     count = min(count, len(points))
     if count > MAX_SPREAD_CENTRES:
@@ -89,7 +90,10 @@ def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np
 def unit_means(
     points: Float[np.ndarray, "titles dim"], labels: Int[np.ndarray, " titles"], centres: np.ndarray
 ) -> Float[np.ndarray, "centres dim"]:
-    """Returns normalized means of clusters, float32; a centre without titles or with mean 0 is unchanged."""
+    """Returns the mean of each cluster with unit norm, float32.
+
+    The previous centre is returned for a cluster without titles, or if the mean is zero.
+    """
     sums = np.zeros(centres.shape, dtype=np.float64)
     order = np.argsort(labels, kind="stable")
     firsts = np.flatnonzero(np.diff(labels[order], prepend=-1))

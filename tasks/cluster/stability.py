@@ -1,4 +1,4 @@
-"""Stability of a clustering across seeds, measured by the adjusted Rand index."""
+"""Measures how stable a clustering is across random seeds, by the adjusted Rand index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from tasks.cluster.partition import Partition
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stability:
-    """The partitions that several seeds gave, and how well each pair of them agrees."""
+    """The results of one clustering strategy with several seeds, and how well each pair of them agrees."""
 
-    partitions: tuple[Partition, ...]
+    partitions: tuple[Partition, ...]  # one per seed
     agreement: np.ndarray  # (seeds, seeds): adjusted Rand index of each pair, 1 on the diagonal
 
     @property
     def run_to_run_ari(self) -> float:
-        """Mean adjusted Rand index over pairs of different seeds; 1 for a single seed."""
+        """Mean adjusted Rand index over all pairs of different seeds; 1 for a single seed."""
         seeds = len(self.partitions)
         return float((self.agreement.sum() - seeds) / (seeds * (seeds - 1))) if seeds > 1 else 1.0
 
@@ -33,14 +33,18 @@ class Stability:
 def several_seeds(
     strategy: Clusterer, vectors: np.ndarray, neighbours: Neighbours, seeds: Sequence[int]
 ) -> Stability:
-    """Runs a strategy once per seed; raises ValueError without seeds."""
+    """Runs a clustering strategy once per seed, and compares the results.
+
+    Raises:
+        ValueError: ``seeds`` is empty.
+    """
     if not seeds:
         raise ValueError("several_seeds needs at least one seed, got none")
     return compare([strategy.cluster(vectors, neighbours, seed=seed) for seed in seeds])
 
 
 def compare(partitions: Sequence[Partition]) -> Stability:
-    """Computes the adjusted Rand index of all pairs of partitions."""
+    """Computes the adjusted Rand index of each pair of partitions."""
     agreement = np.eye(len(partitions))
     for row, left in enumerate(partitions):
         for column, right in enumerate(partitions[:row]):
@@ -49,7 +53,7 @@ def compare(partitions: Sequence[Partition]) -> Stability:
 
 
 def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " titles"]) -> float:
-    """Adjusted Rand index of two partitions; each noise title (-1) counts as a cluster of one title.
+    """Returns the adjusted Rand index of two partitions; a noise title (-1) counts as a cluster of one title.
 
     The index is (P - E) / (M - E). P is the number of pairs of titles that share a cluster in both
     partitions. M is the mean, over the two partitions, of the number of pairs that share a cluster. E is the

@@ -1,7 +1,8 @@
-"""Common television subjects, used to name clusters. subjects.csv contains one row per subject.
+"""Reads common television subjects, such as Cycling, from subjects.csv. They are used to name clusters.
 
-Columns are names by language; ``general`` is the English name of the broader subject, empty for the broadest
-ones; ``also`` contains further names of the category in feeds, separated by semicolons. Users may add rows.
+Each row is a subject. The columns ``en``, ``de`` and so on contain its name in a language. ``general`` is the
+English name of the broader subject (Sport), empty for the broadest ones. ``also`` contains further names of
+the category in TV guides, separated by semicolons. Users may add rows.
 """
 
 import csv
@@ -20,12 +21,12 @@ FILMS, FICTION = "Films", frozenset(["Films", "Drama", "Comedy"])  # keys of the
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of programmes, such as Cycling, with its names in several languages."""
+    """A subject of television programmes, such as Cycling, with its names in several languages."""
 
     key: str  # English name
     general: str  # key of the broader subject; "" if there is none
-    names: dict[str, str]  # by language code
-    categories: frozenset[str]  # case-folded names in feeds, in any language
+    names: dict[str, str]  # name by language code
+    categories: frozenset[str]  # case-folded names of categories in TV guides, in any language
 
     def name(self, language: str) -> str:
         """Returns the name in a language, or the English name if the table lacks it."""
@@ -34,7 +35,7 @@ class Subject:
 
 @functools.cache
 def read_subjects() -> tuple[Subject, ...]:
-    """Reads the table.
+    """Reads subjects.csv.
 
     Raises:
         ValueError: A row refers to a broader subject that is not in the table.
@@ -55,7 +56,12 @@ def read_subjects() -> tuple[Subject, ...]:
 
 @functools.cache
 def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.ndarray]:
-    """Returns subject indices by category and by name, and for each subject the index of its broader one."""
+    """Builds lookup tables from subjects.csv.
+
+    Returns:
+        Indices of subjects by category in TV guides; index of a subject by its name in the language; and, for
+        each subject, the index of its broader subject.
+    """
     by_category: dict[str, list[int]] = {}
     for index, subject in enumerate(read_subjects()):
         for category in subject.categories:
@@ -69,9 +75,14 @@ def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.nda
 def find_title_subjects(
     labels: Sequence[Sequence[str]], words: Iterable[Sequence[str]], language: str
 ) -> Bool[np.ndarray, "titles subjects"]:
-    """Marks the subjects that the labels or words of each title name, and their broader subjects.
+    """Returns a mask of the subjects that the categories or the words of each title name.
 
-    ``words`` are case-folded.
+    The mask includes the broader subject of each subject.
+
+    Args:
+        labels: Categories of each title.
+        words: Case-folded words of each title.
+        language: Language of the titles, ISO 639-1.
     """
     by_category, by_word, broader = _lookup(language)
     contains = np.zeros((len(labels), len(broader)), dtype=bool)

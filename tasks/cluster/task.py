@@ -1,4 +1,4 @@
-"""Stage cluster: Corpus, Vectors, NearestTitles to Clustering."""
+"""The Prefect task of the stage cluster, which groups similar titles and names the groups."""
 
 import dataclasses
 import logging
@@ -30,7 +30,7 @@ COLUMNS = ["title", "show_key", "split", "labels", "channels", "context", "langu
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusteringInputs(StageInputs):
-    """Inputs that determine the clusters, except for the identities of the previous clustering."""
+    """Inputs of the stage cluster that are part of its cache key."""
 
     corpus: Corpus
     vectors: Vectors
@@ -40,15 +40,18 @@ class ClusteringInputs(StageInputs):
 
 @task(**STAGE.options)
 def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = None) -> Clustering:
-    """Publishes clusters and subclusters of all titles except placeholders, with their names.
+    """Publishes clusters and subclusters, with their names, of all titles that name a programme.
 
-    Clusters keep the identities and colours of the previous clustering.
+    Args:
+        home: Folder in which all results are stored.
+        inputs: Titles, vectors, nearest titles and settings.
+        previous: Clustering of the previous run, whose identities and colours are kept.
     """
     workspace = Workspace(home)
     corpus, vectors, nearest, settings = inputs.corpus, inputs.vectors, inputs.nearest, inputs.settings
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
-    placeholder = np.array(table["split"].to_pylist()) == "placeholder"
-    points = read_points(workspace.folder(vectors), "full", placeholder)
+    is_placeholder = np.array(table["split"].to_pylist()) == "placeholder"  # "To be announced"
+    points = read_points(workspace.folder(vectors), "full", is_placeholder)
     seeds = range(settings.seed, settings.seed + settings.seeds)
     nearest_folder = workspace.folder(nearest)
     graph = Neighbours(*(np.asarray(open_array(nearest_folder, name)) for name in ("graph", "graph_cosines")))
@@ -72,15 +75,15 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
             vars(name) | {"parent": identity} for name, identity in zip(part_names, parents, strict=True)
         ]
         write_clustering(draft.folder, table, partition.labels, clusters, parts, entries)
-        placed_count = int(points.any(axis=1).sum())
-        noise = int((partition.labels < 0).sum()) - (len(points) - placed_count)
+        with_vector = int(points.any(axis=1).sum())
+        noise = int((partition.labels < 0).sum()) - (len(points) - with_vector)
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
         draft.details |= {
             "strategy": settings.strategy.name,
             "seeds": settings.seeds,
             "run_to_run_ari": stability.run_to_run_ari if settings.seeds > 1 else None,
-            "noise_share": noise / placed_count if placed_count else 0.0,
-            "largest_share": int((partition.labels == 0).sum()) / placed_count if placed_count else 0.0,
+            "noise_share": noise / with_vector if with_vector else 0.0,
+            "largest_share": int((partition.labels == 0).sum()) / with_vector if with_vector else 0.0,
             "iterations": partition.iterations,
             "collapsed": partition.collapsed,
             "stayed_share": stayed_share,

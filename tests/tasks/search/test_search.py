@@ -100,7 +100,7 @@ def test_a_channel_and_an_hour_count_for_a_title_that_the_guide_lacks(search: Ti
     ("query", "message"),
     [
         (Query("x", channel="Chanel Two"), "no channel 'Chanel Two'; similar names are channel two"),
-        (Query("x", channel="zzz"), "no channel 'zzz'; some are"),
+        (Query("x", channel="zzz"), "no channel 'zzz'; some of its channels are"),
         (Query("x", hour=24), "the hour must be a whole number from 0 to 23, got 24"),
     ],
 )
