@@ -58,14 +58,14 @@ def parts_of(
     Args:
         encoder: Encoder that computes the vectors.
         titles: Titles as spelled in the guide.
-        contexts: Context tokens (channel, hour …) of each title; None computes vectors without context.
-        dense: Sentence and description features, float32 (titles, features); None computes them from titles.
-        token_ids: Token ids of each title, as in ``TitleEncoder.embed_with_context``; None looks them up.
+        contexts: Context tokens (channel, hour …) of each title; None: vectors without context.
+        dense: Sentence features, float32 (titles, features); None: computed from the titles.
+        token_ids: Token ids, as in ``TitleEncoder.embed_with_context``; None: they are looked up.
 
     Returns:
-        Names of the parts of each title, which are its words followed by NON_WORD_PARTS; int64 offsets,
-        (titles + 1,); and the vectors of all parts, float32 (all parts, meaning + dim). The parts of title i
-        are ``parts[offsets[i]:offsets[i + 1]]``; a part whose tokens the model does not know is zero.
+        Names of the parts of each title: its words and NON_WORD_PARTS; int64 offsets, (titles + 1,); and the
+        vectors of all parts, float32 (all parts, meaning + dim), of which ``[offsets[i]:offsets[i + 1]]``
+        belong to title i. A part whose tokens the model does not know is zero.
     """
     contexts = [()] * len(titles) if contexts is None else contexts
     dense = encoder.dense(titles) if dense is None else dense
@@ -98,18 +98,14 @@ def parts_of(
     parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[meaning_rows]), lengths, axis=0)
     if encoder.slots is not None:
         vectors = append_slot_key(add_up_parts(parts, offsets), encoder.slots, encoder.bag.nearest_slot)
-        bag_vectors = vectors[:, : encoder.dim]
-        parts *= np.repeat(np.linalg.norm(bag_vectors, axis=1, keepdims=True), lengths, axis=0)
+        parts *= np.repeat(np.linalg.norm(vectors[:, : encoder.dim], axis=1, keepdims=True), lengths, axis=0)
         parts = np.hstack([parts, np.zeros_like(parts)])
         memory_rows = offsets[1:] - len(NON_WORD_PARTS) + NON_WORD_PARTS.index(MEMORY)
         parts[memory_rows, encoder.dim :] = vectors[:, encoder.dim :]
     meaning_columns = np.zeros((len(parts), meanings.shape[1]), dtype=np.float32)
     meaning_columns[meaning_rows] = meanings
-    return (
-        [[*title_words, *NON_WORD_PARTS] for title_words in words],
-        offsets,
-        np.hstack([meaning_columns, parts]),
-    )
+    names = [[*title_words, *NON_WORD_PARTS] for title_words in words]
+    return names, offsets, np.hstack([meaning_columns, parts])
 
 
 def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""Trains a Checkpoint on a Corpus: objective, encoder, table, optimizer and the training loop."""
+"""Stage train: learns the embedding rows of all tokens from the categories of titles."""

@@ -1,7 +1,7 @@
 """Trains on a Corpus folder with torch, NumPy, pyarrow and safetensors alone, without Prefect or pydantic.
 
-Writes checkpoint.safetensors to OUT. If the command is repeated, it resumes an interrupted run. A finished
-run is continued if the settings have more epochs.
+Writes checkpoint.safetensors to the folder OUT. If the command is repeated, it resumes an interrupted run,
+and continues a finished run if the settings have more epochs.
 """
 
 import argparse
@@ -19,9 +19,10 @@ from tasks.train.settings import TrainSettings
 
 
 def build(kind: Any, value: Any) -> Any:
-    """Builds settings of type ``kind`` from the JSON ``value``; its ``name`` selects the member of a union.
+    """Builds settings of type ``kind`` from a JSON value.
 
-    Types and bounds are not checked, because pydantic may not be installed.
+    If ``kind`` is a union of strategies, the key ``name`` of the value selects the strategy. Types and bounds
+    are not checked, because pydantic may not be installed.
 
     Raises:
         ValueError: A strategy or field name is unknown.

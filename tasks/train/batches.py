@@ -1,4 +1,4 @@
-"""Batches of a training run, for the main process and for learner processes."""
+"""Opens the batches of a training run, in the main process and in learner processes (runners/learner.py)."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def open_batches(
     workers: int,
     pin: bool = False,
 ) -> BatchLoader:
-    """Opens a loader of batches of titles.
+    """Opens a loader of the batches of a training run.
 
     Args:
         folder: Folder of the Corpus.
@@ -28,7 +28,7 @@ def open_batches(
         settings: Settings of the run.
         rows: Corpus rows of the titles to load, int64 (titles,).
         buffers: Buffers of the objective, by name.
-        workers: Loader processes; 0: none, -1: by size.
+        workers: Number of loader processes; 0: none, -1: depends on the number of titles.
         pin: Whether batches are in page-locked memory, from which copies to a GPU are faster.
     """
     return BatchLoader(

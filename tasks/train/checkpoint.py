@@ -1,4 +1,4 @@
-"""Checkpoints: files with rows, optimizer state, parameters and the position of the next batch.
+"""Writes and reads checkpoints: files with rows, optimizer state, parameters and the position of a run.
 
 A file is written under a temporary name and renamed, so an interrupted write leaves the previous file intact.
 The best checkpoint is a hard link to the last one of its epoch, which avoids a copy on disk or in memory.
@@ -26,7 +26,7 @@ MAY_CHANGE_ON_RESUME = (*_DURATION, "table", "device", "threads", "workers", "pr
 
 @dataclass
 class Position:
-    """Position of a run; stored in checkpoints as JSON."""
+    """How far a training run has progressed; checkpoints contain it as JSON."""
 
     epoch: int = 0  # finished epochs
     batch: int = 0  # finished batches of the current epoch
@@ -43,7 +43,7 @@ def write_checkpoint(file: Path, trainer: Trainer, position: Position) -> None:
 
 
 def read_checkpoint(file: Path, trainer: Trainer) -> Position:
-    """Restores the trainer from a file and returns the position that the file contains.
+    """Restores the trainer from a checkpoint file and returns the position of the run.
 
     Raises:
         ValueError: The checkpoint has other settings, another corpus, or a backend that is not available.
@@ -82,13 +82,13 @@ class MemoryCheckpointer:
         """Does nothing: there is no file."""
 
     def mark_best(self, trainer: Trainer) -> None:
-        """Copies the state. It overwrites the previous copy, which is much faster than allocating memory."""
+        """Copies the state of the trainer; reuses the memory of the previous copy, because this is faster."""
         for name, part in trainer.parts().items():
             part.copy_to(self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype)))
         self._steps = trainer.steps
 
     def restore_best(self, trainer: Trainer) -> None:
-        """Restores the trainer from the copy."""
+        """Restores the trainer from the copy of the best epoch."""
         trainer.restore(self._best.__getitem__)
         trainer.steps = self._steps
 
@@ -101,7 +101,11 @@ class Checkpointer:
         self.last, self.best = folder / "last.safetensors", folder / "best.safetensors"
 
     def resume(self, trainer: Trainer) -> Position:
-        """Restores the last checkpoint, if any, and returns its position; raises like ``read_checkpoint``."""
+        """Restores the trainer from the last checkpoint, if there is one, and returns its position.
+
+        Raises:
+            ValueError: See ``read_checkpoint``.
+        """
         if not self.last.exists():
             return Position()
         position = read_checkpoint(self.last, trainer)
@@ -110,7 +114,7 @@ class Checkpointer:
         return position
 
     def save(self, trainer: Trainer, position: Position) -> None:
-        """Replaces the last checkpoint."""
+        """Replaces ``last.safetensors`` by the current state."""
         write_checkpoint(self.last, trainer, position)
 
     def mark_best(self, trainer: Trainer) -> None:

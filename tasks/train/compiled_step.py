@@ -1,4 +1,4 @@
-"""Backend "compiled" of train.backend: the training step of tasks/train/step.py as machine code, by numba.
+"""Computes training steps by machine code of numba, which is the backend "compiled" of train.backend.
 
 It supports the most common settings, which are the label objective and a resident table on a CPU. Its result
 equals that of backend "torch" up to rounding (1e-5 of a step); tests/tasks/train/numpy_step.py is the
@@ -44,7 +44,7 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def unsupported_reason(
     settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool
 ) -> str:
-    """Returns why the compiled step does not support these settings; "" if it does."""
+    """Returns the reason why the compiled step does not support some settings; "" if it supports them."""
     objective, rules = settings.objective, (updater.optimizer for updater in groups.updaters.values())
     unsupported_rules = sorted({rule.name for rule in rules if type(rule) not in RULES})
     reasons = {
@@ -64,7 +64,7 @@ def unsupported_reason(
 
 
 class _CompiledLoops:
-    """Has the loops of step_loops.py as attributes, each compiled at its first use."""
+    """Namespace of the functions in step_loops.py, each of which is compiled at its first use."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return compiled(getattr(step_loops, name), fastmath=True)
@@ -74,7 +74,7 @@ _loops = _CompiledLoops()
 
 
 class _Parameter:
-    """NumPy views of a table or dense parameter, its optimizer state and its update rule."""
+    """NumPy views of a parameter (a table or a dense matrix) and its optimizer state, and its update rule."""
 
     def __init__(
         self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer
@@ -89,9 +89,9 @@ class _Parameter:
         self._entries = ends[:-1].astype(np.int64), ends, ends[:-1], ones
 
     def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
-        """Updates the rows of ``entries`` (None: all rows) from gradients of titles in step number ``step``.
+        """Updates the rows of ``entries`` from the gradients of titles; None updates all rows.
 
-        ``factor`` multiplies the learning rate.
+        ``factor`` multiplies the learning rate, and ``step`` is the number of the step, from 1.
         """
         ids, starts, titles, values = entries or self._entries
         constants = tuple(map(np.float32, self._constants(factor, step)))
@@ -177,7 +177,7 @@ class CompiledStep:
         return torch.tensor(gradients.loss, dtype=torch.float64)
 
     def apply(self, gradients: Gradients, factor: float, step: int) -> None:
-        """Updates the parameters; ``factor`` and ``step`` are as in ``step``."""
+        """Updates the parameters by the gradients; ``factor`` and ``step`` are the arguments of ``step``."""
         parameters, (_, entries, titles, labels, layer) = self._parameters, gradients
         self._touched[entries[0]] = True
         parameters["rows"].update_(titles, factor, step, entries)
@@ -186,7 +186,7 @@ class CompiledStep:
             parameters[LAYER].update_(layer, factor, step)
 
     def gradients(self, batch: Batch) -> Gradients | None:
-        """Computes the gradients of a batch without changing parameters; None if one is not finite."""
+        """Computes the gradients of a batch without changing parameters; None if a gradient is not finite."""
         bags, targets, scratch = batch.bags, batch.targets, self._scratch_array
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
@@ -245,7 +245,7 @@ class CompiledStep:
         return product
 
     def _scratch_array(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
-        """Returns an uninitialised array; reuses the memory of the last one of this name if possible."""
+        """Returns an uninitialised array; reuses the memory of the last array with this name if possible."""
         size = math.prod(shape)
         if name not in self._scratch or len(self._scratch[name]) < size:
             self._scratch[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
@@ -270,7 +270,7 @@ def choose_backend(
         resumed: Backend that wrote the checkpoint from which the run resumes; "" for a new run.
 
     Returns:
-        "torch" or "compiled", and a line for the log.
+        The backend ("torch" or "compiled"), and a line for the log.
 
     Raises:
         ValueError: The backend of the settings, or of the checkpoint, is not available.

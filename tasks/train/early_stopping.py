@@ -1,9 +1,9 @@
 """Computes the tuning score for early stopping and `guidespace tune`, and detects collapsed vectors.
 
-The validation titles are selected among the training titles by a salted hash of their first content word, so
-every run selects the same titles. The held-out sets of the evaluation are never read here. For the tuning
-score, each validation title is compared with at most 5,000 training titles. The score is the mean of k-NN
-accuracy and precision@10 (k = 10, cosine, without context tokens).
+The validation titles are a part of the training titles, selected by a salted hash of their first content
+word, so every run selects the same titles. The held-out sets of the evaluation are never read here. The
+tuning score of the vectors is the mean of k-NN accuracy and precision@10 (k = 10, cosine, without context
+tokens) of the validation titles among at most 5,000 training titles.
 """
 
 from pathlib import Path
@@ -20,23 +20,32 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.text.words import CONTEXT
 from tasks.train.step import Trainer
 
-BASE, SAMPLE = 5_000, 512  # limit of the titles to search; approximate number for the collapse check
-NEIGHBOURS = 10
+MAX_BASE_TITLES = 5_000  # maximum number of training titles among which neighbours are searched
+COLLAPSE_SAMPLE = 512  # approximate number of titles in the check for collapsed vectors
+NEIGHBOURS = 10  # k of k-NN
 COLLAPSED = 0.95  # a higher mean cosine of all pairs means collapse; on real guides it is 0.0 to 0.3
 _BLOCK = 1024  # titles per block of neighbour labels; a single block of a million would take gigabytes
 
 
 class TuningSet:
-    """Splits the training titles of a Corpus into ``training`` and ``validation``, arrays of corpus rows.
+    """Splits the training titles of a Corpus into a training and a validation set, and computes scores.
 
-    ``validation`` contains the titles of a ``share`` of the first words.
+    Args:
+        folder: Folder of the Corpus.
+        corpus: The opened Corpus.
+        share: Share of all first words whose titles form the validation set, from 0 to 1.
+
+    Attributes:
+        training: Corpus rows of the titles to train on.
+        validation: Corpus rows of the validation titles.
     """
 
     def __init__(self, folder: Path, corpus: OpenCorpus, share: float) -> None:
         rows = corpus.training
         mask = open_array(folder, "family_hash")[rows] < share if share else np.zeros(len(rows), dtype=bool)
         self.training, self.validation = rows[~mask], rows[mask]
-        base = self.training[:: -(-len(self.training) // (BASE if share else SAMPLE)) or 1]
+        base_size = MAX_BASE_TITLES if share else COLLAPSE_SAMPLE
+        base = self.training[:: -(-len(self.training) // base_size) or 1]
         self._bagger = Bagger(corpus.kinds)
         sets = self.validation, base
         self._validation_tokens, self._base_tokens = (without_context(corpus, rows) for rows in sets)
@@ -46,10 +55,13 @@ class TuningSet:
         self._frequency = self._base_labels.sum(0)
 
     def score(self, trainer: Trainer) -> dict[str, float]:
-        """Returns mean_cosine, effective_rank and, if there are validation titles, tuning_score."""
+        """Computes scores of the current vectors: mean_cosine, effective_rank and tuning_score.
+
+        There is no tuning_score without validation titles.
+        """
         validation_dense, base_dense = (trainer.settings.encoder.dense(*features) for features in self._dense)
         base = trainer.vectors(self._base_tokens, self._bagger, base_dense)
-        sample = base[:: max(1, len(base) // SAMPLE)]
+        sample = base[:: max(1, len(base) // COLLAPSE_SAMPLE)]
         scores = {"mean_cosine": mean_cosine(sample), "effective_rank": effective_rank(sample)}
         if len(self.validation):
             scores["tuning_score"] = self._score(
@@ -58,6 +70,7 @@ class TuningSet:
         return scores
 
     def _score(self, queries: Tensor, base: Tensor) -> float:
+        """Returns the tuning score of validation titles (``queries``) among training titles (``base``)."""
         neighbours = map(torch.from_numpy, top_neighbours(queries.numpy(), base.numpy(), NEIGHBOURS))
         precisions, correct = [], []
         for neighbour_ids, cosines, labels in zip(
@@ -66,8 +79,9 @@ class TuningSet:
             is_neighbour = (neighbour_ids >= 0).unsqueeze(2)
             # (titles, k, labels)
             neighbour_labels = self._base_labels[neighbour_ids.clamp(min=0)] * is_neighbour
-            summed = (neighbour_labels * cosines.unsqueeze(2)).mean(1)
-            votes = neighbour_labels.sum(1).double() + 1e-3 * summed + 1e-9 * self._frequency
+            mean_cosines = (neighbour_labels * cosines.unsqueeze(2)).mean(1)
+            # ties are broken by cosine, then by frequency
+            votes = neighbour_labels.sum(1).double() + 1e-3 * mean_cosines + 1e-9 * self._frequency
             precisions.append((neighbour_labels * labels.unsqueeze(1)).any(2).float().mean(1))
             correct.append(labels.gather(1, votes.argmax(1, keepdim=True)).squeeze(1))
         return float((torch.cat(precisions).mean() + torch.cat(correct).mean()) / 2)
@@ -82,8 +96,10 @@ def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
 def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
     """Returns exp(entropy) of the normalised singular values, from 1 to dim; 0 if all vectors are zero.
 
-    It is only reported: it cannot show whether vectors have collapsed, because the vectors of two categories
-    may lie on one line (Roy, Vetterli. EUSIPCO 2007, definition 1).
+    The value is only reported. It does not show whether vectors have collapsed, because the vectors of two
+    categories may lie on one line.
+
+    References: O. Roy, M. Vetterli, The effective rank, EUSIPCO 2007, definition 1.
     """
     values = torch.linalg.eigvalsh((vectors.T @ vectors).double()).clamp(min=0).sqrt()  # singular values
     shares = values / values.sum().clamp(min=1e-30)
@@ -91,6 +107,6 @@ def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
 
 
 def without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:
-    """Returns the title tokens of ``rows``, without context tokens."""
+    """Returns the tokens of the titles in ``rows`` of the corpus, without those of their broadcasts."""
     tokens = corpus.tokens.take(rows)
     return tokens.where(corpus.kinds[tokens.values] < CONTEXT)

@@ -1,4 +1,4 @@
-"""Training loop: epochs of steps, a tuning score after each epoch, and early stopping at the best epoch.
+"""Runs the training loop: epochs of steps, a validation score after each, and early stopping.
 
 With one process, a seed determines the result bitwise, even if the run is resumed within an epoch: random
 numbers depend on (seed, epoch, batch) only, so a checkpoint stores the position of the next batch in addition
@@ -54,7 +54,7 @@ class Diverged(ArithmeticError):
 
 
 class Training:
-    """A training run on a Corpus folder that can be interrupted at any batch."""
+    """A training run on a Corpus folder, which can be interrupted and resumed at any batch."""
 
     def __init__(self, corpus_folder: Path, settings: TrainSettings) -> None:
         self.settings, self.corpus_folder, self.position = settings, corpus_folder, Position()
@@ -78,7 +78,11 @@ class Training:
         return self.position.history
 
     def resume(self, checkpointer: Checkpointer) -> None:
-        """Restores the last checkpoint; ValueError if it has other settings or another corpus."""
+        """Restores the last checkpoint of a run, if there is one.
+
+        Raises:
+            ValueError: The checkpoint was written with other settings or another corpus.
+        """
         self.position = checkpointer.resume(self.trainer)
 
     def run(self, checkpointer: Checkpointer | MemoryCheckpointer | None = None) -> Iterator[Progress]:
@@ -121,7 +125,7 @@ class Training:
             checkpointer.restore_best(self.trainer)
 
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
-        """Trains on the remaining batches of the epoch and returns the number of titles."""
+        """Trains on the remaining batches of the epoch and returns the number of titles in them."""
         position, settings, saved = self.position, self.settings, time.monotonic()
         shown = skipped = 0
         if self.swarm:
@@ -150,7 +154,12 @@ class Training:
         return shown
 
     def _repeat_skipped_step(self, number: int) -> None:
-        """Repeats the first step that a GPU skipped, with an immediate check, and raises Diverged."""
+        """Repeats the first cancelled step, batch ``number`` of the epoch, with an immediate check.
+
+        Raises:
+            Diverged: A gradient of the step is not finite.
+            RuntimeError: All gradients are finite this time.
+        """
         self.trainer.defers = False
         count, batches = self.loader.epoch(self.position.epoch, number)
         try:
@@ -180,11 +189,11 @@ class Training:
     def _epoch_by_learners(
         self, swarm: Swarm, batches: int, checkpointer: Checkpointer | MemoryCheckpointer
     ) -> int:
-        """Trains the rest of the epoch in learner processes and returns the number of titles."""
+        """Trains the remaining batches of the epoch in learner processes; returns the number of titles."""
         position = self.position
-        part = position.epoch, position.batch, batches, self.settings.save_seconds
+        arguments = position.epoch, position.batch, batches, self.settings.save_seconds
         try:
-            for losses, self._learner_metrics in swarm.show(*part):
+            for losses, self._learner_metrics in swarm.run_epoch(*arguments):
                 for loss in losses:  # added one by one, so that a resumed run computes the same sum
                     position.loss += loss
                 position.batch += len(losses)
@@ -195,13 +204,13 @@ class Training:
         return int(self._learner_metrics.pop("shown"))
 
     def _vectors(self) -> torch.Tensor:
-        """Returns vectors of the training titles with context tokens, from trained and untrained rows."""
+        """Returns the current vectors of the training titles, including channel, hour and other context."""
         rows, corpus = self.tuning_set.training, self._corpus
         dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
         return self.trainer.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
 
     def _explain(self, error: NonFiniteGradient) -> str:
-        """Formats the error with the names of up to three tokens or rows."""
+        """Returns an error message that names up to three tokens or rows with a non-finite gradient."""
         rows, file = error.rows[:3], self.corpus_folder / "token_names.parquet"
         names = [f"{'token' if error.name == 'rows' else error.name} {row}" for row in rows]
         if error.name == "rows" and file.exists():  # for example "the ngram '<har' (token 17)"
@@ -216,7 +225,13 @@ class Training:
         )
 
     def _finish_epoch(self) -> None:
-        """Scores the epoch and appends its metrics, except the speed, which varies by run, to the history."""
+        """Computes the scores of a finished epoch and appends its metrics to the history.
+
+        The speed is not part of the history, because it varies between runs.
+
+        Raises:
+            Diverged: The loss is not finite or has risen, or all vectors are nearly equal.
+        """
         position, settings = self.position, self.settings
         loss, rate = position.loss / position.batch, settings.optimizer.learning_rate
         advice = f"in epoch {position.epoch + 1}; lower train.optimizer.learning_rate (now {rate:g})"

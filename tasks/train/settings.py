@@ -1,4 +1,4 @@
-"""Settings of the train stage: objective, encoder, table, optimizer and duration."""
+"""Defines the settings of the stage train: objective, encoder, table, optimizer and duration."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ from tasks.train.tables import ResidentTable, TableSettings
 
 @configurable
 class TrainSettings(UpdateSettings):
-    """Objective, encoder, table, optimizer, schedule and duration of training."""
+    """Settings of training: objective, encoder, table, optimizer, schedule and duration."""
 
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
     warm_up: float = setting(0.0, "Share of training in which the rate rises from zero", ge=0, lt=1)
@@ -66,6 +66,9 @@ class TrainSettings(UpdateSettings):
             )
 
     def rate_factor(self, epoch: int, batch: int, batches: int) -> float:
-        """Returns the factor on the learning rates in a batch; ``epoch`` and ``batch`` count from 0."""
+        """Returns the factor by which schedule and warm-up multiply the learning rates in one batch.
+
+        ``epoch`` and ``batch`` count from 0; ``batches`` is the number of batches in the epoch.
+        """
         start, end = ((epoch + number / batches) / self.epochs for number in (batch, batch + 1))
         return warmed_up_factor(self.schedule, start, end, self.warm_up)

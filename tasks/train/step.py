@@ -1,4 +1,4 @@
-"""Training step: gathers rows, computes gradients in a forward and backward pass, and updates the rows.
+"""Performs training steps: gathers the rows of a batch, computes gradients by autograd, updates the rows.
 
 ``Trainer.step`` is the step of backend "torch"; tasks/train/compiled_step.py computes the same with backend
 "compiled". tests/tasks/train/numpy_step.py explains a step in NumPy and is the reference of both.
@@ -34,7 +34,7 @@ _CHUNK = 2048  # titles per call of the encoder outside training
 
 
 class Trainer:
-    """Parameters, optimizer state and step count; ``step`` applies one batch.
+    """The parameters, the optimizer state and the step count of a training; ``step`` applies one batch.
 
     Args:
         corpus: The opened corpus.
@@ -67,7 +67,7 @@ class Trainer:
         self.buffers = {name: tensor.to(device) for name, tensor in buffers.items()}
         deferrable = device.type == "cuda" and isinstance(settings.tuner, NoTuner) and not self.buffers
         self._deferred = DeferredCheck(self.groups) if deferrable else None
-        self.defers = False
+        self.defers = False  # whether the check for non-finite gradients is deferred, see ``step``
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # whether the row occurred in a step
         self.steps = 0
         self._choose_backend()
@@ -125,9 +125,9 @@ class Trainer:
         return loss.detach()
 
     def skipped(self) -> int:
-        """Subtracts the steps skipped since the last call from ``steps`` and returns their number.
+        """Returns how many steps a non-finite gradient has cancelled since the last call.
 
-        The call waits for the GPU.
+        Subtracts this number from ``steps``. The call synchronizes with the GPU.
         """
         skipped = self._deferred.skipped() if self._deferred else 0
         self.steps -= skipped
@@ -136,13 +136,13 @@ class Trainer:
     def vectors(
         self, tokens: Ragged, bagger: Bagger, dense: np.ndarray, *, untrained: bool = False
     ) -> Tensor:
-        """Encodes titles.
+        """Computes the vectors of titles with the current parameters.
 
         Args:
             tokens: Token ids of each title.
-            bagger: Forms bags of the token ids.
+            bagger: Forms bags (token ids with weights) from the token ids.
             dense: Sentence features, (titles, features).
-            untrained: Whether to use rows that occurred in no step, too.
+            untrained: Whether tokens whose rows occurred in no step contribute to the vectors.
 
         Returns:
             Unit vectors, float32 (titles, dim), on the CPU; zero for titles without tokens and features.
@@ -160,7 +160,7 @@ class Trainer:
         return torch.cat(encoded)
 
     def parts(self) -> dict[str, Section]:
-        """Returns all tensors of a checkpoint by name."""
+        """Returns all tensors that a checkpoint contains, by name."""
         return self.table.sections() | {name: as_section(tensor) for name, tensor in self._tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:

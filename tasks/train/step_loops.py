@@ -1,4 +1,4 @@
-"""Loops of the compiled step (tasks/train/compiled_step.py), compiled by numba.
+"""Implements the loops of the compiled training step (tasks/train/compiled_step.py), which numba compiles.
 
 Arithmetic is in float32, and results are written to output arguments. Inner loops run over dimensions or
 labels, so that LLVM vectorises them.

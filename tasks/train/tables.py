@@ -1,6 +1,6 @@
-"""Settings of train.table: where rows and optimizer state are stored.
+"""Defines the settings of train.table: where embedding rows and optimizer state are stored.
 
-With float32, results are bitwise identical.
+Training results are bitwise identical for all tables if rows and state are stored as float32.
 """
 
 import tempfile
@@ -15,8 +15,8 @@ from storage.tables import Offloaded, Resident, Section, StateInitializer, Table
 from storage.tables.row_storage import affordable_rows
 from tasks.form import configurable, setting
 
-Type = Literal["float32", "float16", "bfloat16"]
-BatchIds = Callable[[], Tensor | None]  # returns the ids of a typical batch
+DtypeName = Literal["float32", "float16", "bfloat16"]
+BatchIds = Callable[[], Tensor | None]  # returns the row ids of a typical batch, or None if not available
 _LOOKAHEAD = setting(2, "Batches whose rows are fetched while a step runs", ge=0, le=64)
 
 
@@ -25,7 +25,7 @@ def _no_batch() -> None: ...
 
 @configurable
 class ResidentTable:
-    """Rows and state in the memory of the training device."""
+    """Strategy: rows and optimizer state are in the memory of the training device."""
 
     name: Literal["resident"] = "resident"
 
@@ -39,7 +39,7 @@ class ResidentTable:
 
 @configurable
 class MappedTable:
-    """Rows in a memory-mapped file, frequent rows in memory; for tables larger than memory."""
+    """Strategy for tables larger than memory: rows are in a memory-mapped file, frequent ones in memory."""
 
     name: Literal["mapped"] = "mapped"
     folder: str = setting("", "Folder of scratch files, on a local disk; empty: the temporary folder")
@@ -57,17 +57,18 @@ class MappedTable:
 
 @configurable
 class OffloadedTable:
-    """Rows and state in host memory; those of the current batch and frequent rows are on the device.
+    """Strategy: rows and optimizer state are in host memory, and a cache of them on the device.
 
-    If all rows fit on the device, ``build`` returns a resident table.
+    The cache holds frequent rows and those of the current batch. If all rows fit on the device, ``build``
+    returns a resident table.
     """
 
     name: Literal["offloaded"] = "offloaded"
     cache_bytes: int = setting(0, "Device memory for rows and state; 0: four fifths of the free memory", ge=0)
     cache_rows: int = setting(0, "Rows cached on the device; 0: as many as fit into cache_bytes", ge=0)
     lookahead: int = _LOOKAHEAD
-    row_dtype: Type = setting("float32", "Stored type of rows; rounding to narrower types is stochastic")
-    state_dtype: Type = setting("float32", "Stored type of state that has the shape of the rows")
+    row_dtype: DtypeName = setting("float32", "Stored type of rows; rounding to narrower types is stochastic")
+    state_dtype: DtypeName = setting("float32", "Stored type of state that has the shape of the rows")
     mover: TransferKind = setting(
         "auto", "uva: the GPU gathers rows from host memory (needs CuPy); staged: the CPU gathers them"
     )

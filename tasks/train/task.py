@@ -1,4 +1,4 @@
-"""Stage train: trains a Checkpoint on a Corpus."""
+"""The Prefect task of the stage train, which learns the embedding rows of tokens from a Corpus of titles."""
 
 import shutil
 
@@ -19,7 +19,10 @@ STAGE = Stage(Checkpoint, __file__)
 
 @task(**STAGE.options)
 def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None) -> Checkpoint:
-    """Trains the embedding rows; resumes an interrupted run. Logs metrics to MLflow run ``run``, if any."""
+    """Trains the embedding rows and publishes them as a Checkpoint; resumes an interrupted training.
+
+    Metrics of each epoch are logged to the MLflow run with the id ``run``, unless it is None.
+    """
     logger, workspace, bar = get_run_logger(), Workspace(home), None
     folder = workspace.folder(corpus)
     training = Training(folder, settings)

@@ -1,4 +1,4 @@
-"""The memory: slots, each with a unit key, a value (a label) and an age.
+"""Implements the key-value memory: slots, each with a key (a unit vector), a value (a label) and an age.
 
 A query is the vector of a title, to be stored with a label. The queries of a batch are written sequentially,
 and each query sees the writes of those before it. A few candidates are selected by scores: bfloat16 products
@@ -33,16 +33,16 @@ POLICIES = ("oldest", "circular", "averaging")  # the index of a policy is its n
 
 
 class Written(NamedTuple):
-    """The slots that a write found, one entry per query; -1 if there is none."""
+    """Result of writing a batch to the memory: numbers of slots, one per query; -1 if there is none."""
 
-    same: Int64[Tensor, " queries"]  # nearest slot before the batch with the label of the query
-    other: Int64[Tensor, " queries"]  # the same with a label that the title does not have
+    same: Int64[Tensor, " queries"]  # nearest slot, before the batch, with the label of the query
+    other: Int64[Tensor, " queries"]  # nearest slot, before the batch, with a label that the title lacks
     slots: Int64[Tensor, " queries"]  # slot that was written
-    start: Float32[Tensor, "slots dim"]  # keys before the batch
+    start: Float32[Tensor, "slots dim"]  # keys of all slots before the batch
 
 
 class Memory(NamedTuple):
-    """Slots of the memory, as tensors on any device."""
+    """The slots of a key-value memory, as tensors on any device."""
 
     keys: Float32[Tensor, "slots dim"]  # unit norm; zero if empty
     values: Int64[Tensor, " slots"]  # label, or EMPTY
@@ -66,10 +66,10 @@ class Memory(NamedTuple):
         others: tuple[Tensor, Tensor] | None = None,
         label_count: int | None = None,
     ) -> Written:
-        """Writes unit queries sequentially, in place.
+        """Writes a batch of queries to the memory in place, one after the other.
 
         Args:
-            queries: Title vectors; they get no gradient.
+            queries: Vectors of titles, with unit norm; they get no gradient.
             labels: Label to store with each query; queries with label EMPTY are skipped.
             rule: Selects the slot to write.
             others: Offsets, int64 (queries + 1,), and ids, int64, of the further labels of each title; slots

@@ -1,7 +1,8 @@
-"""The loop that writes queries to the memory, to be compiled by numba.
+"""Writes queries to the key-value memory (bank.py), by a loop that numba compiles.
 
-It updates ``Slots`` in place. For each query, it finds the nearest slot with the label of the query and the
-nearest slot with a label that the title does not have, both before the batch. In a tie, the lowest slot wins.
+The loop updates ``Slots`` in place. For each query, it finds the nearest slot with the label of the query and
+the nearest slot with a label that the title does not have, both before the batch. In a tie, the slot with the
+lowest number is chosen.
 """
 
 from typing import NamedTuple, no_type_check

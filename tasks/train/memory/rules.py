@@ -1,4 +1,4 @@
-"""Write rules of the memory: which slot a query updates or replaces."""
+"""Defines the write rules of the key-value memory: which slot a query updates or replaces."""
 
 from typing import Literal
 
@@ -9,7 +9,8 @@ OLDEST, CIRCULAR, AVERAGING = range(3)
 
 @configurable
 class HitOrMiss:
-    """The rule of the paper.
+    """Strategy: updates the nearest slot if its label is correct, else replaces a slot (the rule of the
+    paper).
 
     If the nearest slot has the label of the query (a hit), it moves towards the query. Otherwise (a miss),
     the query replaces a slot. For a query q and a slot with key K and value V:
@@ -29,7 +30,7 @@ class HitOrMiss:
 
 @configurable
 class AlwaysUpdate:
-    """The nearest slot with the label of the query always moves towards it; no slot is replaced.
+    """Strategy: the nearest slot with the label of the query always moves towards it; no slot is replaced.
 
     Each label gets the same number of slots, which the first titles with this label fill. We differ: the
     specification fills all slots before training, when title vectors are still random.

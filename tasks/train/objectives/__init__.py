@@ -1,4 +1,4 @@
-"""Training objectives: how batches are formed (sampler and collate) and their loss."""
+"""Training objectives, which define how batches of titles are formed and what their loss is."""
 
 from tasks.train.objectives.label import Label
 from tasks.train.objectives.leave_one_out import LeaveOneOutHinge, LeaveOneOutSoftmax

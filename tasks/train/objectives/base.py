@@ -1,4 +1,4 @@
-"""Base class of the training objectives."""
+"""Defines the interface and the defaults of all training objectives."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -55,5 +55,8 @@ class BaseObjective:
         """
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns a JSON summary of the buffers for the Checkpoint; ``folder`` is the Corpus folder."""
+        """Returns a JSON summary of the buffers, which is stored with the Checkpoint.
+
+        ``folder`` is the folder of the Corpus, which contains the names of tokens and titles.
+        """
         return {}

@@ -1,4 +1,4 @@
-"""Label objective: titles should be close to the trained vectors of their categories."""
+"""Defines the label objective: the vectors of titles should be close to those of their categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -16,13 +16,13 @@ MIN_STEPS, MIN_TITLES = 16, 64  # steps per epoch; titles per batch
 
 
 class LabelPlan(NamedTuple):
-    """The titles of a batch."""
+    """The titles of one batch."""
 
-    rows: np.ndarray  # int64 (titles,): corpus rows
+    rows: np.ndarray  # int64 (titles,): rows of the titles in the corpus
 
 
 class LabelTargets(NamedTuple):
-    """Categories of the titles of a batch, with one entry per pair of title and category."""
+    """The categories of the titles of one batch, with one entry per pair of a title and its category."""
 
     titles: Tensor  # int64 (entries,), position of the title in the batch, ascending
     labels: Tensor  # int64 (entries,): label id
@@ -32,7 +32,7 @@ class LabelTargets(NamedTuple):
 
 @configurable
 class LabelMode(BaseObjective):
-    """Cross-entropy of the vector v of a title and the trained vectors L_c of the categories c.
+    """Base class: cross-entropy of the vector v of a title and the trained vectors L_c of the categories c.
 
         loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ )
 
@@ -66,9 +66,12 @@ class LabelMode(BaseObjective):
         return LabelTargets(*(torch.from_numpy(array) for array in arrays))
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Returns the mean loss of unit vectors (titles, dim).
+        """Returns the mean loss of a batch.
 
-        ``parameters["labels"]`` are the vectors of the labels, (labels, dim), of any norm.
+        Args:
+            vectors: Unit vectors of the titles, (titles, dim).
+            targets: Categories of the titles.
+            parameters: ``labels`` are the vectors of the categories, (labels, dim), of any norm.
         """
         temperatures = vectors.new_full((len(vectors),), self.temperature)
         temperatures.masked_fill_(targets.aired, self.context_temperature)
@@ -77,7 +80,7 @@ class LabelMode(BaseObjective):
 
 @configurable
 class Label(LabelMode):
-    """The label objective without a memory."""
+    """Objective: the vector of a title should be close to the trained vectors of its categories."""
 
     name: Literal["label"] = "label"
 
@@ -99,8 +102,8 @@ class _CrossEntropy(torch.autograd.Function):
             excess = log_p.exp_().view(-1).index_add_(0, positions, shares, alpha=-1.0).view_as(log_p)
             excess.div_(count)  # (p − t) / n
             label_grads = (excess.T @ vectors).to(vectors.dtype)  # (labels, dim)
-            along = torch.linalg.vecdot(label_grads, units).unsqueeze(1)
-            label_grads.addcmul_(units, along, value=-1.0).div_(lengths)
+            projections = torch.linalg.vecdot(label_grads, units).unsqueeze(1)
+            label_grads.addcmul_(units, projections, value=-1.0).div_(lengths)
             ctx.save_for_backward((excess @ units).to(vectors.dtype), label_grads)
         return loss
 

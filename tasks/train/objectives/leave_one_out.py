@@ -1,4 +1,4 @@
-"""Leave-one-out objectives: titles should be close to the other titles of their categories."""
+"""Defines the leave-one-out objectives: titles should be close to the other titles of their categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -15,14 +15,14 @@ from tasks.train.objectives.base import BaseObjective
 
 
 class GroupPlan(NamedTuple):
-    """The titles of a batch."""
+    """The titles of one batch, with one category drawn for each."""
 
-    rows: np.ndarray  # int64 (titles,): corpus rows
-    chosen: np.ndarray  # int32 (titles,): label drawn for each title
+    rows: np.ndarray  # int64 (titles,): rows of the titles in the corpus
+    chosen: np.ndarray  # int32 (titles,): id of the category drawn for each title
 
 
 class Groups(NamedTuple):
-    """The groups of a batch. Titles for which the same label was drawn form a group."""
+    """The groups of one batch; titles for which the same category was drawn form a group."""
 
     group_ids: Tensor  # int64 (titles,): group of each title
     forbidden: Tensor  # bool (titles, groups): True for another group whose label the title has as well
@@ -83,26 +83,26 @@ class _LeaveOneOut(BaseObjective):
             squares = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 if dropout removed all tokens
             others = sizes.index_select(0, groups.group_ids) - 1
             group_products = products.gather(1, columns).squeeze(1)
-            rest = group_products - squares
+            other_products = group_products - squares  # v·(S − v)
             if unit_means:
                 squared = torch.linalg.vecdot(sums, sums)
-                of_group = squared.index_select(0, groups.group_ids)
-                length = (of_group - 2 * group_products + squares).clamp(min=1e-6).sqrt()  # ‖S − v‖
-                group_scores, scores = rest / length, products / squared.clamp(min=1e-12).sqrt()
+                group_squared = squared.index_select(0, groups.group_ids)
+                length = (group_squared - 2 * group_products + squares).clamp(min=1e-6).sqrt()  # ‖S − v‖
+                group_scores, scores = other_products / length, products / squared.clamp(min=1e-12).sqrt()
             else:
-                group_scores, scores = rest / others.clamp(min=1), products / sizes
+                group_scores, scores = other_products / others.clamp(min=1), products / sizes
             return scores.scatter(1, columns, group_scores.unsqueeze(1)), others > 0
 
 
 @configurable
 class LeaveOneOutSoftmax(_LeaveOneOut):
-    """Cross-entropy of the group of a title against all groups of the batch."""
+    """Objective: softmax cross-entropy of the group of a title among all groups of the batch."""
 
     name: Literal["leave_one_out_softmax"] = "leave_one_out_softmax"
     temperature: float = setting(0.2, "Temperature; lower values give stronger gradients", gt=0)
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Mean loss of the titles that are not alone in their group; zero if all are alone."""
+        """Returns the mean loss of the titles that are not alone in their group; zero if all are alone."""
         scores, counted = self.scores(vectors, groups, unit_means=True)
         logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
         return _mean(F.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, counted)
@@ -110,7 +110,7 @@ class LeaveOneOutSoftmax(_LeaveOneOut):
 
 @configurable
 class LeaveOneOutHinge(_LeaveOneOut):
-    """Margin ranking loss of the group of a title against the other groups of the batch."""
+    """Objective: margin ranking loss of the group of a title against the other groups of the batch."""
 
     name: Literal["leave_one_out_hinge"] = "leave_one_out_hinge"
     margin: float = setting(
@@ -118,7 +118,10 @@ class LeaveOneOutHinge(_LeaveOneOut):
     )
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Averages over groups that violate the margin, then over titles not alone in their group."""
+        """Returns the loss, averaged over groups that violate the margin, then over titles of larger groups.
+
+        Titles that are alone in their group have no loss.
+        """
         scores, counted = self.scores(vectors, groups, unit_means=False)
         columns = groups.group_ids.unsqueeze(1)
         excluded = groups.forbidden.scatter(1, columns, True)

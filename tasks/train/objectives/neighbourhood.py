@@ -1,4 +1,4 @@
-"""Neighbourhood objective: a title should be closer to a similar title of its class than to other classes."""
+"""Defines a triplet objective: a title should be closer to a similar one than to other categories."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ from tasks.train.objectives.positives import Draw, Nearest, Positives
 
 
 class NeighbourhoodPlan(NamedTuple):
-    """The titles of a batch."""
+    """The titles of one batch: pairs of an anchor and its positive, a title to which it should be close."""
 
     rows: np.ndarray  # int64 (2 anchors,): corpus rows of the anchors, then of their positives
 
 
 class NeighbourhoodTargets(NamedTuple):
-    """Categories of the titles of a batch."""
+    """The categories of the titles of one batch."""
 
     members: Tensor  # float32 (2 anchors, labels of the batch): 1 if the title has the label
 
 
 @configurable
 class Neighbourhood(BaseObjective):
-    """Triplet loss: an anchor should be closer to its positive than to titles of other classes, by a margin.
+    """Objective: triplet loss. An anchor should be closer to its positive than to titles of other categories.
 
         loss = mean_a mean_n [m − cos(a, p) + cos(a, n)]₊
 
@@ -56,7 +56,7 @@ class Neighbourhood(BaseObjective):
     positives: Positives = setting(Nearest(), "How the positive of an anchor is drawn")
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
-        """Returns the buffers of the strategy for positives."""
+        """Returns the buffers of the strategy that draws positives (positives.py)."""
         return self.positives.buffers(corpus)
 
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> "NeighbourhoodSampler":
@@ -65,17 +65,17 @@ class Neighbourhood(BaseObjective):
 
     @property
     def refresh_steps(self) -> int:
-        """Steps between updates of the positives."""
+        """Number of steps between updates of the buffers from which positives are drawn."""
         return self.positives.refresh_steps
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers of the strategy for positives."""
+        """Updates the buffers of the strategy that draws positives."""
         self.positives.refresh_(buffers, rows, labels, vectors)
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns the topics, if the strategy has topics."""
+        """Returns a summary of the topics of titles, if positives are drawn by topic."""
         return self.positives.details(folder, buffers)
 
     def loss(
@@ -84,7 +84,7 @@ class Neighbourhood(BaseObjective):
         targets: NeighbourhoodTargets,
         parameters: Mapping[str, Tensor] | None = None,
     ) -> Tensor:
-        """Mean loss of unit vectors (2 anchors, dim); zero without gradient if no margin is violated."""
+        """Returns the mean loss of unit vectors (2 anchors, dim); zero if no negative violates the margin."""
         anchors = len(vectors) // 2
         is_negative = targets.members[:anchors] @ targets.members.T == 0  # (anchors, titles)
         positive_cosines = torch.linalg.vecdot(vectors[:anchors], vectors[anchors:]).unsqueeze(1)
@@ -95,7 +95,10 @@ class Neighbourhood(BaseObjective):
 
 @dataclass
 class NeighbourhoodSampler:
-    """Plans and collates batches. Pickled copies have no ``draw``: loader processes only collate."""
+    """Plans the batches of an epoch, and collates them in loader processes.
+
+    Pickled copies have no function ``draw``, because loader processes do not plan.
+    """
 
     batch_size: int
     draw: Draw | None

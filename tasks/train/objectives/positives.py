@@ -1,8 +1,9 @@
-"""Strategies that draw the positives of the neighbourhood objective.
+"""Draws the positives of the neighbourhood objective: titles to which a title, the anchor, should be close.
 
-The positive of an anchor shares a category with it: it has the same set of categories, the same topic, or is
-one of its nearest neighbours. If there is no such title, the anchor is its own positive: dropout then removes
-different tokens from the two copies, and the negatives still train words that occur in this title only.
+The positive of an anchor has the same set of categories (Tags), or shares a category and the topic with it
+(Topics), or is one of its nearest neighbours in a category (Nearest). If there is no such title, the anchor
+is also the positive. Dropout then removes different tokens from the two copies, and the negatives still train
+words that occur in this title only.
 """
 
 import warnings
@@ -31,7 +32,7 @@ SHOWN_WORDS, SHOWN_TITLES = 10, 5  # per topic in the details of a checkpoint
 
 @configurable
 class BasePositives:
-    """Base class of the strategies; subclasses implement ``draw``."""
+    """Base class of the strategies that draw positives; subclasses implement ``draw``."""
 
     name: str
 
@@ -41,17 +42,17 @@ class BasePositives:
         return 0
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Returns initial tensors by name; checkpoints contain them."""
+        """Returns the initial tensors of the strategy by name, which are stored in checkpoints."""
         return {}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """Returns a function that draws positives, int64 (anchors,), from anchors and a random generator."""
+        """Returns a function that maps anchors and a random generator to positives, int64 (anchors,)."""
         raise NotImplementedError
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers (BaseObjective.refresh_)."""
+        """Updates the buffers in place; the arguments are those of BaseObjective.refresh_."""
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
         """Returns a JSON summary of the buffers; ``folder`` is the Corpus folder."""
@@ -60,7 +61,7 @@ class BasePositives:
 
 @configurable
 class Tags(BasePositives):
-    """The positive is a title with the same set of categories."""
+    """Strategy: the positive is a title with the same set of categories as the anchor."""
 
     name: Literal["tags"] = "tags"
 
@@ -79,7 +80,7 @@ class Tags(BasePositives):
 
 @configurable
 class Topics(BasePositives):
-    """The positive is a title of the same class and topic.
+    """Strategy: the positive is a title that shares a category and the topic with the anchor.
 
     Topics come from a non-negative factorisation X ≈ W H of the TF-IDF matrix X of words of training titles.
     The topic of a title is the argmax of its row of W; a title whose row is zero has no topic. The words of a
@@ -158,7 +159,7 @@ class Topics(BasePositives):
 
 @configurable
 class Nearest(BasePositives):
-    """The positive is one of the nearest neighbours of the anchor within one of its classes.
+    """Strategy: the positive is one of the nearest titles of the anchor within one of its categories.
 
     Neighbours are searched at the start of each epoch and every ``refresh`` steps, by the current vectors
     with context tokens. The first search uses random rows, but titles that share words are close even then.
@@ -180,7 +181,7 @@ class Nearest(BasePositives):
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Searches the nearest titles of each title again (BaseObjective.refresh_)."""
+        """Searches the nearest titles of each training title again, by the current vectors."""
         near = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
         table = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
         table[rows] = _take(rows, near)
@@ -202,10 +203,14 @@ Positives = Tags | Topics | Nearest
 
 
 def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -> Int64[np.ndarray, " any"]:
-    """Draws, for each title, one of its groups and another of the titles in this group, both uniformly.
+    """Draws a companion of each title: first one of the title's groups, then another title of this group.
 
-    ``groups`` contains the group ids (one or more) of every title of the corpus, and ``rows`` the titles to
-    draw for and from. A title that is alone in its group gets itself.
+    Both draws are uniform. A title that is alone in its group is its own companion.
+
+    Args:
+        groups: Ids of the groups (one or more) of every title of the corpus.
+        rows: Corpus rows of the titles, which are also the possible companions.
+        rng: Random generator.
     """
     memberships = groups.take(rows)
     order = memberships.values.argsort(kind="stable")  # entries, group by group
@@ -221,9 +226,9 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
 def nearest_of_class(
     vectors: Float32[np.ndarray, "titles dim"], labels: Ragged, k: int
 ) -> Int32[np.ndarray, "titles neighbours"]:
-    """Returns the k nearest titles that share a class with each title, best first, padded with -1.
+    """Returns the k nearest titles that share a category with each title, nearest first, padded with -1.
 
-    A title that shares two classes may occur twice among the neighbours.
+    A title that shares two categories may occur twice among the neighbours.
     """
     near = np.full((len(vectors), k), -1, dtype=np.int32)
     cosines = np.full((len(vectors), k), -np.inf, dtype=np.float32)
@@ -241,11 +246,11 @@ def nearest_of_class(
 
 
 def _top_columns(values: np.ndarray, k: int) -> np.ndarray:
-    """Returns the columns of the k largest values per row, int64 (any, at most k); -1 if not positive."""
+    """Returns the columns of the k largest values of each row, or -1 instead of columns that are not > 0."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
     return np.where(np.take_along_axis(values, order, 1) > 0, order, -1)
 
 
 def _take(values: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Returns values[positions] as int32; keeps -1."""
+    """Returns values[positions] as int32, and -1 where the position is -1."""
     return np.where(positions >= 0, values[positions], -1).astype(np.int32)

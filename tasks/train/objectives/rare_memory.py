@@ -1,4 +1,4 @@
-"""Label objective with an additional key-value memory for rare labels."""
+"""Defines the label objective with an additional key-value memory for titles of rare categories."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,8 @@ TITLES = f"{PREFIX}titles"  # int64 (labels,): number of training titles of each
 
 @configurable
 class RareMemory(LabelMode):
-    """Adds a margin loss: the nearest memory slot of a title should have its category.
+    """Objective: label loss plus a margin loss, by which the nearest memory slot should have the same
+    category.
 
         loss = label loss + memory_weight · mean [ q·K[n_b] − q·K[n_p] + margin ]₊
 
@@ -57,7 +58,7 @@ class RareMemory(LabelMode):
         return {TITLES: titles} | {f"{PREFIX}{name}": tensor for name, tensor in memory._asdict().items()}
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Returns label loss plus memory loss of unit vectors (titles, dim) and writes them to the memory."""
+        """Returns the loss of unit vectors (titles, dim), and writes the vectors to the memory."""
         loss = super().loss(vectors, targets, parameters)
         memory = Memory(*(parameters[f"{PREFIX}{name}"] for name in Memory._fields))
         queries, (values, others) = (
@@ -78,9 +79,10 @@ class RareMemory(LabelMode):
         return loss + self.memory_weight * margins
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns {"memory": [...]}, one dictionary per label with slots, most slots first.
+        """Returns {"memory": [...]}, with one dictionary per label that has slots, most slots first.
 
-        ``ages`` are minimum, quartiles and maximum of the ages of its slots, in titles written since.
+        ``ages`` are the minimum, quartiles and maximum of the ages of the label's slots. The age of a slot is
+        the number of titles written since the slot was written.
         """
         names = json.loads((folder / "label_names.json").read_text(encoding="utf-8"))
         keys = (f"{PREFIX}{name}" for name in ("values", "ages", "hits"))
@@ -89,8 +91,8 @@ class RareMemory(LabelMode):
         for label in np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].tolist():
             of_label = values == label
             percentiles = np.percentile(ages[of_label], (0, 25, 50, 75, 100)).tolist()
-            about = {"slots": int(counts[label]), "never_hit": int((hits[of_label] == 0).sum())}
-            details.append({"label": names[label], **about, "ages": percentiles})
+            slot_counts = {"slots": int(counts[label]), "never_hit": int((hits[of_label] == 0).sum())}
+            details.append({"label": names[label], **slot_counts, "ages": percentiles})
         return {"memory": details}
 
 

@@ -1,4 +1,4 @@
-"""Settings of train.runner: the processes that compute the steps of an epoch (docs/runners.md)."""
+"""Defines the settings of train.runner: which processes compute the steps of an epoch (docs/runners.md)."""
 
 from typing import Literal
 
@@ -7,16 +7,16 @@ from tasks.form import configurable, setting
 
 @configurable
 class OneProcess:
-    """Computes the steps sequentially in the training process."""
+    """Strategy: the training process computes all steps, one after the other."""
 
     name: Literal["sequential"] = "sequential"
 
 
 @configurable
 class Hogwild:
-    """Learners update shared rows concurrently and without locks.
+    """Strategy: several processes (learners) update shared rows concurrently and without locks.
 
-    Reads may see half-updated rows; concurrent updates may be lost.
+    A learner may read half-updated rows, and concurrent updates of a row may be lost.
 
     References:
         Recht et al. Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent. NIPS 2011.

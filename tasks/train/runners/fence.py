@@ -1,4 +1,4 @@
-"""Memory fence between processes that share memory.
+"""Provides a memory fence, which orders reads and writes between processes that share memory.
 
 A processor may reorder plain reads and writes (ARM does; x86-64 moves only reads before earlier writes). A
 process that publishes data by a flag calls ``fence`` between the writes of data and flag, and a process that

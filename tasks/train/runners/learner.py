@@ -1,9 +1,10 @@
-"""A learner process, which computes every n-th step of an epoch on rows that it shares with other learners.
+"""Runs a learner: one of n processes, each of which computes every n-th step of an epoch on shared rows.
 
-There are no messages and no locks: each learner derives the plan of the epoch from the seed and takes its
-share of it, and each 8-byte word of shared memory has one writer. The parent writes ``control``. A learner
-writes its row of ``marks``; if it is killed, its replacement resumes from this row. A fence (fence.py) orders
-the words that other processes poll and the data that they announce. Rows are written without any order.
+There are no messages and no locks. Each learner derives the batches of the epoch from the seed and takes
+every n-th of them, and each 8-byte word of shared memory has one writer. The parent process writes the array
+``control``. A learner writes its row of the array ``marks``; if the learner is killed, its replacement
+resumes from this row. A memory fence (fence.py) ensures that a process that sees a changed word also sees the
+data written before it. Embedding rows are written without any order.
 """
 
 import time
@@ -26,28 +27,37 @@ from tasks.train.runners.fence import fence
 from tasks.train.settings import TrainSettings
 
 PARAMETERS = ["rows", "labels", LAYER]
-# Words of control: run number (0 while the parent writes), epoch, first batch, number of batches, steps
-# before the first batch, rounds that learners may start, whether to stop. A round is a batch of each learner.
+# Words of ``control``: run number (0 while the parent writes), epoch, first batch, number of batches, steps
+# before the first batch, number of rounds that learners may start, whether to stop. In one round, each
+# learner computes one batch.
 RUN, EPOCH, FIRST, BATCHES, STEPS, MAX_ROUNDS, STOP = range(7)
-# Words of marks: finished rounds; batch with a non-finite gradient, from 1; sum and maximum of the staleness
-# (steps of other learners between reading and writing); titles shown; batches that a kill interrupted.
+# Words of ``marks``: number of finished rounds; number, from 1, of a batch with a non-finite gradient; sum
+# and maximum of the staleness (steps that other learners finish while this one computes a step); number of
+# trained titles; number of batches that were interrupted because the learner was killed.
 DONE, FAILED, STALE, MAX_STALE, SHOWN, CUT_OFF = range(6)
-WORDS = 16  # of 8 bytes per row: no two learners write to the same cache line
-SPINS, POLL_SECONDS = 2000, 0.0005  # a learner polls this often without sleep, then sleeps between polls
+WORDS = 16  # 8-byte words per row, so that no two learners write to the same cache line
+SPINS, POLL_SECONDS = 2000, 0.0005  # number of polls without sleep; sleep between later polls
 
 
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
-    """Runs a learner process until its parent requests a stop or ends."""
+    """Runs learner number ``place`` (from 0) until its parent process requests a stop or ends.
+
+    Args:
+        shared: Shared memory with parameters, control words and marks.
+        place: Number of the learner, from 0.
+        folder: Folder of the Corpus.
+        settings: Settings of the training run.
+    """
     with worker_process():
         torch.set_num_threads(settings.threads or 1)
         _Learner(shared, place, folder, settings).run()
 
 
 class _Learner:
-    """Computes its share of the batches of each run on shared rows, without waiting for other learners.
+    """Computes the batches of one learner on shared rows, without waiting for other learners.
 
-    A batch is claimed before its rows are updated, so the replacement of a killed learner does not repeat it;
-    some of its rows may not have been updated.
+    A learner marks a batch as claimed before it updates rows. If the learner is then killed, its replacement
+    does not repeat the batch, of which some rows may not have been updated.
     """
 
     def __init__(self, shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
@@ -67,7 +77,10 @@ class _Learner:
         self._step = CompiledStep(settings, groups, tensors, weights, max_title_tokens(corpus))
 
     def run(self) -> None:
-        """Computes the share of this learner in every run until the parent requests a stop."""
+        """Computes the batches of this learner in every run until the parent requests a stop.
+
+        A run is the part of an epoch that the parent assigns at once.
+        """
         last_run = 0
         while not self._control[STOP]:
             run = int(self._control[RUN])

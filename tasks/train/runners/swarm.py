@@ -40,13 +40,13 @@ from tasks.train.runners.learner import (
 from tasks.train.step import Trainer
 from tasks.train.tables import MappedTable
 
-MAX_LEAD = 1024  # rounds permitted beyond the fastest learner; a checkpoint waits until they are finished
+MAX_LEAD = 1024  # rounds that learners may start beyond those finished by the fastest; delays checkpoints
 POLL_SECONDS = 0.002  # time between two polls of the learners
 MAX_KILLS = 20  # training fails after so many kills of a learner without a finished round
 
 
 class Swarm:
-    """The learners of a run.
+    """The learner processes of a training run.
 
     Args:
         runner: Number of learners, and how they share rows.
@@ -70,20 +70,23 @@ class Swarm:
         self._folder, self._corpus, self._titles = folder, corpus, titles
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
-        self._kills = [(0, 0)] * self.count  # rounds at the last kill; kills without a new round
+        # Per learner: finished rounds when it was last killed; number of kills since its last finished round.
+        self._kills = [(0, 0)] * self.count
 
     @property
     def pids(self) -> list[int | None]:
         """Process ids of the learners."""
         return [process.pid for process in self._processes]
 
-    def show(
+    def run_epoch(
         self, epoch: int, first: int, batches: int, save_seconds: float
     ) -> Iterator[tuple[list[float], dict[str, float]]]:
-        """Runs the steps of an epoch from batch ``first`` on.
+        """Runs the steps of an epoch from batch ``first`` on, of which it has ``batches``.
 
-        At each save and at the end of the epoch, copies the parameters back and yields the losses of the
-        batches since the last yield, and metrics of the learners.
+        Every ``save_seconds`` and at the end of the epoch, copies the parameters to the trainer.
+
+        Yields:
+            The losses of the batches since the last yield, and metrics of the learners.
         """
         shared = self._begin(epoch, first, batches)
         control, marks = shared["control"].numpy(), shared["marks"].numpy()
@@ -124,7 +127,7 @@ class Swarm:
         self._processes, self.shared = [], None
 
     def _begin(self, epoch: int, first: int, batches: int) -> Shared:
-        """Copies parameters to shared memory and assigns the epoch; the first call starts the learners."""
+        """Copies parameters to shared memory and assigns an epoch; starts the learners in the first call."""
         shared = self.shared = self.shared or self._allocate()
         for name, part in self._trainer.parts().items():
             part.copy_to(shared[name])
@@ -166,7 +169,7 @@ class Swarm:
         raise RuntimeError(f"learner {place} was killed {MAX_KILLS} times at its start; did memory run out?")
 
     def _replace(self, marks: np.ndarray) -> None:
-        """Replaces killed learners.
+        """Starts a new process for each learner that was killed.
 
         Raises:
             RuntimeError: A learner failed, or was killed too often without a finished round.
@@ -185,7 +188,12 @@ class Swarm:
             self._processes[place] = self._start(place)
 
     def _raise_non_finite(self, shared: Shared, epoch: int, number: int) -> None:
-        """Repeats a step with a non-finite gradient in the parent, whose trainer raises NonFiniteGradient."""
+        """Repeats the step of batch ``number`` in this process, whose trainer names the non-finite gradient.
+
+        Raises:
+            NonFiniteGradient: A gradient is not finite.
+            ArithmeticError: All gradients are finite this time.
+        """
         self._trainer.restore(shared.__getitem__)
         self._trainer.step(next(self._loader.epoch(epoch, number)[1]), 1.0)
         raise ArithmeticError(
@@ -193,7 +201,7 @@ class Swarm:
         )
 
     def _metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
-        """Returns the metrics of an epoch: staleness, replaced learners, batches cut off, titles shown."""
+        """Returns metrics of an epoch: staleness, replaced learners, batches cut off by kills, titles."""
         stale, max_stale = marks[:, STALE].sum() / max(1, steps), marks[:, MAX_STALE].max()
         metrics = {"staleness": stale, "staleness_max": max_stale, "learners_replaced": self.replaced}
         metrics |= {"batches_cut_off": marks[:, CUT_OFF].sum(), "shown": marks[:, SHOWN].sum()}

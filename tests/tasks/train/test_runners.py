@@ -96,7 +96,7 @@ def test_a_lost_batch_is_an_error_also_with_python_o(toy_corpus: Path, monkeypat
     monkeypatch.setattr(training.swarm, "_start", lambda place: Started())
     monkeypatch.setattr(training.swarm, "_replace", lose)
     with pytest.raises(RuntimeError, match="20 batches of epoch 1 were lost or used twice, the first is 0"):
-        list(training.swarm.show(0, 0, 20, save_seconds=60))
+        list(training.swarm.run_epoch(0, 0, 20, save_seconds=60))
 
 
 class Started:
