@@ -1,1 +1,1 @@
-"""Augmentation: fits vectors of unseen words to a Checkpoint; the result is TitleEncoderFiles."""
+"""Stage augment: fits vectors of words that occur in no training title (unseen words) to trained rows."""

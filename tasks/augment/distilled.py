@@ -22,7 +22,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class Distilled:
-    """Fits n-gram rows to trained word rows."""
+    """Strategy: fits n-gram rows so that their mean approximates the trained rows of words."""
 
     name: Literal["distilled"] = "distilled"
     shortest: int = setting(3, "Shortest n-gram; the edges of the word count as characters", ge=1, le=10)
@@ -33,7 +33,7 @@ class Distilled:
     tol: float = setting(1e-2, "Relative residual at which the iterations end", gt=0)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """Fits n-gram rows in the space of the trained words.
+        """Fits n-gram rows to the trained rows of words.
 
         Args:
             words: Trained words, case-folded.

@@ -1,5 +1,5 @@
-"""Default strategy: no additional vectors for unseen words. The bag of a title contains the rows of their
-n-grams, and additional vectors do not improve the title vectors (docs/log).
+"""Defines the default strategy, which fits no vectors for unseen words: the bag of a title contains their
+trained n-grams, and additional vectors do not improve the title vectors (docs/log).
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from tasks.form import configurable
 
 @configurable
 class NoNgramRows:
-    """Represents unseen words only by the trained rows of their n-grams."""
+    """Strategy: represents unseen words only by the trained rows of their n-grams."""
 
     name: Literal["none"] = "none"
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """Returns a source without rows."""
+        """Returns a source of vectors without rows, from which no word gets a vector."""
         return NgramRows.none(rows.shape[1])

@@ -29,7 +29,7 @@ _BLOCK = 16_384  # rows mapped at a time: 20 MB at 300 dimensions
 
 @configurable
 class Pretrained:
-    """N-gram rows of a fastText model, mapped linearly into the space of the trained words."""
+    """Strategy: maps n-gram rows of a pretrained fastText model to the space of trained rows."""
 
     name: Literal["pretrained"] = "pretrained"
     model: str = setting("", "fastText model file (.bin) with n-grams that are not pruned", content=True)

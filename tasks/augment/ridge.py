@@ -23,15 +23,15 @@ _RARE = 3  # maximum number f of words of a bucket in R, from f² − f ≤ 2 f
 
 
 class NgramTargets(NamedTuple):
-    """Regression targets of the trained words."""
+    """Regression targets of the trained words, computed from their trained rows."""
 
     centred: np.ndarray  # float32 (words, dim): unit-norm rows minus their mean
     mean: np.ndarray  # float32 (dim,): mean of the unit-norm rows, which is added to every unseen word
-    norm: float  # median norm of the rarer half of the words
+    norm: float  # median norm of the rows of the rarer half of the words
 
 
 def centre(rows: np.ndarray, document_frequency: np.ndarray) -> NgramTargets:
-    """Computes targets from trained rows, float32 (words, dim), and the number of titles of each word."""
+    """Computes regression targets from trained rows, float32 (words, dim), and numbers of titles per word."""
     norms = np.linalg.norm(rows, axis=1)
     unit = rows / np.maximum(norms, 1e-12)[:, None]
     mean = unit.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Settings of the augment stage."""
+"""Defines the settings of the stage augment, which gives vectors to unseen words."""
 
 from tasks.augment.distilled import Distilled
 from tasks.augment.nothing import NoNgramRows
@@ -9,7 +9,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class AugmentSettings:
-    """Settings of the vectors of unseen words."""
+    """Settings of the stage augment: how words without a trained row get a vector."""
 
     strategy: Distilled | NoNgramRows | Pretrained | Stems = setting(
         NoNgramRows(), "How vectors of unseen words are computed"

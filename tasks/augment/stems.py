@@ -42,7 +42,7 @@ Language = Literal[
 
 @configurable
 class Stems(RecurrentTrainingSettings, Recurrent):
-    """Uses the rows of the nearest trained words in the space of a character encoder trained on stems."""
+    """Strategy: an unseen word gets the mean row of the words that a character encoder places nearest."""
 
     name: Literal["stems"] = "stems"
     language: Language = setting("english", "Algorithm of the package snowballstemmer that finds stems")
@@ -97,7 +97,7 @@ def find_stems(words: Sequence[str], language: Language) -> np.ndarray:
 
 
 class StemPairs:
-    """Draws two words per stem."""
+    """Draws batches with two words of each stem."""
 
     def __init__(self, stems: np.ndarray) -> None:
         self._words, self._counts = np.argsort(stems, kind="stable"), np.bincount(stems)
@@ -115,7 +115,7 @@ class StemPairs:
 
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
-    """Computes the loss of vectors (2 · stems, hidden) of a batch of StemPairs; 0 for one stem."""
+    """Returns the triplet loss of the vectors (2 · stems, hidden) of a batch of StemPairs; 0 for one stem."""
     unit, stems = F.normalize(vectors, dim=1), len(vectors) // 2
     cosines = unit @ unit.T
     partner = cosines.diagonal(stems).repeat(2)

@@ -1,4 +1,4 @@
-"""Stage augment: turns a Checkpoint into TitleEncoderFiles."""
+"""The Prefect task of the stage augment, which publishes a title encoder with vectors of unseen words."""
 
 import numpy as np
 import pyarrow.parquet as pq

@@ -1,1 +1,1 @@
-"""Embeds the titles of a corpus as unit-norm vectors."""
+"""Stage embed: computes a unit-norm vector of each title of a corpus."""

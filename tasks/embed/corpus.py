@@ -1,4 +1,4 @@
-"""Embeds the titles of a corpus in blocks."""
+"""Computes the vectors of the titles of a corpus, block by block."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,19 +16,19 @@ COLUMNS = ["raw_title", "context", "split", "oov"]
 
 
 class EmbeddedTitles(NamedTuple):
-    """Consecutive titles of the corpus with their unit-norm vectors."""
+    """A block of consecutive titles of the corpus with their unit-norm vectors."""
 
     raw_titles: list[str]
-    contexts: list[list[str]]  # tokens of the airing context
+    contexts: list[list[str]]  # tokens that describe broadcasts: channel, hour …
     splits: list[str]
-    oov: Bool[np.ndarray, " titles"]  # whether a word of the title is in no training title
-    dense: Float32[np.ndarray, "titles features"]  # sentence features, see Bag.dense
+    oov: Bool[np.ndarray, " titles"]  # whether a word of the title occurs in no training title
+    dense: Float32[np.ndarray, "titles features"]  # sentence and description features, see Bag.dense
     vectors: Float32[np.ndarray, "titles dim"]  # vectors without airing context
     full: Float32[np.ndarray, "titles dim"]  # vectors with airing context
 
 
 def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles]:
-    """Embeds the titles of a Corpus folder and yields at least one block."""
+    """Computes the vectors of the titles of a Corpus folder and yields them in blocks, at least one."""
     titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
     for block in row_blocks(len(corpus)):  # arrays of a million titles would need 6 GB
         rows = np.arange(block.start, block.stop)

@@ -1,4 +1,4 @@
-"""Stage embed: computes Vectors from a Corpus and TitleEncoderFiles."""
+"""The Prefect task of the stage embed, which computes the vectors of all titles."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ STAGE = Stage(Vectors, __file__)
 
 @task(**STAGE.options)
 def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
-    """Publishes vectors of each title: without airing context, with airing context, and for similarity.
+    """Publishes vectors of each title: without and with airing context (channel, hour …), and for similarity.
 
     Categories, clusters and the map use vectors with airing context. The artifact also contains word counts
     of held-out titles and, for titles with unseen words, vectors that ignore these words.
@@ -45,7 +45,7 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
 
 
 def _arrays(encoder: TitleEncoder, block: EmbeddedTitles) -> dict[str, np.ndarray]:
-    """Returns the part of each array of Vectors for a block of titles, by array name."""
+    """Returns the arrays to publish for one block of titles, by array name."""
     raw, dense = block.raw_titles, block.dense
     words, unseen = np.zeros(len(raw), dtype=np.int32), np.zeros(len(raw), dtype=np.int32)
     held_out = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])

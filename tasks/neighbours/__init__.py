@@ -1,1 +1,1 @@
-"""Nearest neighbours: an exact kernel, exact and approximate indexes, and SimHash."""
+"""Finds the nearest neighbours of vectors, exactly, approximately, or by SimHash signatures."""

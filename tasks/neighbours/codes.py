@@ -1,4 +1,4 @@
-"""Exact neighbours of a few queries with 8-bit codes, which read a quarter of the memory.
+"""Finds the exact neighbours of a few queries by 8-bit codes, which read a quarter of the memory.
 
 Each vector y is quantized to y' = s · c with integers c from -127 to 127 and s = max |y| / 127, and the error
 e = |y - y'| is stored. For a unit query x, x·y is within e of x·y'. With T the k-th largest x·y' - e, no
@@ -30,7 +30,7 @@ MAX_NORM = 1.001  # upper bound on the norm of a query (similarity.nonzero_rows)
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Unit vectors and their 8-bit codes."""
+    """Unit vectors with their 8-bit codes, and a search that returns the exact neighbours."""
 
     vectors: Float32[np.ndarray, "titles dim"]
     codes: Int8[np.ndarray, "titles dim"]
@@ -72,14 +72,14 @@ class Codes:
 
 
 class Coded(Exact):
-    """Compares all pairs; uses codes for up to eight queries."""
+    """Exact index that uses 8-bit codes if there are at most eight queries."""
 
     @cached_property
     def _codes(self) -> Codes:
         return Codes.of(self.nonzero[1])
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest titles of each query: ids and cosines, (queries, k)."""
+        """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
         rows = self.nonzero[0]
         if not len(rows) or len(queries) > FEW_QUERIES or not nonzero_rows(queries, "queries").all():
             return super().nearest(queries, k)
@@ -104,7 +104,7 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
     upper_bounds: np.ndarray,
     lower_bounds: np.ndarray,
 ) -> None:
-    """Writes the upper bound of each product; keeps the k largest lower bounds in a min-heap."""
+    """Writes an upper bound of the product of each query and vector, and the k largest lower bounds."""
     candidates = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):

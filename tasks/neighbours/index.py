@@ -1,4 +1,4 @@
-"""Exact and approximate nearest-neighbour search behind one interface.
+"""Provides exact and approximate nearest-neighbour search with one interface.
 
 ``Exact`` compares all pairs. ``Approximate`` uses the inverted file of faiss (docs/log compares it with
 hnswlib and usearch) with float16 vectors, which halves memory and time. Its candidates are sorted in float64
@@ -22,7 +22,7 @@ from tasks.neighbours.similarity import EXTRA_CANDIDATES, nonzero_rows, select_r
 
 QUERIES_PER_BATCH = 16_384
 CELLS_PER_ROOT = 4  # number of cells divided by the square root of the number of titles
-TRAINED_PER_CELL = 40  # titles per cell in the training sample of k-means
+TRAINING_TITLES_PER_CELL = 40  # titles per cell in the training sample of k-means
 TRAINING_PASSES = 10
 _METHOD = (
     "exact compares all pairs, approximate only titles in the nearest cells (needs faiss-cpu), "
@@ -34,24 +34,24 @@ REMEDY = "`pip install faiss-cpu` (the extra `approximate` of GuideSpace)"
 
 
 class IndexMissing(ImportError):
-    """The library of the approximate index is not installed."""
+    """Error: the library for approximate search, faiss, is not installed."""
 
 
 class Index(Protocol):
-    """Finds nearest titles; results are those of ``top_neighbours``: ids, int64, and cosines, float32."""
+    """Interface of indexes of title vectors; results are ids, int64, and cosines, float32, nearest first."""
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest titles of each query: (queries, k)."""
+        """Returns the k nearest titles of each query, (queries, k)."""
         ...
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest other titles of each title: (titles, k)."""
+        """Returns the k nearest other titles of each title, (titles, k)."""
         ...
 
 
 @configurable
 class SearchSettings:
-    """Settings of the nearest-neighbour search."""
+    """Settings of the nearest-neighbour search: exact or approximate, and how many cells are visited."""
 
     method: Literal["auto", "exact", "approximate"] = setting("auto", _METHOD)
     exact_below: int = setting(1_000_000, _EXACT_BELOW, ge=1)
@@ -77,29 +77,29 @@ AUTO = SearchSettings()
 
 @dataclass
 class Exact:
-    """Compares all pairs."""
+    """Exact index, which compares each query with all titles."""
 
     titles: np.ndarray
 
     @cached_property
     def nonzero(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that are not zero, and their vectors; computed once."""
+        """Row numbers of the vectors that are not zero, and these vectors; computed once."""
         rows = np.flatnonzero(nonzero_rows(self.titles))
         return rows, select_rows(self.titles, rows)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest titles of each query: ids and cosines, (queries, k)."""
+        """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
         rows, points = self.nonzero
         ids, cosines = top_neighbours(queries, points, k, checked=True)
         return np.append(rows, -1)[ids], cosines
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest other titles of each title: ids and cosines, (titles, k)."""
+        """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
         return top_neighbours(self.titles, self.titles, k, exclude_self=True)
 
 
 class Approximate:
-    """Compares a query with the titles in the ``probes`` nearest cells."""
+    """Approximate index of faiss: k-means divides titles into cells, and a query visits the nearest cells."""
 
     def __init__(self, titles: np.ndarray, *, probes: int = 64) -> None:
         try:
@@ -111,24 +111,24 @@ class Approximate:
         self.titles, dim = titles, titles.shape[1]
         rows = np.flatnonzero(nonzero_rows(titles))
         self.count = count = len(rows)
-        self.cells = max(1, min(round(CELLS_PER_ROOT * math.sqrt(count)), count // TRAINED_PER_CELL))
+        self.cells = max(1, min(round(CELLS_PER_ROOT * math.sqrt(count)), count // TRAINING_TITLES_PER_CELL))
         quantizer = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT, False  # no residuals
         self.inverted = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(dim), dim, self.cells, *quantizer)
         self.inverted.nprobe = probes
         self.inverted.cp.spherical, self.inverted.cp.niter = True, TRAINING_PASSES
         if count:
-            sample = np.random.default_rng(0).permutation(count)[: TRAINED_PER_CELL * self.cells]
+            sample = np.random.default_rng(0).permutation(count)[: TRAINING_TITLES_PER_CELL * self.cells]
             self.inverted.train(select_rows(titles, rows[np.sort(sample)]))
             for start in range(0, count, QUERIES_PER_BATCH):  # in batches, to avoid a copy of all vectors
                 block = rows[start : start + QUERIES_PER_BATCH]
                 self.inverted.add_with_ids(np.ascontiguousarray(titles[block], dtype=np.float32), block)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest titles of each query: ids and cosines, (queries, k)."""
+        """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
         return self._search(queries, k)
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest other titles of each title: ids and cosines, (titles, k)."""
+        """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
         return self._search(self.titles, k, exclude_self=True)
 
     def _search(
@@ -154,7 +154,7 @@ class Approximate:
 
 
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
-    """Recall of ``ids`` (titles, k) against the exact nearest other titles, on a fixed sample of titles."""
+    """Returns the recall of approximate neighbours ``ids`` (titles, k), measured on a sample of titles."""
     sampled, k = _sample(titles, 1_000), ids.shape[1]
     exact = _nearest(titles[sampled], titles, k + 1).tolist()
     others = [
@@ -165,7 +165,7 @@ def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
 
 
 def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
-    """Recall at k of an index, on a fixed sample of its titles as queries."""
+    """Returns the recall at k of an index, measured with a fixed sample of its titles as queries."""
     queries = titles[_sample(titles, 200)]
     exact = _nearest(queries, titles, k).tolist()
     return _recall(index.nearest(queries, k)[0], [[one for one in row if one >= 0] for row in exact])

@@ -1,4 +1,4 @@
-"""Neighbour search with products and candidate selection on a GPU.
+"""Searches nearest neighbours on a GPU, which computes products and selects candidates.
 
 Candidates are sorted on the CPU in float64 as in similarity.py, so the result is the same.
 """
@@ -16,7 +16,7 @@ PRODUCT_ENTRIES = 1 << 26  # pairs per product: 256 MiB of GPU memory per thread
 
 
 def torch_tolerance() -> float:
-    """Bound on the error of a float32 product of unit vectors that torch computes."""
+    """Returns a bound on the error of a float32 product of unit vectors that torch computes."""
     return TOLERANCE if torch.get_float32_matmul_precision() == "highest" else 2e-2
 
 

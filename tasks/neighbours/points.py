@@ -1,4 +1,4 @@
-"""Reads title vectors for the neighbour search."""
+"""Reads the vectors of titles for neighbour search and clustering, without those of placeholders."""
 
 from pathlib import Path
 
@@ -9,15 +9,22 @@ from storage.shapes import Bool, Float32
 
 
 def read_points(
-    folder: Path, name: str, placeholder: Bool[np.ndarray, " titles"]
+    folder: Path, name: str, is_placeholder: Bool[np.ndarray, " titles"]
 ) -> Float32[np.ndarray, "titles dim"]:
-    """Reads an array of a Vectors folder. Rows of placeholders are zeroed, so they have no neighbours.
+    """Reads title vectors from a Vectors folder, with zero for titles such as "To be announced".
+
+    A zero vector has no neighbours.
+
+    Args:
+        folder: Folder of the Vectors.
+        name: Name of the array, for example "full" (vectors with airing context).
+        is_placeholder: Whether the title names no programme.
 
     Raises:
         ValueError: The vectors belong to another corpus.
     """
     points = np.array(open_array(folder, name), dtype=np.float32)
-    if len(points) != len(placeholder):
-        raise ValueError(f"{len(points)} vectors for {len(placeholder)} titles: embed this corpus again.")
-    points[placeholder] = 0
+    if len(points) != len(is_placeholder):
+        raise ValueError(f"{len(points)} vectors for {len(is_placeholder)} titles: embed this corpus again.")
+    points[is_placeholder] = 0
     return points

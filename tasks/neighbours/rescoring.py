@@ -1,4 +1,4 @@
-"""Sorts candidate neighbours by their float64 cosines.
+"""Sorts candidate neighbours by cosines that are computed in float64.
 
 The order, ties and cosines therefore do not depend on tiles, threads or the machine. If candidates within the
 float32 error of the k-th one may be missing (many equal vectors), the row is compared with the entire base.
@@ -13,7 +13,7 @@ import numpy as np
 BASE_BLOCK = 16_384  # columns of a float64 product
 PRODUCT_ENTRIES = 2_097_152  # entries of a float64 product: 16 MiB
 ROWS_PER_BATCH = 32  # .8 MiB with 33 candidates of 100 dimensions, which fits in the cache
-DECIMALS = 12  # of compared cosines, so that equal vectors tie in any order of summation
+DECIMALS = 12  # compared cosines are rounded, so that equal vectors tie in any order of summation
 TILE_SIDE = 1_024  # rows and columns of a tile, whose product fits in the cache
 PAIRS_PER_BATCH = 16_384  # pairs compared in float64 at once: 32 MiB with 128 dimensions
 TOLERANCE = 2e-6  # bound on the error of a float32 product of unit vectors (2.5e-7 with 128 dimensions)
@@ -21,12 +21,12 @@ ROUNDING = 1e-12  # tolerance for the float64 error at the threshold
 
 
 def empty_neighbours(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids -1 and cosines 0, both (rows, k): rows without neighbours."""
+    """Returns ids -1 and cosines 0, both (rows, k), for rows without neighbours."""
     return np.full((rows, k), -1, dtype=np.int64), np.zeros((rows, k), dtype=np.float32)
 
 
 def exact_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Cosines of corresponding rows, float64 (pairs,). Rows need not have unit norm."""
+    """Returns the cosine of each pair of corresponding rows, float64 (pairs,); rows may have any norm."""
     left, right = left.astype(np.float64), right.astype(np.float64)
     return np.einsum("ij,ij->i", left, right) / (np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1))
 

@@ -1,6 +1,7 @@
-"""SimHash: signs of a vector relative to random planes. Similar vectors differ in few bits.
+"""Computes SimHash signatures, the signs of a vector relative to random planes.
 
-A bit differs with probability p = θ/π, where θ is the angle between two vectors. With H of k bits differing,
+Signatures of similar vectors differ in few bits. A bit differs with probability p = θ/π, where θ is the angle
+between two vectors. With H of k bits differing,
 
     cos (π H / k) = cos θ ± π sin θ √(p (1 - p) / k)    (M. Charikar, Similarity estimation, STOC 2002).
 
@@ -16,7 +17,7 @@ import numpy as np
 from tasks.neighbours.rescoring import empty_neighbours, exact_cosines, order_candidates
 from tasks.neighbours.similarity import nonzero_rows
 
-WORD = 64  # bits per word of a signature
+WORD_BITS = 64  # bits per word of a signature
 BAND_BITS = 16
 RECALL = 0.999  # share of pairs with exactly the minimum cosine that near_duplicates finds
 ROWS_AT_ONCE = 64  # queries compared with the base at once
@@ -30,8 +31,8 @@ def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarr
     Groups of ``dim`` planes are orthogonal, which reduces variance for θ ≤ π/2 (J. Ji et al., Super-bit LSH,
     NIPS 2012).
     """
-    if bits < WORD or bits % WORD:
-        raise ValueError(f"bits must be a multiple of {WORD}, got {bits}")
+    if bits < WORD_BITS or bits % WORD_BITS:
+        raise ValueError(f"bits must be a multiple of {WORD_BITS}, got {bits}")
     drawn = generator.normal(size=(bits, dim))
     for start in range(0, bits, dim):
         part = drawn[start : start + dim]
@@ -42,7 +43,7 @@ def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarr
 
 def signatures(vectors: np.ndarray, planes: np.ndarray) -> np.ndarray:
     """Computes signatures, uint64 (titles, bits / 64). Bit i is set if the vector is on or above plane i."""
-    packed = np.empty((len(vectors), len(planes) // WORD), dtype=np.uint64)
+    packed = np.empty((len(vectors), len(planes) // WORD_BITS), dtype=np.uint64)
     for start in range(0, len(vectors), 4_096):
         signs = vectors[start : start + 4_096] @ planes.T >= 0  # all bits of a zero row are set
         packed[start : start + 4_096] = np.packbits(signs, axis=1).view(np.uint64)
@@ -50,7 +51,7 @@ def signatures(vectors: np.ndarray, planes: np.ndarray) -> np.ndarray:
 
 
 def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Hamming distances between left and right signatures, uint16 (left, right)."""
+    """Returns the Hamming distance of each left and each right signature, uint16 (left, right)."""
     distances = np.zeros((len(left), len(right)), dtype=np.uint16)
     for word in range(left.shape[1]):
         distances += np.bitwise_count(left[:, word, None] ^ right[None, :, word])
@@ -60,7 +61,7 @@ def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def search_by_signatures(
     queries: np.ndarray, base: np.ndarray, planes: np.ndarray, k: int, *, candidates: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Approximate search: the k nearest of the ``candidates`` titles with the smallest Hamming distances.
+    """Returns the k nearest among the ``candidates`` titles with the smallest Hamming distances.
 
     Arguments and results are those of ``top_neighbours``, plus the planes of the signatures.
     """
@@ -84,7 +85,7 @@ def search_by_signatures(
 
 
 def bands_for(minimum_cosine: float) -> int:
-    """Number of bands such that a pair with this cosine agrees in at least one with probability RECALL."""
+    """Returns the number of bands for which a pair with this cosine shares a band with probability RECALL."""
     agree = (1 - math.acos(min(1.0, max(-1.0, minimum_cosine))) / math.pi) ** BAND_BITS
     return 1 if agree >= 1 else max(1, math.ceil(math.log(1 - RECALL) / math.log(1 - agree)))
 
@@ -108,7 +109,7 @@ def near_duplicates(
     rows = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[rows]
     bands = bands_for(minimum_cosine)
-    planes = draw_planes(vectors.shape[1], -(-bands * BAND_BITS // WORD) * WORD, generator)
+    planes = draw_planes(vectors.shape[1], -(-bands * BAND_BITS // WORD_BITS) * WORD_BITS, generator)
     keys = signatures(points, planes).view(np.uint16)  # (titles, bands)
     accepted: np.ndarray = np.zeros(0, dtype=np.int64)
     for band in range(bands):

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours by cosine: tiled matrix products with a running top-k.
+"""Finds exact nearest neighbours by cosine, with matrix products of tiles and a running top-k.
 
 When all titles are queries, each tile is computed once and used in both directions, which halves the
 products. Products are float32; the remaining candidates are sorted in float64. It needs a few tiles of 4 MiB
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 TILE_SIDE = 1_024  # rows and columns of a tile: 4 MiB, and column numbers fit in 16 bits
 EXTRA_CANDIDATES = 8  # candidates beyond k, which float64 may reorder
-FEW_QUERIES = 8  # queries for which 8-bit codes are faster (codes.py)
+FEW_QUERIES = 8  # maximum number of queries for which 8-bit codes are faster (codes.py)
 HIT_BUFFER = 32  # slots for hits in addition to the kept values
 EMPTY = np.int64(np.iinfo(np.int64).min)  # an empty slot, less than every value
 ID_BITS = 32
@@ -99,7 +99,7 @@ def worth_a_gpu(pairs: int) -> bool:
 
 
 def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
-    """Mask of rows that are not zero, bool (rows,).
+    """Returns the mask of rows that are not zero, bool (rows,).
 
     Raises:
         ValueError: The norm of a row is neither 1 (within 1e-3) nor 0, or is NaN.
@@ -115,17 +115,17 @@ def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
 
 
 def select_rows(vectors: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Selects rows as contiguous float32. Does not copy if all rows are kept and already float32."""
+    """Returns the selected rows as contiguous float32, without a copy if possible."""
     return np.ascontiguousarray(vectors if len(kept) == len(vectors) else vectors[kept], dtype=np.float32)
 
 
 def pack(values: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Packs float32 values (not NaN) and ids (0 to 2^32 - 1) into int64 that sort like the values."""
+    """Packs float32 values (not NaN) and ids (0 to 2^32 - 1) into int64, which sort like the values."""
     return (_to_ordered_bits(values.view(np.int32)).astype(np.int64) << ID_BITS) | ids
 
 
 def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Unpacks values, float32, and ids, int64; minus infinity and -1 for an empty slot."""
+    """Returns the packed values, float32, and ids, int64; minus infinity and -1 for an empty slot."""
     values = _to_ordered_bits((packed >> ID_BITS).astype(np.int32)).view(np.float32)
     empty = packed == EMPTY
     return np.where(empty, np.float32(-np.inf), values), np.where(empty, -1, packed & ((1 << ID_BITS) - 1))
@@ -193,20 +193,20 @@ class RunningTop:
         self.threshold[rows] = unpack(kept[:, -1])[0]
 
     def best(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values, falling (minus infinity for none), and ids (-1 for none), both (rows, wanted)."""
+        """Returns values, descending, and ids, both (rows, wanted), padded with minus infinity and -1."""
         self.compact(rows)
         return unpack(self.packed[rows, : self.wanted])
 
 
 def hits_by_row(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
-    """Rows (ascending), columns and values above the threshold of the row; ``mask`` is a scratch buffer."""
+    """Returns rows (ascending), columns and values of entries of a tile above the threshold of their row."""
     flat = np.flatnonzero(np.greater(tile, threshold[:, None], out=mask))
     rows = flat // tile.shape[1]
     return rows, flat - rows * tile.shape[1], tile.reshape(-1)[flat]
 
 
 def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
-    """Columns (ascending), rows and values above the threshold of the column."""
+    """Returns columns (ascending), rows and values of tile entries above the threshold of their column."""
     flat = np.flatnonzero(np.greater(tile, threshold, out=mask))
     rows = flat // tile.shape[1]  # np.divmod takes 25 times as long
     columns = flat - rows * tile.shape[1]
@@ -217,7 +217,8 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 def _search(
     rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields results in blocks of rows: first row, ids and cosines (rows, at most k)."""
+    """Yields the first row, the ids and the cosines, (rows, at most k), of one block of rows after the
+    other."""
     top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
     width = block if exclude_self else block * block // min(block, len(rows))
     most = min(block, len(rows)) * min(width, len(columns))

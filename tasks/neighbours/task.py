@@ -1,4 +1,4 @@
-"""Stage neighbours: Corpus, Vectors to NearestTitles."""
+"""The Prefect task of the stage neighbours, which finds the nearest titles of each title."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -19,25 +19,26 @@ STAGE = Stage(NearestTitles, __file__)
 def find_nearest(
     home: str, corpus: Corpus, vectors: Vectors, k: int, search: SearchSettings
 ) -> NearestTitles:
-    """Publishes the k nearest titles of each title without placeholders, by two kinds of vectors.
+    """Publishes the k nearest titles of each title, by two kinds of vectors.
 
     Lists of similar titles use the similarity vectors; clusters use the vectors with airing context, because
-    the best vectors for lists are not the best for clusters (docs/log).
+    the best vectors for lists are not the best for clusters (docs/log). Titles that name no programme, such
+    as "To be announced", have no neighbours.
     """
     workspace = Workspace(home)
     split = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
-    placeholder = np.array(split.to_pylist()) == "placeholder"
+    is_placeholder = np.array(split.to_pylist()) == "placeholder"
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
-        points = read_points(folder, "full", placeholder)
+        points = read_points(folder, "full", is_placeholder)
         ids, cosines, recall = _nearest(points, k, search, "to cluster")
         write_graph(draft.folder, ids, cosines)
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points
-            points = read_points(folder, "similarity", placeholder)
+            points = read_points(folder, "similarity", is_placeholder)
             ids, cosines, recall = _nearest(points, k, search, "shown")
         write_nearest(draft.folder, ids, cosines, points)
-        draft.counts["titles"] = len(placeholder)
+        draft.counts["titles"] = len(is_placeholder)
         draft.details["recall"] = recall
     return draft.artifact
 
@@ -45,7 +46,7 @@ def find_nearest(
 def _nearest(
     points: np.ndarray, k: int, search: SearchSettings, purpose: str
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Ids and cosines of the nearest titles, both (titles, k), and the recall."""
+    """Returns ids and cosines of the nearest titles, both (titles, k), and the recall of the search."""
     index = search.open(points)
     ids, cosines = index.among_themselves(k)
     kind, exact = type(index).__name__.lower(), isinstance(index, Exact)
