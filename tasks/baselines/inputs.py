@@ -1,4 +1,4 @@
-"""Inputs of the baselines: the texts of titles, and the same dense vectors as in training."""
+"""Defines the inputs of the baselines: texts of titles, and the sentence vectors used in training."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,17 +13,17 @@ _REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess
 
 
 class NoSentenceVectors(ValueError):
-    """A baseline needs dense vectors, but the titles have none; the message says what to do."""
+    """Error: a baseline needs sentence vectors, but the titles have none; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class TitleInputs:
-    """Texts, dense vectors and contexts of titles. ``dense`` has no columns without sentence vectors."""
+    """Texts, sentence vectors and context tokens (channel, hour …) of the titles of a baseline."""
 
     texts: Sequence[str]
-    dense: Float32[np.ndarray, "titles features"]  # unit norm, or zero if unknown
+    dense: Float32[np.ndarray, "titles features"]  # sentence vectors, unit norm or zero
     contexts: Sequence[str] = ()  # context tokens of each title, separated by spaces; () without contexts
-    derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see tfidf.py
+    derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # cache, see tfidf.py
 
     def __post_init__(self) -> None:
         rows = len(self.contexts) or len(self.texts)
@@ -35,24 +35,24 @@ class TitleInputs:
         return len(self.texts)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Selects titles by row."""
+        """Returns the titles in some rows."""
         texts = [self.texts[int(row)] for row in rows]
         contexts = [self.contexts[int(row)] for row in rows] if self.contexts else ()
         return type(self)(texts, self.dense[rows], contexts)
 
     def without_contexts(self) -> Self:
-        """Returns the titles without contexts; data derived from the texts is shared."""
+        """Returns the titles without context tokens; both share the cache of features of the texts."""
         return replace(self, contexts=())
 
     def require_dense(self) -> Float32[np.ndarray, "titles features"]:
-        """Returns the dense vectors, or raises NoSentenceVectors if there are none."""
+        """Returns the sentence vectors, or raises NoSentenceVectors if there are none."""
         if not self.dense.shape[1]:
             raise NoSentenceVectors(_REMEDY)
         return self.dense
 
 
 def join_contexts(contexts: Iterable[Sequence[str] | None]) -> list[str]:
-    """Joins the context tokens of each title with spaces; spaces inside a token become underscores."""
+    """Returns a string per title with its context tokens; spaces inside a token become underscores."""
     return [" ".join("_".join(token.split()) for token in tokens or ()) for tokens in contexts]
 
 

@@ -1,4 +1,4 @@
-"""Logistic regression with an L1 penalty on TF-IDF of titles, a linear baseline with sparse weights.
+"""Predicts categories by logistic regression with an L1 penalty on TF-IDF, a baseline with sparse weights.
 
 All classifiers, one per label (``tasks/linear/logistic.py``), are trained in the same passes over the titles.
 Labels are ranked by their margins; labels with a positive margin are predicted.
@@ -40,14 +40,14 @@ from tasks.linear.proximal import ProximalSgd
 
 @dataclass(frozen=True)
 class FittedL1Logistic:
-    """Fitted vectorizers and classifiers, and the number of training titles per label (``frequency``)."""
+    """Trained baseline: vectorizers, classifiers, and the number of training titles of each label."""
 
     features: Vectorizers
     model: SparseLogistic
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin and predicts those with a positive margin. Unseen labels are last."""
+        """Ranks labels by margin, labels without training titles last; predicts those with a margin above 0."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = self.features.transform(titles)
@@ -58,7 +58,7 @@ class FittedL1Logistic:
 
 @configurable
 class L1Logistic:
-    """A logistic regression per label on TF-IDF, with sparse weights."""
+    """Baseline: a logistic regression per label on TF-IDF features, with sparse weights."""
 
     name: Literal["l1_logistic"] = "l1_logistic"
     alpha: float = setting(
@@ -70,7 +70,7 @@ class L1Logistic:
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit(self, training: LabelledTitles) -> FittedL1Logistic:
-        """Fits a classifier per label; raises a ValueError if no title has a feature."""
+        """Trains a classifier per label; raises a ValueError if no title has a feature."""
         features, words = self.features.fit_transform(training.titles)
         options: dict[str, Any] = {"alpha": self.alpha, "epochs": self.epochs, "seed": self.seed}
         solver = ProximalSgd(learning_rate=self.learning_rate)

@@ -1,4 +1,4 @@
-"""Majority class: predicts the most frequent training label for every title."""
+"""Predicts the most frequent training label for every title, the simplest baseline."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ from tasks.form import configurable
 
 @dataclass(frozen=True)
 class FittedMajority:
-    """``frequency`` is the number of training titles with each label: int64, shape (labels,)."""
+    """Trained baseline; ``frequency`` is the number of training titles with each label, int64 (labels,)."""
 
     frequency: np.ndarray
 
@@ -24,10 +24,10 @@ class FittedMajority:
 
 @configurable
 class Majority:
-    """Ranks labels by their frequency in training and predicts the most frequent one."""
+    """Baseline: ranks labels by their frequency in training, and predicts the most frequent label."""
 
     name: Literal["majority"] = "majority"
 
     def fit(self, training: LabelledTitles) -> FittedMajority:
-        """Counts the labels."""
+        """Counts the training titles of each label."""
         return FittedMajority(training.frequency)

@@ -1,4 +1,4 @@
-"""Exact k-NN of sparse rows with an inverted index, which maps a feature to its rows and values.
+"""Finds exact nearest neighbours of sparse rows by an inverted index, from features to rows and values.
 
 For each query, the products of shared features are summed per row, in float32 and in the order of the
 features, as in a product of two CSR matrices. The cosines are bitwise equal to those of scikit-learn's
@@ -14,7 +14,7 @@ from tasks.compiled import compiled
 
 
 def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosine; ties go to the lower id.
+    """Finds the k rows of ``base`` with the largest positive cosine to each query; ties go to the lower id.
 
     Args:
         queries: float32 CSR, shape (queries, features).

@@ -1,4 +1,4 @@
-"""The format in which all predictors return categories, and the vote of k-NN.
+"""Defines the format in which all predictors return categories, and the vote of nearest neighbours.
 
 A predictor scores every label; labels are ranked by score. Ties are broken by the number of training titles
 with the label, then by a fixed permutation of the label ids: labels that always occur together ("movie",
@@ -22,7 +22,7 @@ DECIMALS = 6  # sums of float32 similarities are rounded, so ties do not depend 
 
 @dataclass(frozen=True)
 class LabelledTitles:
-    """Training titles, each with at least one label; label ids are below ``label_count``."""
+    """Training titles of a baseline, each with at least one label; label ids are below ``label_count``."""
 
     titles: TitleInputs
     labels: Ragged
@@ -47,11 +47,11 @@ class LabelledTitles:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted labels of titles; arrays have one row per title."""
+    """Labels that a model predicts for titles (queries); arrays have one row per title."""
 
     ranks: np.ndarray  # int32 (queries, labels), 1 for the most likely label
     predicted: np.ndarray  # bool (queries, labels), assigned labels, at least one
-    neighbours: np.ndarray | None = None  # int64 (queries, k), training titles, nearest first, or -1
+    neighbours: np.ndarray | None = None  # int64 (queries, k): rows of training titles, nearest first, or -1
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -68,7 +68,7 @@ def predict_from_scores(
     frequency: np.ndarray,
     neighbours: np.ndarray | None = None,
 ) -> Predictions:
-    """Converts scores of labels to predictions.
+    """Converts the scores that a model gives to labels to predictions.
 
     Args:
         scores: float64 (queries, labels); the label with the highest score is the most likely.
@@ -89,7 +89,7 @@ def predict_from_scores(
 
 
 def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
-    """Ranks by score, then by frequency in training, then by a fixed permutation: int32, 1 is best."""
+    """Returns the rank of each label by score, then frequency, then a fixed permutation; 1 is best."""
     shuffled = np.arange(len(frequency), dtype=np.uint64) * SHUFFLE % 2**32
     tie_order = np.lexsort((shuffled, -frequency))  # a stable sort keeps this order for ties
     order = tie_order[np.argsort(-scores[:, tie_order], axis=1, kind="stable")]
@@ -101,7 +101,7 @@ def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
 def vote(
     neighbours: np.ndarray, similarities: np.ndarray, labels: Ragged, frequency: np.ndarray
 ) -> Predictions:
-    """Predicts labels by the vote of the nearest titles, for our vectors and for TF-IDF.
+    """Predicts the labels of titles by the vote of their nearest training titles.
 
     Labels are ranked by votes, then by the summed similarity of the voters, then by frequency in training.
     (Weighting votes by similarity made no difference.) The labels of at least half of the neighbours are

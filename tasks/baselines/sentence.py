@@ -1,4 +1,4 @@
-"""k-NN by sentence vectors: shows how good the pretrained encoder is without our training.
+"""Predicts categories by k-NN of sentence vectors, to show how good the pretrained encoder is by itself.
 
 The baseline ignores airing contexts, so its scores are equal with and without contexts, and its neighbours
 are searched once.
@@ -17,14 +17,14 @@ from tasks.form import configurable, setting
 
 @dataclass(frozen=True)
 class FittedSentenceKnn:
-    """Training titles and their dense vectors."""
+    """Trained baseline: the training titles with their sentence vectors."""
 
     base: Float32[np.ndarray, "titles features"]
     training: LabelledTitles
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Predicts by the vote of the neighbours; a title with a zero vector has none."""
+        """Predicts labels by the vote of the nearest titles; a title with a zero vector has no neighbours."""
         base, ids, cosines = titles.derived.get((SentenceKnn, self.k), (None, None, None))
         if base is not self.base:
             ids, cosines = top_by_cosine(titles.dense, self.base, self.k)
@@ -34,11 +34,11 @@ class FittedSentenceKnn:
 
 @configurable
 class SentenceKnn:
-    """Vote of the k training titles with the most similar sentence vectors."""
+    """Baseline: the k training titles with the most similar sentence vectors vote for labels."""
 
     name: Literal["sentence_knn"] = "sentence_knn"
     k: int = setting(10, "Neighbours that vote.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedSentenceKnn:
-        """Stores the training titles; raises NoSentenceVectors if the corpus has none."""
+        """Stores the training titles; raises NoSentenceVectors if they have no sentence vectors."""
         return FittedSentenceKnn(training.titles.require_dense(), training, self.k)

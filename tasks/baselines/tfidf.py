@@ -1,4 +1,4 @@
-"""Text baselines on TF-IDF of titles: k-NN and a linear SVM per label, the strongest baseline.
+"""Predicts categories from TF-IDF features of titles, by k-NN or a linear SVM, the strongest baseline.
 
 scikit-learn is imported inside functions, because importing it takes a second and `--help` reads the settings
 of this module.
@@ -76,7 +76,7 @@ _MIN_TITLES = "Features in fewer training titles are dropped (2 instead of 1 cos
 
 @configurable
 class TfidfFeatures:
-    """N-grams used as features. The defaults scored best on four English guides."""
+    """Settings: which words and n-grams are features. The defaults scored best on four English guides."""
 
     longest_word_ngram: int = setting(2, "Maximum number of words of a word n-gram.", ge=1, le=5)
     shortest_char_ngram: int = setting(3, "Minimum length of a character n-gram, within words.", ge=1, le=10)
@@ -122,14 +122,14 @@ class TfidfFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Vectorizers:
-    """Fitted TfidfVectorizers; ``contexts`` is None if no training title has a context."""
+    """Fitted TfidfVectorizers of words, characters and contexts (None if no title has a context)."""
 
     words: Any
     chars: Any
     contexts: Any = None
 
     def transform(self, titles: TitleInputs) -> Any:
-        """Computes the features of titles, CSR; cached for all baselines that share the vectorizers."""
+        """Returns the features of titles, CSR; cached for all baselines that share the vectorizers."""
         derived = titles.derived
         if self.words not in derived:
             derived[self.words] = _stack(
@@ -151,7 +151,7 @@ def _stack(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class FittedTfidfKnn:
-    """Training titles and their features ``base``, CSR of shape (titles, features)."""
+    """Trained baseline: the training titles and their features ``base``, CSR (titles, features)."""
 
     features: Vectorizers
     base: Any
@@ -159,7 +159,7 @@ class FittedTfidfKnn:
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Predicts by the vote of the neighbours, which share at least one feature with the title."""
+        """Predicts labels by the vote of the nearest titles that share at least one feature with the title."""
         queries = self.features.transform(titles) if len(titles) else self.base[:0]
         ids, cosines = top_by_cosine(queries, self.base, self.k)
         return vote(ids, cosines, self.training.labels, self.training.frequency)
@@ -167,20 +167,20 @@ class FittedTfidfKnn:
 
 @configurable
 class TfidfKnn:
-    """Vote of the k training titles with the largest cosine."""
+    """Baseline: the k training titles with the largest cosine of TF-IDF features vote for labels."""
 
     name: Literal["tfidf_knn"] = "tfidf_knn"
     k: int = setting(10, "Neighbours that vote.", ge=1)
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit(self, training: LabelledTitles) -> FittedTfidfKnn:
-        """Indexes the training titles; raises a ValueError if none has a feature."""
+        """Stores the features of the training titles; raises a ValueError if no title has a feature."""
         return FittedTfidfKnn(*self.features.fit_transform(training.titles), training, self.k)
 
 
 @dataclass(frozen=True)
 class FittedTfidfSvm:
-    """The fitted classifiers of all labels, and the name of the solver that fitted them."""
+    """Trained baseline: the classifiers of all labels, and the name of the solver that trained them."""
 
     features: Vectorizers
     directions: np.ndarray  # float32 (dense features, directions), orthonormal columns
@@ -189,7 +189,7 @@ class FittedTfidfSvm:
     solver: str
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin, unseen labels last, and predicts those with a positive margin."""
+        """Ranks labels by margin, labels without training titles last; predicts those with a margin above 0."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = _append_dense(self.features.transform(titles), titles.dense @ self.directions)
@@ -208,7 +208,7 @@ class LinearSvm:
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
-        """Fits the classifiers of all labels."""
+        """Trains the classifiers of all labels on TF-IDF and ``directions`` of the sentence vectors."""
         features, words = self.features.fit_transform(training.titles)
         inputs = _append_dense(words, training.titles.dense @ directions)
         label_count = training.label_count
@@ -228,24 +228,24 @@ class LinearSvm:
 
 @configurable
 class TfidfSvm(LinearSvm):
-    """A linear classifier per label on TF-IDF."""
+    """Baseline: a linear SVM per label on TF-IDF features."""
 
     name: Literal["tfidf_svm"] = "tfidf_svm"
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
-        """Fits the classifiers without dense vectors."""
+        """Trains the classifiers, without sentence vectors."""
         return self.fit_to(training, np.zeros((training.titles.dense.shape[1], 0), dtype=np.float32))
 
 
 @configurable
 class TfidfSvmSentence(LinearSvm):
-    """A linear classifier per label on TF-IDF and the sentence vector, the inputs of our model."""
+    """Baseline: a linear SVM per label on TF-IDF features and the sentence vector, as in our model."""
 
     name: Literal["tfidf_svm_sentence"] = "tfidf_svm_sentence"
     directions: int = setting(32, "Number of directions of the sentence vectors that are used.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
-        """Fits the classifiers; raises NoSentenceVectors if the corpus has none."""
+        """Trains the classifiers; raises NoSentenceVectors if the titles have no sentence vectors."""
         dense = training.titles.require_dense()
         targets = training.labels.multi_hot(training.label_count)
         return self.fit_to(training, label_directions(dense, targets, self.directions))

@@ -1,4 +1,4 @@
-"""Encoders, which map token ids to title vectors, independently of where rows are stored."""
+"""Encoders, which compute the vector of a title from the embedding rows of its tokens."""
 
 from tasks.encoder.bag import Bag
 

@@ -1,4 +1,4 @@
-"""Bag encoder: a title vector is the normalised weighted sum of its token rows.
+"""Computes title vectors by the bag encoder, as the normalised weighted sum of the rows of their tokens.
 
     v = normalise( Σ_kind  α_kind / n_kind^p · Σ_{token of that kind} row[token] )
 
@@ -28,13 +28,13 @@ from storage.shapes import Float32, Int8
 from tasks.form import configurable, setting
 from tasks.text.words import CONTEXT, KINDS
 
-LAYER = "sentence"  # name of the parameter W
-SMALLEST = 1e-12  # norms below it count as zero
+LAYER = "sentence"  # name of the trained parameter W
+MIN_NORM = 1e-12  # smaller norms count as zero
 
 
 @configurable
 class Bag:
-    """Bag encoder with a weight per kind of token. Kinds with weight 0 are omitted."""
+    """Strategy: bag encoder with a weight per kind of token; tokens of kinds with weight 0 are ignored."""
 
     name: Literal["bag"] = "bag"
     word: float = setting(0.5, "Weight of words", ge=0)
@@ -66,21 +66,21 @@ class Bag:
     )
 
     def weights(self) -> Float32[np.ndarray, " kinds"]:
-        """Returns α of each kind, in the order of tasks.text.words.KINDS."""
+        """Returns the weight α of each kind of token, in the order of tasks.text.words.KINDS."""
         return np.array([getattr(self, kind) for kind in KINDS], dtype=np.float32)
 
     def parameters(self, features: int, dim: int) -> dict[str, tuple[int, int]]:
-        """Returns the shapes of the dense parameters by name: W, without columns if the corpus has no x."""
+        """Returns the shape of the trained layer W, by name; W has no columns without sentence vectors."""
         return {LAYER: (dim, features)}
 
     def dense(
         self, sentences: np.ndarray, descriptions: np.ndarray
     ) -> Float32[np.ndarray, "titles features"]:
-        """Returns the sentence features x: sentence vectors plus weighted description vectors."""
+        """Returns the sentence features x of titles: sentence vectors plus weighted description vectors."""
         return widen(sentences) + np.float32(self.description) * widen(descriptions)
 
     def values(self, tokens: Ragged, kinds: Int8[np.ndarray, " entries"]) -> np.ndarray:
-        """Returns the weight α_kind / n_kind^length_power of each entry, float32 (entries,)."""
+        """Returns the weight α_kind / n_kind^length_power of each token of each title, float32 (entries,)."""
         alpha = self.weights()
         cells = tokens.row_ids * len(alpha) + kinds
         counts = np.bincount(cells, minlength=len(tokens) * len(alpha)).astype(np.float32)
@@ -94,14 +94,14 @@ class Bag:
         dense: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"] | None = None,
     ) -> Float32[np.ndarray, "titles dim"]:
-        """Computes unit vectors of titles; a title without entries and x has a zero vector.
+        """Computes the unit-norm vectors of titles; a title without tokens and sentence features has zero.
 
         Args:
-            rows: Token rows.
-            tokens: Row of each entry, per title.
-            kinds: Kind of each entry.
-            dense: x of each title; zero if it has none.
-            layer: W; None: x is not used.
+            rows: Embedding rows of tokens.
+            tokens: For each title, the position in ``rows`` of each of its tokens.
+            kinds: Kind of each of these tokens.
+            dense: Sentence features x of each title; zero if it has none.
+            layer: Trained layer W; None: x is not used.
         """
         bag = _unit(sum_rows(rows, tokens.values, tokens.offsets, self.values(tokens, kinds)))
         if layer is None or not dense.shape[1]:
@@ -115,14 +115,14 @@ class Bag:
         dense: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"],
     ) -> Float32[np.ndarray, "titles dim"]:
-        """Returns the term that x adds to the unit-norm bag of each title: β · |x| · normalise(W x)."""
+        """Returns what x adds to the unit-norm bag of each title: β · |x| · normalise(W x)."""
         aired = np.bincount(tokens.row_ids, weights=kinds >= CONTEXT, minlength=len(tokens)) > 0
         beta = np.where(aired, self.sentence_context, self.sentence).astype(np.float32)[:, None]
         return beta * np.linalg.norm(dense, axis=1, keepdims=True) * _unit(dense @ layer.T)
 
 
 def widen(half: np.ndarray) -> np.ndarray:
-    """Converts float16 to float32.
+    """Converts a float16 array to float32.
 
     Uses torch where it is loaded, because training converts every batch: 0.02 instead of 0.43 ms for 512
     titles.
@@ -135,4 +135,4 @@ def widen(half: np.ndarray) -> np.ndarray:
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(norms < SMALLEST, np.inf, norms).astype(vectors.dtype)
+    return vectors / np.where(norms < MIN_NORM, np.inf, norms).astype(vectors.dtype)

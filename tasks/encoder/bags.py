@@ -1,4 +1,4 @@
-"""The bag encoder (bag.py) in training: batches of bags, and vectors with gradients in torch.
+"""Computes title vectors by the bag encoder (bag.py) in torch, with gradients, for training.
 
 The forward pass sums rows per title, and the backward pass sums title gradients per row, each in one
 embedding-bag pass over the same (title, token, weight) triples. A radix sort by token makes the backward pass
@@ -18,34 +18,34 @@ from torch import Tensor
 from storage.arrays import Ragged
 from storage.shapes import Float, Float32, Int64
 from storage.tables.segment_sums import count_entries, segment_sum, sum_bags
-from tasks.encoder.bag import SMALLEST, Bag
+from tasks.encoder.bag import MIN_NORM, Bag
 from tasks.text.words import CONTEXT
 
 
 class Bags(NamedTuple):
-    """Titles of a batch as bags of table rows."""
+    """The titles of a batch as bags, which are lists of the table rows of their tokens."""
 
     ids: Int64[Tensor, " unique"]  # sorted table ids of the rows of the step
     tokens: Int64[Tensor, " entries"]  # position in ids of each entry; entries are ordered by title
     kinds: Int64[Tensor, " entries"]  # kind of each entry (tasks.text.words.KINDS)
     titles: Int64[Tensor, " entries"]  # title (row of the batch) of each entry
     offsets: Int64[Tensor, " titles+1"]  # offsets of the entries of each title
-    dense: Float32[Tensor, "titles features"]  # x of each title; zero if it has none
+    dense: Float32[Tensor, "titles features"]  # sentence features x of each title; zero if it has none
 
     @property
     def has_input(self) -> Tensor:
-        """Whether each title has an entry or x, bool (titles,). The vectors of the others are zero."""
+        """Returns, for each title, whether it has a token or sentence features; else, its vector is zero."""
         return (self.offsets[1:] > self.offsets[:-1]) | self.dense.any(1)
 
     def to(self, device: torch.device) -> "Bags":
-        """Copies the bags to a device."""
+        """Returns a copy of the bags on a device."""
         if self.ids.device == device:
             return self
         return Bags(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 
 class Bagger:
-    """Builds bags of tokens; ``kinds``, int8 (tokens,), has the kind of each token of the vocabulary."""
+    """Builds bags from token ids; ``kinds``, int8 (tokens,), is the kind of each token of the vocabulary."""
 
     # Distinct tokens are determined by a flag per token, which needs no sort.
     def __init__(self, kinds: np.ndarray) -> None:
@@ -58,7 +58,7 @@ class Bagger:
 
         Args:
             tokens: Token ids of each title.
-            keep: Selects entries, bool (entries,); None keeps all.
+            keep: Whether each token of each title is kept, bool (entries,); None keeps all.
             dense: Sentence features x, float32 (titles, features); None: no features.
         """
         tokens = tokens if keep is None else tokens.where(keep)
@@ -81,13 +81,13 @@ def encode_bags(
     bags: Bags,
     layer: Float[Tensor, "dim features"] | None = None,
 ) -> Float[Tensor, "titles dim"]:
-    """Computes the vectors of ``Bag.encode``, with gradients for rows and layer.
+    """Computes the same vectors as ``Bag.encode``, with gradients for rows and layer.
 
     Args:
         encoder: The encoder.
-        rows: Rows of ``bags.ids``.
-        bags: Entries and x of each title.
-        layer: W; None: x is not used.
+        rows: Embedding rows of the tokens ``bags.ids``.
+        bags: Tokens and sentence features x of each title.
+        layer: Trained layer W; None: x is not used.
     """
     values = entry_values(encoder, bags)
     bag = _unit(_SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, values))
@@ -98,7 +98,7 @@ def encode_bags(
 
 
 def entry_values(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
-    """Returns the weight of each entry: α_kind / n_kind^length_power."""
+    """Returns the weight of each token of each title, α_kind / n_kind^length_power."""
     alpha = _weights(encoder, bags.kinds.device)
     cell = bags.titles * len(alpha) + bags.kinds
     counts = count_entries(cell, (len(bags.offsets) - 1) * len(alpha)).view(-1, len(alpha))
@@ -106,7 +106,7 @@ def entry_values(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
 
 
 def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
-    """Returns β · |x| of each title."""
+    """Returns the factor β · |x| on the sentence part of each title."""
     x = bags.dense
     aired = x.new_zeros(len(x)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
     beta = x.new_full((len(x), 1), encoder.sentence).masked_fill_(
@@ -117,17 +117,17 @@ def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
 
 @lru_cache(maxsize=8)
 def _weights(encoder: Bag, device: torch.device) -> Tensor:
-    """Returns the weights on the device; cached, because an upload in every step would synchronize."""
+    """Returns the weights of all kinds on the device; cached, because each upload would synchronize."""
     return torch.from_numpy(encoder.weights()).to(device)
 
 
 def _unit(vectors: Tensor) -> Tensor:
     norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-    return vectors * norms.masked_fill(norms < SMALLEST, torch.inf).reciprocal()  # no gradient if zero
+    return vectors * norms.masked_fill(norms < MIN_NORM, torch.inf).reciprocal()  # no gradient if zero
 
 
 class _SumRows(torch.autograd.Function):
-    """Weighted row sums; the backward pass is a forward pass over the transposed bags."""
+    """Sums weighted rows per title; the backward pass sums the gradients of titles per row."""
 
     @staticmethod
     def forward(ctx, rows: Tensor, tokens: Tensor, titles: Tensor, offsets: Tensor, values: Tensor) -> Tensor:

@@ -25,13 +25,17 @@ from tasks.text.words import WORD
 
 
 def word_vectors(encoder: TitleEncoder) -> tuple[list[str], np.ndarray]:
-    """Returns trained words, most frequent first, and their rows, float32 (words, dim)."""
+    """Returns the trained words, most frequent first, and their embedding rows, float32 (words, dim)."""
     words = sorted((row, text) for (kind, text), row in encoder.ids.items() if kind == WORD)
     return [text for _, text in words], encoder.rows[[row for row, _ in words]]
 
 
 def require_ngrams(encoder: TitleEncoder) -> NgramRows:
-    """Returns the n-gram rows of an encoder; ValueError if it gets unseen words from another source."""
+    """Returns the fitted n-gram rows of an encoder.
+
+    Raises:
+        ValueError: The encoder computes vectors of unseen words without n-gram rows.
+    """
     if not isinstance(source := encoder.unseen_words, NgramRows):
         problem = f"unseen words of this model come from {source.key}, but a fastText file has only n-grams"
         raise ValueError(f"{problem}; train with augment.strategy=distilled to export it")
@@ -79,7 +83,7 @@ def _bucket_rows(ngrams: NgramRows, buckets: np.ndarray) -> np.ndarray:
 
 
 def _add_rows(rows: np.ndarray, ids: Ragged, sums: np.ndarray) -> np.ndarray:
-    """Adds the rows of each bag to its sum, in float32 and in order, as fastText does."""
+    """Adds the rows of each bag to the bag's sum, in float32 and in order, as fastText does."""
     for position in range(int(ids.lengths.max(initial=0))):
         active = np.flatnonzero(ids.lengths > position)
         sums[active] += rows[ids.values[ids.offsets[active] + position]]

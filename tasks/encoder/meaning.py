@@ -1,4 +1,4 @@
-"""Part of a title encoder that uses sentence features x: the layer W, and a projection for similarity."""
+"""Computes sentence features x of titles and descriptions, and projects them to meaning vectors."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,16 @@ from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.reopen import reopen
 from tasks.text.titles import parse_title
 
-MEANING_WEIGHT = 0.7  # the title vector has weight 1; chosen by the preference of readers (docs/log)
+MEANING_WEIGHT = 0.7  # relative to the title vector; chosen by the preference of readers (docs/log)
 MEANING_DIM = 128  # dimensions of a meaning vector (docs/log)
 
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """Maps titles and descriptions to sentence features x (tasks/encoder/bag.py), and x to meaning vectors.
-
-    A meaning vector is a projection of x.
-    """
+    """Maps titles and descriptions to sentence features x (bag.py), and projects x to meaning vectors."""
 
     encoder_info: Mapping[str, Any]  # from a Corpus: "encoder", settings of the sentence encoder; "identity"
-    layer: Float32[np.ndarray, "dim features"]  # W
+    layer: Float32[np.ndarray, "dim features"]  # trained layer W on x
     projection: Float32[np.ndarray, "features meaning"]
 
     @staticmethod
@@ -36,7 +33,7 @@ class Meaning:
 
         Args:
             encoder_info: See the class.
-            layer: W, float32 (dim, features).
+            layer: Trained layer W, float32 (dim, features).
             dense: Blocks of x, float32 (titles, features); zero rows are ignored.
         """
         gram = sum(units.T @ units for units in map(unit_rows, dense))
@@ -47,7 +44,7 @@ class Meaning:
 
     @cached_property
     def encoder(self) -> SentenceEncoder | None:
-        """The sentence encoder; None after a warning if it is missing or differs from that of training."""
+        """The sentence encoder; None, after a warning, if it is missing or differs from that of training."""
         return reopen(self.encoder_info)
 
     def dense(
@@ -68,5 +65,5 @@ class Meaning:
         return bag.dense(vectors[: len(displayed)], vectors[len(displayed) :] if described else zeros)
 
     def project(self, dense: np.ndarray) -> Float32[np.ndarray, "titles meaning"]:
-        """Projects x and preserves its norm, so that titles with descriptions have larger vectors."""
+        """Projects sentence features x to meaning vectors of the same norm, larger with descriptions."""
         return unit_rows(dense @ self.projection) * np.linalg.norm(dense, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Title encoder: tokenizer, token rows, vectors for unseen words, and the layer on sentence vectors.
+"""Maps any title to a vector: tokenizes it, looks up embedding rows, and adds sentence features.
 
 It requires only NumPy, pyarrow and, if the model has sentence vectors, the package of the sentence
 encoder. Trained tokens use their rows. Words without a trained row (unseen words) use vectors that
@@ -34,7 +34,7 @@ _CHUNK = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
 
 
 class TokenLookup(NamedTuple):
-    """The tokens of titles that have a vector: a trained row, or a vector of an unseen word."""
+    """The tokens of titles for which there is a vector: a trained row, or the vector of an unseen word."""
 
     tokens: Ragged  # row number of each token of each title; unseen words have numbers from len(encoder.rows)
     kinds: Int8[np.ndarray, " rows"]  # kind of each row, unseen words last
@@ -44,7 +44,7 @@ class TokenLookup(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TitleEncoder:
-    """Maps titles to unit vectors."""
+    """Maps titles to vectors of unit norm, with a trained model."""
 
     tokenizer: FittedTokenizer
     bag: Encoder
@@ -53,28 +53,29 @@ class TitleEncoder:
     kinds: Int8[np.ndarray, " tokens"]  # kind of each row
     unseen_words: UnseenWords  # vectors of words without a row
     meaning: Meaning | None = None  # None if the corpus has no sentence vectors
-    slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of a memory, see append_slot_key
+    slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of memory slots, see append_slot_key
 
     @property
     def dim(self) -> int:
-        """Dimensions of a row, and of a title vector without the key of a slot."""
+        """Number of dimensions of an embedding row, and of a title vector without the key of a slot."""
         return self.rows.shape[1]
 
     @property
     def width(self) -> int:
-        """Dimensions of a title vector, with the key of a slot if the model has slots."""
+        """Number of dimensions of a title vector, including the key of a memory slot if the model has any."""
         return self.dim if self.slots is None else 2 * self.dim
 
     def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
-        """Computes sentence features x, float32 (titles, features), of titles and descriptions, if any."""
+        """Computes the sentence features x of titles and optional descriptions, float32 (titles, features)."""
         if self.meaning is None:
             return np.zeros((len(raw_titles), 0), dtype=np.float32)
         return self.meaning.dense(self.bag, raw_titles, descriptions)
 
     def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
-        """Computes unit vectors, float32 (titles, width); zero for a title without words, n-grams and x.
+        """Computes the unit-norm vectors of titles, float32 (titles, width).
 
-        ``dense`` are the sentence features x, float32 (titles, features); None: computed from the titles.
+        The vector is zero for a title of which the model knows no word, n-gram or sentence feature. ``dense``
+        are the sentence features x, float32 (titles, features); None: they are computed from the titles.
         """
         return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
 
@@ -109,7 +110,7 @@ class TitleEncoder:
     def look_up(
         self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], token_ids: Ragged | None = None
     ) -> TokenLookup:
-        """Looks up the rows of title and context tokens; arguments as in ``embed_with_context``."""
+        """Looks up the embedding rows of the tokens of titles; arguments as in embed_with_context."""
         if token_ids is None:
             lookup = self._tokenise(raw_titles, contexts)
         else:
@@ -166,7 +167,7 @@ class TitleEncoder:
         return unit_rows(np.hstack([np.float32(MEANING_WEIGHT) * self.meaning.project(dense), vectors]))
 
     def without_unseen_words(self) -> "TitleEncoder":
-        """Returns a copy that ignores unseen words, for measuring the effect of augmentation."""
+        """Returns a copy that ignores words without a trained row, to measure the effect of their vectors."""
         return dataclasses.replace(self, unseen_words=NgramRows.none(self.dim))
 
     def count_unseen(self, raw_titles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -185,7 +186,7 @@ class TitleEncoder:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """Kind and text of each row."""
+        """Kind and text of the token of each embedding row."""
         names: list[Token] = [(WORD, "")] * len(self.rows)
         for token, row in self.ids.items():
             names[row] = token
@@ -193,7 +194,7 @@ class TitleEncoder:
 
     @cached_property
     def _touched(self) -> np.ndarray:
-        """Whether training updated each row, bool (tokens,)."""
+        """Mask of the rows that training has updated, bool (tokens,)."""
         touched = np.zeros(len(self.rows), dtype=bool)
         touched[list(self.ids.values())] = True
         return touched
@@ -240,7 +241,7 @@ class TitleEncoder:
 
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
-    """Maps (kind, text) to the row number of trained tokens. Other rows have random initial values."""
+    """Maps (kind, text) of each trained token to its row number; other rows have random initial values."""
     pairs = zip(kinds.tolist(), tokens, strict=True)
     return {
         pair: row for row, (pair, is_touched) in enumerate(zip(pairs, touched, strict=True)) if is_touched

@@ -1,4 +1,4 @@
-"""Sources of vectors for words without a trained row: n-gram rows, or similar trained words.
+"""Computes vectors of words without a trained row (unseen words), by n-grams or by similar trained words.
 
 tasks/augment fits a source; a title encoder contains one source.
 """
@@ -21,13 +21,13 @@ COSINE_POWER = 4  # exponent of the cosine in the weight of a neighbour
 
 
 class UnseenWords(Protocol):
-    """Maps words to vectors in the space of the trained rows."""
+    """Interface of sources that map unseen words to vectors in the space of the trained rows."""
 
     key: ClassVar[str]  # key in lexicon.json
 
     @property
     def size(self) -> int:
-        """Number of rows of the source."""
+        """Number of rows that the source contains."""
         ...
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -40,21 +40,21 @@ class UnseenWords(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Settings as JSON-serializable values, without the arrays."""
+        """Returns the settings as values that can be stored as JSON, without the arrays."""
         ...
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by name; names are unique in a title encoder."""
+        """Returns the arrays by name; names are unique in a title encoder."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class NgramRows:
-    """Rows of n-gram buckets. The vector of an unseen word is the mean of its n-gram rows."""
+    """Source with a row per hashed n-gram: the vector of an unseen word is the mean of its n-gram rows."""
 
     key: ClassVar[str] = "ngrams"
     shortest: int  # shortest n-gram of <word>, in characters
-    longest: int  # longest n-gram
+    longest: int  # longest n-gram, in characters
     buckets: int  # number of hash buckets
     bucket_ids: Int64[np.ndarray, " used"]  # sorted buckets with a row
     rows: Float32[np.ndarray, "used dim"]
@@ -81,7 +81,7 @@ class NgramRows:
         return positions, self.bucket_ids[positions] == buckets
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Computes vectors of words (UnseenWords.vectors). A word has one if one of its n-grams has a row."""
+        """Computes vectors of unseen words; a word has a vector if one of its n-grams has a row."""
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         positions, has_row = self.find(ids.values)
         owner = ids.row_ids[has_row]
@@ -101,14 +101,14 @@ class NgramRows:
 
     @staticmethod
     def restore(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NgramRows":
-        """Restores the source from the results of ``describe`` and ``arrays``."""
+        """Creates a source from the results of ``describe`` and ``arrays``."""
         ids, rows, mean = arrays["bucket_ids"], arrays["bucket_rows"], arrays["mean"]
         return NgramRows(bucket_ids=ids, rows=rows, mean=mean, **settings)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NearestWords:
-    """Nearest trained words in the space of a character encoder.
+    """Source that uses the trained words nearest to an unseen word, in the space of a character encoder.
 
     The vector of an unseen word is the mean of the rows of its nearest trained words, weighted by the fourth
     power of their cosine to the word.
@@ -128,7 +128,7 @@ class NearestWords:
         return len(self.word_vectors)
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Computes vectors of words (UnseenWords.vectors). A word needs a character of the alphabet."""
+        """Computes vectors of unseen words; a word has a vector if it has a character of the alphabet."""
         ids = self.encoder.alphabet.ids(words)
         has_vector = np.bincount(ids.row_ids, weights=ids.values > 0, minlength=len(words)) > 0
         encoded = unit_rows(self.encoder.vectors(words))
@@ -151,7 +151,7 @@ class NearestWords:
 
     @staticmethod
     def restore(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NearestWords":
-        """Restores the source from the results of ``describe`` and ``arrays``."""
+        """Creates a source from the results of ``describe`` and ``arrays``."""
         from tasks.recurrent.encoder import CharacterEncoder  # a network of torch
 
         prefix = "recurrent."
@@ -169,6 +169,6 @@ SOURCES = {source.key: source for source in (NgramRows, NearestWords)}
 
 
 def _scaled_to_norm(vectors: np.ndarray, norm: float, has_vector: np.ndarray) -> np.ndarray:
-    """Scales vectors to ``norm``, float32; sets those of words without a vector to zero."""
+    """Returns the vectors scaled to ``norm``, float32, and zero for words that have no vector."""
     vectors = vectors * (norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
     return np.where(has_vector[:, None], vectors, 0).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Stores the sparse samples of a binary problem on disk, in blocks that are read again and again.
+"""Stores the sparse samples of a binary classification problem on disk, in blocks that are read repeatedly.
 
     samples.bin    per block: feature ids (int32) and values (float32) of all its rows, the ends of the rows
                    (int32), labels (int8, -1 or 1), zeros up to a multiple of 8 bytes
@@ -33,7 +33,7 @@ PREFETCH_BLOCKS = 2  # blocks that are read in the background while one is proce
 
 @dataclass(frozen=True)
 class SampleBlock:
-    """The rows of one block.
+    """The samples of one block, one per row.
 
     Attributes:
         number: Block number, from 0.
@@ -58,7 +58,7 @@ def write_blocks(
     features: int,
     block_bytes: int = BLOCK_BYTES,
 ) -> "SampleBlocks":
-    """Writes the samples as blocks and replaces the folder, or leaves it unchanged if an exception occurs.
+    """Writes samples to a folder in blocks; the previous content remains if an exception occurs.
 
     Args:
         folder: Destination.
@@ -75,7 +75,7 @@ def write_blocks(
     blocks = []
     with replaced_folder(folder) as new:
         with open(new / SAMPLES, "wb") as file:
-            for lengths, ids, values, labels in _cut(samples, features, block_bytes):
+            for lengths, ids, values, labels in _to_blocks(samples, features, block_bytes):
                 ends = np.cumsum(lengths, dtype=np.int32)
                 content = b"".join(array.tobytes() for array in (ids, values, ends, labels))
                 content += bytes(-len(content) % 8)
@@ -88,7 +88,7 @@ def write_blocks(
 
 
 class SampleBlocks:
-    """Reads blocks that ``write_blocks`` wrote.
+    """Reads the blocks of samples that ``write_blocks`` wrote.
 
     Attributes:
         features: Number of features.
@@ -119,7 +119,7 @@ class SampleBlocks:
         return len(self._rows)
 
     def relabel(self, labels: np.ndarray) -> Self:
-        """Returns the same samples with other labels, int8 (samples,), -1 or 1, which stay in memory."""
+        """Returns the same samples with other labels, int8 (samples,), -1 or 1, which are kept in memory."""
         relabelled = copy.copy(self)
         relabelled._labels = labels
         relabelled.digest = zlib.crc32(labels.tobytes(), self.digest)
@@ -166,7 +166,7 @@ class SampleBlocks:
 
 
 class BlockStream(Iterator[SampleBlock]):
-    """Iterates over all blocks again and again; a thread reads them, and ``next`` raises its errors."""
+    """Iterates over all blocks cyclically. A thread reads them in advance; ``next`` raises its errors."""
 
     def __init__(self, blocks: SampleBlocks, prefetch: int) -> None:
         self._blocks, self._prefetch, self._next = blocks, prefetch, 0
@@ -199,8 +199,8 @@ class BlockStream(Iterator[SampleBlock]):
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # values per row, feature ids, values, labels
 
 
-def _cut(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
-    """Divides the rows of all batches into parts of ``block_bytes``."""
+def _to_blocks(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
+    """Divides the rows of all batches into blocks of ``block_bytes``."""
     remaining: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
     for rows, labels in samples:
         lengths, ids, values, signs = (

@@ -1,4 +1,4 @@
-"""Linear SVM on more samples than fit in memory, by dual cached loops.
+"""Trains a linear SVM on more samples than fit in memory, by dual cached loops.
 
     minimise over w   ½‖w − w₀‖² + C Σ loss(1 − y_i wᵀx_i)
 
@@ -45,7 +45,7 @@ MIN_SWEEPS = 2  # visits of each cached sample per block that is read, also if t
 
 
 class DualCachedSVM:
-    """Binary linear SVM.
+    """Binary linear SVM that is trained by dual cached loops.
 
     Attributes:
         cost: C, the weight of the losses.
@@ -70,12 +70,12 @@ class DualCachedSVM:
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights, float32 (features, 1)."""
+        """Weights of the features, float32 (features, 1)."""
         return self._solution[:-1, None].astype(np.float32)
 
     @property
     def intercepts(self) -> np.ndarray:
-        """Intercept, float32 (1,)."""
+        """Intercept of the margin, float32 (1,)."""
         return self._solution[-1:].astype(np.float32)
 
     def fit(
@@ -146,14 +146,14 @@ class DualCachedSVM:
         return (matrix @ self._solution[:-1] + self._solution[-1]).astype(np.float32)[:, None]
 
     def save(self, folder: Path) -> None:
-        """Writes the model and replaces the folder. A loaded model can continue training."""
+        """Writes the model to a folder, which is replaced, such that a loaded model can continue training."""
         arrays = {"alphas": self.alphas, "sums": self._weights, "solution": self._solution}
         settings = {"cost": self.cost, "squared": self.squared, "prior": self.prior, "file": self._file}
         write_linear_model(folder, KIND, arrays, {}, settings)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Loads a model that ``save`` wrote."""
+        """Loads a model that ``save`` has written."""
         files = read_linear_model(folder, KIND)
         settings = dict(files.settings)
         file = settings.pop("file")

@@ -1,4 +1,4 @@
-"""Compiled loops of the dual cached SVM.
+"""Implements the compiled loops of the dual cached SVM (dual_cached.py).
 
 Visiting sample i performs one step of dual coordinate descent (Hsieh et al. A Dual Coordinate Descent Method
 for Large-scale Linear SVM. ICML 2008, algorithm 1), here with x_i followed by a 1 for the intercept:
@@ -21,7 +21,7 @@ PREFETCH_ROWS = 4  # rows that are prefetched in a random order: 3.9 instead of 
 
 
 class SampleRows(NamedTuple):
-    """Samples in memory, one per row.
+    """Samples of the dual cached SVM in memory, one per row.
 
     Attributes:
         begins: int64 (rows,), first position of the row's ids and values.
@@ -45,7 +45,7 @@ class SampleRows(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The loss function, and its constants D and U in the dual.
+    """The loss function of the dual cached SVM, with its constants D and U in the dual.
 
     Attributes:
         squared: Whether the hinge loss is squared.
@@ -81,7 +81,9 @@ prefetch: Any = intrinsic(_prefetch)
 def visit(
     rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
-    """Visits the rows in ``order``; returns the change of Σ (α − ½Dα²) and the largest projected gradient."""
+    """Performs a dual step on each row in ``order``; returns the change of Σ (α − ½Dα²) and the largest
+    projected gradient.
+    """
     begins, ends, ids, values, labels, samples, norms, slacks = rows
     intercept = len(weights) - 1
     total = violation = 0.0
@@ -129,7 +131,7 @@ def visit(
 
 
 def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
-    """Writes ``rows.norms``; returns the sum of the losses of the rows at the weights."""
+    """Writes the norm of each row to ``rows.norms`` and returns the sum of the losses of the rows."""
     begins, ends, ids, values, labels, _, norms, _ = rows
     total = 0.0
     for row in range(len(begins)):
@@ -144,7 +146,7 @@ def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
 
 
 def append(cached: SampleRows, count: int, used: int, rows: SampleRows, selected: np.ndarray) -> None:
-    """Appends the selected rows to ``cached``, which has ``count`` rows with ``used`` values."""
+    """Appends the selected ``rows`` to ``cached``, which contains ``count`` rows with ``used`` values."""
     for index in range(len(selected)):
         row = selected[index]
         cached.begins[count] = used
@@ -159,7 +161,7 @@ def append(cached: SampleRows, count: int, used: int, rows: SampleRows, selected
 
 
 def compact_rows(rows: SampleRows, kept: np.ndarray) -> None:
-    """Keeps only the rows with these numbers, ascending: moves them to the beginning."""
+    """Moves the rows with the numbers ``kept``, ascending, to the beginning; the others are overwritten."""
     used = 0
     for target in range(len(kept)):
         row = kept[target]

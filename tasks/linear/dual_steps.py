@@ -1,4 +1,4 @@
-"""The samples that the dual cached SVM keeps in memory, and the steps that it performs on them."""
+"""Caches samples of the dual cached SVM in memory, and performs its steps on them."""
 
 import numpy as np
 
@@ -7,14 +7,12 @@ from tasks.linear import dual_loops
 from tasks.linear.blocks import SampleBlock
 from tasks.linear.dual_loops import Loss, SampleRows
 
-ROW_BYTES = (
-    45  # per cached row in addition to ids and values: other arrays of Rows, and an entry of the order
-)
+ROW_BYTES = 45  # memory per cached row in addition to its ids and values
 EVICTION_DIVISOR = 8  # an eviction removes at least this fraction, 1/8, of the rows
 
 
 def rows_of(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
-    """Returns the rows of a block with uninitialized slacks, and the sum of their losses at these weights."""
+    """Returns the samples of a block as rows with uninitialized slacks, and the sum of their losses."""
     count = len(block.labels)
     rows = SampleRows(
         begins=block.offsets[:-1],
@@ -32,12 +30,12 @@ def rows_of(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> t
 def visit(
     rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
-    """Visits the rows in ``order``; returns the change of Σ (α − ½Dα²) and the largest projected gradient."""
+    """Performs the compiled dual steps of dual_loops.visit on the rows in ``order``."""
     return compiled(dual_loops.visit, fastmath=True)(rows, order, alphas, weights, loss)
 
 
 class SampleCache:
-    """Samples in memory. Those with the largest slack (dual_loops.py) are evicted first.
+    """Cache of samples in memory, which evicts those with the largest slack (dual_loops.py) first.
 
     Attributes:
         rows: Storage for rows, of which the first ``count`` are used.
@@ -71,7 +69,7 @@ class SampleCache:
         return max(self._last_violation, self._sweep_violation)
 
     def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, loss: Loss) -> float:
-        """Visits the next cached rows with about ``values`` values; returns the change of Σ (α − ½Dα²)."""
+        """Performs steps on cached rows with about ``values`` values; returns the change of Σ (α − ½Dα²)."""
         if not len(self._remaining):
             self._last_violation, self._sweep_violation = self._sweep_violation, 0.0
             self._remaining = self._rng.permutation(self.count)
@@ -82,7 +80,7 @@ class SampleCache:
         return total
 
     def add(self, rows: SampleRows, violation: float) -> None:
-        """Caches the rows of a block whose slack is small enough and that are not cached yet.
+        """Caches those rows of a block that are not cached yet and whose slack is small enough.
 
         Args:
             rows: Rows of the block.

@@ -1,4 +1,4 @@
-"""Matrix factorisation with biases.
+"""Factorises a matrix of ratings of items by users, with biases.
 
     r = ⟨u, v⟩ + b_u + b_v + b₀        u, v: factors of the user and the item; b₀: mean of the first ratings
 
@@ -31,7 +31,7 @@ LINE = 16  # float32 in a cache line
 
 @configurable
 class FactorisationSettings:
-    """Hyper-parameters of matrix factorisation."""
+    """Settings of matrix factorisation."""
 
     dim: int = setting(128, "Number of factors of a user or item; 0: only biases", ge=0, le=4096)
     epochs: int = setting(50, "Passes over the ratings in ``fit``", ge=1)
@@ -42,7 +42,7 @@ class FactorisationSettings:
 
 
 class Factorisation:
-    """Factors and biases of users and items.
+    """Matrix factorisation of ratings: factors and biases of users and of items.
 
     The result depends on the seed. It is bitwise equal for any number of threads.
 
@@ -63,7 +63,7 @@ class Factorisation:
         self.rmse: list[float] = []
 
     def fit(self, ratings: Ratings) -> Self:
-        """Resets the model and trains ``settings.epochs`` passes."""
+        """Resets the model and trains it for ``settings.epochs`` passes over the ratings."""
         self.__init__(self.settings)
         return self.partial_fit(ratings, self.settings.epochs)
 
@@ -117,7 +117,7 @@ class Factorisation:
         return scores
 
     def save(self, folder: Path) -> None:
-        """Writes the model and replaces the folder (storage/formats/linear_model.py)."""
+        """Writes the model to a folder, which is replaced (storage/formats/linear_model.py)."""
         arrays = {"mean": np.array([self._trained_mean()])}
         for side, rows in (("user", self.users), ("item", self.items)):
             arrays |= {f"{side}_factors": rows.factors, f"{side}_biases": rows.biases}
@@ -143,7 +143,7 @@ class Factorisation:
 
 
 class FactorRows:
-    """Factors and biases of users or of items, by name.
+    """Table of the factors and biases of users, or of items, with a name for each row.
 
     Attributes:
         names: Name of each row.

@@ -1,4 +1,4 @@
-"""FTRL-proximal (follow the regularized leader): a learning rate per weight, and lazy L1 regularization.
+"""Updates weights by FTRL-proximal (follow the regularized leader) with lazy L1 regularization.
 
 With g the gradient of sample t, n the sum of g² of a weight w, η the learning rate and α the weight of ‖w‖₁:
 
@@ -26,7 +26,7 @@ from tasks.linear.logistic_steps import INTERCEPT_RATE
 
 @configurable
 class Ftrl:
-    """FTRL-proximal. A record is float32 (2 · labels,): z of all labels, then √n of all labels."""
+    """Solver FTRL-proximal. The record of a feature has z of all labels, then √n of all labels, float32."""
 
     name: Literal["ftrl"] = "ftrl"
     learning_rate: float = setting(
@@ -41,7 +41,7 @@ class Ftrl:
         return 2 * labels
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns learning rate, initial α t and growth of α t per sample of blocks: float64 (blocks, 3)."""
+        """Returns, for each block of samples: learning rate, α t at its start, growth of α t per sample."""
         columns = np.broadcast_arrays(self.learning_rate, alpha * seen, alpha)
         return np.stack(columns, axis=1).astype(np.float64)
 
@@ -49,11 +49,11 @@ class Ftrl:
         """Does nothing: the penalty is applied when a weight is read."""
 
     def weights(self, records: np.ndarray, seen: int, alpha: float) -> np.ndarray:
-        """Weights, float32 (features, labels)."""
+        """Computes the weights from the records, float32 (features, labels)."""
         return self._leader(records.reshape(len(records), 2, -1), self.learning_rate, alpha * seen)
 
     def intercepts(self, state: np.ndarray) -> np.ndarray:
-        """Intercepts, float32 (labels,); not penalized."""
+        """Computes the intercepts, which are not penalized, float32 (labels,)."""
         return self._leader(state[None], self.learning_rate * INTERCEPT_RATE, 0)[0]
 
     def _leader(self, records: np.ndarray, rate: float, penalty: float) -> np.ndarray:

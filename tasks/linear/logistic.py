@@ -1,4 +1,4 @@
-"""L1-regularized logistic regression per label, trained online on sparse samples by threads without locks.
+"""Trains an L1-regularized logistic regression per label, online, by threads without locks.
 
 For each label, with margin f(x) = w·x + b and y = 1 if the sample has the label, else −1, it minimizes
 
@@ -33,14 +33,14 @@ from tasks.linear.threads import run_merged, run_shared
 KIND = "L1 logistic regression"
 CHUNK = 32  # consecutive samples that stay together in the random order
 BLOCK = 1024  # samples that a thread processes at once
-NARROW = 16  # with fewer labels, a record is shorter than two cache lines, so that threads use copies
+MIN_SHARED_LABELS = 16  # with fewer labels, records are shorter than two cache lines, and threads use copies
 FREQUENCY_SAMPLES = 2048  # samples from which the mean squared values of features are estimated
 Solver = Ftrl | ProximalSgd
 _SOLVERS = {solver.name: solver for solver in (Ftrl, ProximalSgd)}
 
 
 class SparseLogistic:
-    """One logistic regression per label; see the module docstring.
+    """Logistic regressions with an L1 penalty, one per label, on sparse samples.
 
     Args:
         features: Number of features.
@@ -78,7 +78,7 @@ class SparseLogistic:
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights, float32 (features, labels), of which most are 0; a view."""
+        """Weights of the features, float32 (features, labels), of which most are 0; a view."""
         return self._solver_weights()[:, : self.labels]
 
     def _solver_weights(self) -> np.ndarray:
@@ -92,7 +92,7 @@ class SparseLogistic:
         return self.solver.intercepts(self._state)
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
-        """Trains on samples.
+        """Trains on samples, and continues earlier training.
 
         Args:
             rows: scipy CSR matrix (samples, features).
@@ -112,7 +112,7 @@ class SparseLogistic:
         beta = np.float32(self.solver.beta) if isinstance(self.solver, Ftrl) else None
         # unsigned: numba omits the check for negative indices
         samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *label_arrays)
-        if self.threads > 1 and self.labels < NARROW and isinstance(self.solver, Ftrl):
+        if self.threads > 1 and self.labels < MIN_SHARED_LABELS and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate
 
             def step_part(part: np.ndarray, before: int, threads: int, copies: Sequence[np.ndarray]) -> None:
@@ -143,14 +143,14 @@ class SparseLogistic:
         return self
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        """Margins of samples, float32 (samples, labels)."""
+        """Returns the margins w·x + b of samples, float32 (samples, labels)."""
         checked_rows(rows, self.features)
         # SciPy would copy a view: 1.2 GB for a million features and 300 labels.
         margins = (rows.astype(np.float32) @ self._solver_weights()[: rows.shape[1]])[:, : self.labels]
         return np.asarray(margins + self.intercepts, dtype=np.float32)
 
     def save(self, folder: Path) -> None:
-        """Writes the model (``storage/formats/linear_model.py``) with the state of its solver."""
+        """Writes the model with the state of its solver to a folder (``storage/formats/linear_model.py``)."""
         names = ("features", "labels", "alpha", "epochs", "seed", "threads", "seen")
         settings = {name: getattr(self, name) for name in names} | {"solver": asdict(self.solver)}
         write_linear_model(folder, KIND, {"records": self._records, "intercepts": self._state}, {}, settings)
@@ -168,7 +168,7 @@ class SparseLogistic:
 
 
 def visiting_order(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns all sample numbers, int64 (count,): chunks of CHUNK consecutive samples in random order.
+    """Returns all sample numbers, int64 (count,), in chunks of consecutive samples in random order.
 
     On 100,000 samples of 72 values, a pass takes .2 µs per sample. With chunks of 8 it takes .3 µs, with
     chunks of 128 .19 µs, and with single samples .73 µs, because it then waits for memory at each sample.

@@ -1,4 +1,4 @@
-"""Compiled training loops of L1 logistic regression, shared by both solvers.
+"""Implements the compiled training loops of L1 logistic regression (logistic.py) for both solvers.
 
 ``beta`` selects the solver when a loop is compiled: a number for FTRL-proximal (``ftrl.py``), None for
 proximal SGD (``proximal.py``). There are two loops because the processor vectorizes the inner one, which runs
@@ -8,11 +8,13 @@ long.
 
 Arguments of both loops:
 
-    samples     offsets, feature ids and values of the samples; offsets and ids of their labels order
-    samples to visit, int64 (visits,) rate        learning rate threshold   α t (FTRL) or S (proximal SGD) at
-    the first visit; ``growth`` is added per visit longest     maximum number of features per sample records
-    float32 (features, record size), changed in place state       float32 (2, labels): z and √n of the
-    intercepts (FTRL), or the intercepts and zeros; changed
+    samples     offsets, feature ids and values of the samples; offsets and ids of their labels
+    order       numbers of the samples to visit, int64 (visits,)
+    rate        learning rate
+    threshold   α t (FTRL) or S (proximal SGD) at the first visit; ``growth`` is added per visit
+    longest     maximum number of features per sample
+    records     float32 (features, record size), changed in place
+    state       float32 (2, labels): z and √n of the intercepts (FTRL), or the intercepts and zeros; changed
                 in place once per block, to avoid contention between threads
 
 Threads that share the records may be several blocks apart. If ``last`` of a row (``proximal.py``) exceeds the
@@ -32,7 +34,7 @@ INTERCEPT_RATE = 0.1
 
 @no_type_check
 def train_single_label(samples, order, rate, threshold, growth, longest, records, state, beta):
-    """Processes a block for one label; see the module docstring."""
+    """Trains on a block of samples if there is one label; the module docstring explains the arguments."""
     offsets, ids, values, label_offsets, _ = samples
     zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
     share = np.float32(INTERCEPT_RATE)
@@ -90,7 +92,7 @@ def train_single_label(samples, order, rate, threshold, growth, longest, records
 
 @no_type_check
 def train_several_labels(samples, order, rate, threshold, growth, longest, records, state, beta):
-    """Processes a block for several labels; see the module docstring."""
+    """Trains on a block of samples if there are several labels; see the module docstring for arguments."""
     offsets, ids, values, label_offsets, label_ids = samples
     zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
     share, labels = np.float32(INTERCEPT_RATE), state.shape[1]

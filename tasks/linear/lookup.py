@@ -1,4 +1,4 @@
-"""Maps names of features or labels to row numbers of a model. A new name gets the next number."""
+"""Maps names of features or labels to row numbers of a linear model, which grow with new names."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,11 +29,11 @@ class Lookup:
         return iter(self._rows)
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
-        """Returns the row of each name. New names get the next rows."""
+        """Returns the row number of each name; new names get the next numbers."""
         return list(map(self._rows.__getitem__, names))
 
     def fit_transform(self, samples: Sequence[Mapping[str, float]]) -> Any:
-        """Converts samples (name to value) to float32 CSR (samples, features); new names get new rows."""
+        """Converts samples (name to value) to float32 CSR (samples, features), and adds new names."""
         count = sum(map(len, samples))
         names = itertools.chain.from_iterable(samples)
         return self._matrix(samples, np.fromiter(map(self._rows.__getitem__, names), np.int32, count))

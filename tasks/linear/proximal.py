@@ -1,4 +1,4 @@
-"""Stochastic gradient descent with L1 regularization by a proximal operator, which is applied lazily.
+"""Updates weights by stochastic gradient descent with an L1 penalty, which is applied lazily.
 
 A step is a gradient step followed by the proximal operator of the penalty, the soft threshold:
 
@@ -32,7 +32,7 @@ _HALVED = "Number of samples after which the learning rate is halved."
 
 @configurable
 class ProximalSgd:
-    """Proximal SGD with learning rate ``learning_rate / (1 + seen / halved)``, constant within a block.
+    """Solver proximal SGD, with learning rate ``learning_rate / (1 + seen / halved)`` in each block.
 
     The record of a feature is float32 (labels + 1,): its weights, then ``last``.
     """
@@ -48,7 +48,7 @@ class ProximalSgd:
         return labels + 1
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns learning rate, initial S and growth of S per sample of blocks: float64 (blocks, 3)."""
+        """Returns, for each block of samples: learning rate, S at its start, growth of S per sample."""
         rates = self.learning_rate / (1 + seen / self.halved)
         growth = rates * alpha
         return np.stack([rates, np.cumsum(growth * counts) - growth * counts, growth], axis=1)
@@ -62,11 +62,9 @@ class ProximalSgd:
         records[:, -1] = 0
 
     def weights(self, records: np.ndarray, seen: int, alpha: float) -> np.ndarray:
-        """Weights, float32 (features, labels + 1): the records, whose last column is 0 after
-        ``apply_pending_``.
-        """
+        """Returns the records, float32 (features, labels + 1), whose last column is no weight."""
         return records
 
     def intercepts(self, state: np.ndarray) -> np.ndarray:
-        """Intercepts, float32 (labels,)."""
+        """Returns the intercepts, float32 (labels,)."""
         return state[0].copy()

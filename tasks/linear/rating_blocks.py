@@ -4,7 +4,7 @@ Users and items are divided into ``BLOCKS`` parts each, which gives BLOCKS² blo
 consists of the blocks (p, p + s mod BLOCKS). No two of them share a row, so any order, also in parallel,
 gives bitwise the same result. The stages of an epoch follow one another.
 
-    users   assigned to parts round-robin by falling number of ratings, so that blocks have similar sizes
+    users   assigned to parts round-robin by descending number of ratings, so that blocks have similar sizes
     items   divided by popularity into parts with equally many ratings; parts of popular items are small
     tiles   inside a block, the ratings of ``TILE`` users in random order; their rows stay in the L1 cache and
             the rows of items in the L2 cache
@@ -28,7 +28,7 @@ TILE = 8  # with 1 and 16 factors, a pass takes 1.3 times as long: each step wai
 
 @dataclass(frozen=True)
 class RatingBlocks:
-    """Ratings sorted by stage, block and tile.
+    """Ratings sorted by stage, block and tile (see the module docstring).
 
     Attributes:
         users: User rows, int32 (ratings,).
@@ -53,7 +53,14 @@ class RatingBlocks:
 def sort_into_blocks(
     users: np.ndarray, items: np.ndarray, values: np.ndarray, rng: np.random.Generator
 ) -> RatingBlocks:
-    """Sorts ratings into blocks; user and item rows are integers (ratings,), values float32 (ratings,)."""
+    """Sorts ratings into blocks.
+
+    Args:
+        users: Row number of the user of each rating, integers (ratings,).
+        items: Row number of the item of each rating, integers (ratings,).
+        values: The ratings, float32 (ratings,).
+        rng: Random generator of the order within tiles.
+    """
     user_part, item_part = (
         _deal_by_count(np.bincount(users)).take(users),
         _cut_by_count(np.bincount(items)).take(items),
@@ -72,14 +79,14 @@ def sort_into_blocks(
 
 
 def _deal_by_count(counts: np.ndarray) -> np.ndarray:
-    """Assigns rows to parts in turn, by falling number of ratings: int32 (rows,)."""
+    """Returns a part for each row, int32, assigned round-robin by descending number of ratings."""
     parts = np.empty(len(counts), np.int32)
     parts[np.argsort(-counts, kind="stable")] = np.arange(len(counts), dtype=np.int32) % BLOCKS
     return parts
 
 
 def _cut_by_count(counts: np.ndarray) -> np.ndarray:
-    """Cuts the rows, by falling number of ratings, into parts with equally many ratings: int32 (rows,)."""
+    """Returns a part for each row, int32; parts have equally many ratings, that of popular rows first."""
     parts = np.empty(len(counts), np.int32)
     order = np.argsort(-counts, kind="stable")
     until = counts.take(order).cumsum()

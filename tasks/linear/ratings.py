@@ -1,4 +1,4 @@
-"""Validated table of (user, item, rating). Compiled loops do not check bounds."""
+"""Validates ratings (user, item, value), because the compiled loops do not check array bounds."""
 
 from __future__ import annotations
 
@@ -70,7 +70,11 @@ class Ratings:
 
 
 def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
-    """Numbers names by first appearance; returns int32 (names,) and the name of each number."""
+    """Numbers names in the order of first appearance.
+
+    Returns:
+        The number of each name, int32 (names,), and the distinct names by number.
+    """
     column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names)])
     kind = column.type
     accepted = pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_integer(kind)

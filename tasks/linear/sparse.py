@@ -1,4 +1,4 @@
-"""Validation of sparse samples and labels. Compiled loops do not check bounds."""
+"""Validates sparse samples and labels, because the compiled loops do not check array bounds."""
 
 from typing import Any
 

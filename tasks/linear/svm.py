@@ -1,4 +1,4 @@
-"""Online linear SVMs, one per label; a pass over the samples updates all of them.
+"""Trains linear SVMs online, one per label, all in the same passes over the samples.
 
 On the samples (x, y) of a call, the SVM of each label, with margin f(x) = w·x + b, approaches the solution of
 
@@ -34,11 +34,11 @@ from tasks.linear.lookup import Lookup
 from tasks.linear.sparse import checked_labels, checked_rows
 
 UNTRAINED_INTERCEPT = -1.0  # b₀ of a label before training
-VECTOR = 32  # columns are padded to a multiple of it: 128 columns train 1.6 times as fast as 125
+COLUMN_MULTIPLE = 32  # weights are padded to such columns: 128 columns train 1.6 times as fast as 125
 
 
 class OnlineSvm:
-    """One linear SVM per label; see the module docstring.
+    """Linear SVMs, one per label, which are trained online on sparse samples.
 
     Args:
         features: Number of features, or their lookup, which may grow between calls.
@@ -71,16 +71,16 @@ class OnlineSvm:
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights, float32 (features, labels); a view."""
+        """Weights of the features, float32 (features, labels); a view."""
         return self._weights[: _size(self.features), : _size(self.labels)]
 
     @property
     def intercepts(self) -> np.ndarray:
-        """Intercepts, float32 (labels,); a view."""
+        """Intercepts of the margins, float32 (labels,); a view."""
         return self._intercepts[: _size(self.labels)]
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
-        """Trains on samples.
+        """Trains on samples, starting from the results of earlier calls.
 
         Args:
             rows: scipy CSR matrix (samples, features).
@@ -102,7 +102,7 @@ class OnlineSvm:
         return self
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        """Margins of samples, float32 (samples, labels)."""
+        """Returns the margins w·x + b of samples, float32 (samples, labels)."""
         self._grow()
         samples, width = checked_rows(rows, _size(self.features)), _padded(_size(self.labels))
         margins = np.empty((rows.shape[0], width), dtype=np.float32)
@@ -110,7 +110,7 @@ class OnlineSvm:
         return np.ascontiguousarray(margins[:, : _size(self.labels)])
 
     def save(self, folder: Path) -> None:
-        """Writes the model (``storage/formats/linear_model.py``) with the names in its lookups."""
+        """Writes the model with the names of features and labels (``storage/formats/linear_model.py``)."""
         self._grow()
         lookups = {"features": self.features, "labels": self.labels}
         names = {name: list(lookup) for name, lookup in lookups.items() if isinstance(lookup, Lookup)}
@@ -133,7 +133,7 @@ class OnlineSvm:
         return model
 
     def _grow(self) -> None:
-        """Grows the arrays to the size of the lookups; a dimension that is too small is at least doubled."""
+        """Enlarges the arrays for new features and labels; a dimension that grows is at least doubled."""
         needed = _size(self.features), _padded(_size(self.labels))
         old = self._weights.shape
         if needed[0] <= old[0] and needed[1] <= old[1]:
@@ -152,13 +152,13 @@ def _size(lookup: Lookup | int) -> int:
 
 
 def _padded(labels: int) -> int:
-    """Rounds the number of labels up to a multiple of VECTOR. Additional columns keep w = 0 and b = −1."""
-    return labels if labels < VECTOR // 2 else -(-labels // VECTOR) * VECTOR
+    """Returns the number of columns for some labels; unused columns keep w = 0 and b = −1."""
+    return labels if labels < COLUMN_MULTIPLE // 2 else -(-labels // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 
 
 @no_type_check
 def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, weights, intercepts, slack):
-    """Trains one pass in ``order``; ``slack`` is 1 / 2C. ``duals`` with a single row are a scratch buffer."""
+    """Trains one pass over the samples in ``order``; ``slack`` is 1 / 2C."""
     zero, one = np.float32(0), np.float32(1)
     step, sign = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)

@@ -217,8 +217,7 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 def _search(
     rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields the first row, the ids and the cosines, (rows, at most k), of one block of rows after the
-    other."""
+    """Yields, per block of rows: its first row, and ids and cosines of neighbours, (rows, at most k)."""
     top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
     width = block if exclude_self else block * block // min(block, len(rows))
     most = min(block, len(rows)) * min(width, len(columns))

@@ -1,4 +1,4 @@
-"""Optimizers: update the rows of tables and dense parameters from gradients and optimizer state.
+"""Optimizers, which update the rows of embedding tables and dense parameters by gradients.
 
 Updates are lazy: unlike with torch.optim.Adam, a row that does not occur in a step (an untouched row) keeps
 its value and state. tests/contracts/test_optimizers.py checks that each optimizer equals torch.optim if all

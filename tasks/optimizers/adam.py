@@ -1,4 +1,4 @@
-"""Lazy versions of Adam and its variants: only touched rows move, and only their moments decay.
+"""Implements lazy versions of Adam and its variants: only rows in the batch and their moments change.
 
 The bias correction counts global steps, or the steps of each row (``train.per_row_steps``). The order of
 operations is that of torch.optim.
@@ -27,7 +27,7 @@ class _Adam(RowOptimizer):
         return first, state["second"].mul_(self.beta2).addcmul_(grad, grad, value=1 - self.beta2)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``rows -= lr · weight · first / (1 − β₁^t) / (√(second / (1 − β₂^t)) + ε)``."""
+        """Updates by ``rows -= lr · weight · first / (1 − β₁^t) / (√(second / (1 − β₂^t)) + ε)``."""
         first, second = self._moments_(grad, state)
         if "largest" in state:  # replaces the second moment
             second = torch.maximum(state["largest"], second, out=state["largest"])
@@ -37,15 +37,18 @@ class _Adam(RowOptimizer):
 
 @configurable
 class Adam(_Adam):
-    """Adam (Kingma, Ba. ICLR 2015, algorithm 1. https://arxiv.org/abs/1412.6980)."""
+    """Optimizer: Adam (Kingma, Ba. ICLR 2015, algorithm 1. https://arxiv.org/abs/1412.6980)."""
 
     name: Literal["adam"] = "adam"
 
 
 @configurable
 class AMSGrad(_Adam):
-    """AMSGrad: Adam with the largest second moment so far, so that the denominator never falls (Reddi, Kale,
-    Kumar. ICLR 2018, algorithm 2. https://arxiv.org/abs/1904.09237). The bias corrections are those of torch.
+    """Optimizer AMSGrad: Adam with the largest second moment so far, so that the denominator never falls.
+
+    The bias corrections are those of torch.
+
+    References: Reddi, Kale, Kumar. ICLR 2018, algorithm 2. https://arxiv.org/abs/1904.09237
     """
 
     STATE = {"first": 0.0, "second": 0.0, "largest": 0.0}
@@ -54,22 +57,23 @@ class AMSGrad(_Adam):
 
 @configurable
 class AdamW(_Adam):
-    """AdamW: Adam with decoupled weight decay, which is lazy: only touched rows decay (Loshchilov, Hutter.
-    ICLR 2019, algorithm 2. https://arxiv.org/abs/1711.05101).
+    """Optimizer AdamW: Adam with decoupled weight decay. Only rows that occur in a step decay.
+
+    References: Loshchilov, Hutter. ICLR 2019, algorithm 2. https://arxiv.org/abs/1711.05101
     """
 
     name: Literal["adamw"] = "adamw"
     weight_decay: float = setting(0.01, "Fraction of a row subtracted per step, times the rate", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``rows *= 1 − lr · weight · decay``, followed by the step of Adam."""
+        """Updates by ``rows *= 1 − lr · weight · decay``, followed by the step of Adam."""
         rows.mul_((1 - rate.double() * self.weight_decay).to(rows.dtype))
         super().update_(rows, grad, state, rate, step)
 
 
 @configurable
 class Adamax(_Adam):
-    """Adamax: Adam with the decayed maximum of the gradient (Kingma, Ba. ICLR 2015, algorithm 2)."""
+    """Optimizer Adamax: Adam with a decayed maximum of gradients (Kingma, Ba. ICLR 2015, algorithm 2)."""
 
     STATE = {"first": 0.0, "largest": 0.0}
     name: Literal["adamax"] = "adamax"
@@ -77,7 +81,10 @@ class Adamax(_Adam):
     beta2: float = setting(0.999, "Decay of the largest gradient", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``largest = max(β₂ · largest, |grad| + ε);  rows -= rate / (1 − β₁^t) · first / largest``."""
+        """Updates by ``rows -= rate / (1 − β₁^t) · first / largest``.
+
+        ``largest`` is max(β₂ · previous largest, |grad| + ε).
+        """
         first = state["first"].lerp_(grad, 1 - self.beta1)
         largest = state["largest"].mul_(self.beta2)
         torch.maximum(largest, grad.abs().add_(self.epsilon), out=largest)
@@ -86,14 +93,14 @@ class Adamax(_Adam):
 
 @configurable
 class NAdam(_Adam):
-    """NAdam: Adam with Nesterov momentum that rises at the start (Dozat. ICLR workshop 2016, algorithm 2)."""
+    """Optimizer NAdam: Adam with Nesterov momentum (Dozat. ICLR workshop 2016, algorithm 2)."""
 
     name: Literal["nadam"] = "nadam"
     learning_rate: float = setting(0.03, "Learning rate at the start", gt=0)
     momentum_decay: float = setting(0.004, "ψ: the higher, the sooner the momentum is beta1", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``rows -= lr · weight · (a · grad + b · first) / (√(second / (1 − β₂^t)) + ε)``;
+        """Updates by ``rows -= lr · weight · (a · grad + b · first) / (√(second / (1 − β₂^t)) + ε)``
         with ``μ_t = β₁ · (1 − ½ · 0.96^(t · ψ))`` and ``M_t = μ_1 · … · μ_t``: ``a = (1 − μ_t) / (1 − M_t)``
         and ``b = μ_{t+1} / (1 − M_{t+1})``.
         """

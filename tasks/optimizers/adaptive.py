@@ -1,4 +1,4 @@
-"""Optimizers that scale steps by past gradients or their signs; same order of operations as torch.optim."""
+"""Implements optimizers that scale steps by past gradients, in torch.optim's order of operations."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from tasks.optimizers.base import RowOptimizer, State, Steps, divide_rate
 
 @configurable
 class Adagrad(RowOptimizer):
-    """Adagrad with an accumulator per coordinate (Duchi, Hazan, Singer. JMLR 12, 2011, figure 1)."""
+    """Optimizer Adagrad: one accumulator per coordinate (Duchi, Hazan, Singer. JMLR 12, 2011, figure 1)."""
 
     STATE = {"sum": "initial_accumulator_value"}
     name: Literal["adagrad"] = "adagrad"
@@ -20,17 +20,19 @@ class Adagrad(RowOptimizer):
     initial_accumulator_value: float = setting(0.0, "Initial sum; above 0, the first steps are shorter", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``sum += grad²;  rows -= lr · weight · grad / (√sum + ε)``."""
+        """Updates by ``sum += grad²``, ``rows -= lr · weight · grad / (√sum + ε)``."""
         total = state["sum"].addcmul_(grad, grad, value=1.0)
         rows.addcdiv_(grad * -rate, total.sqrt().add_(self.epsilon))
 
 
 @configurable
 class RowwiseAdagrad(RowOptimizer):
-    """Row-wise Adagrad with one accumulator per row, as in StarSpace and PyTorch-BigGraph. A step reads and
-    writes a row and one number; Adam reads and writes a row and two moments, three times as many bytes. A
-    step has the direction of the gradient (Lerer et al. PyTorch-BigGraph. SysML 2019, section 3.1.
-    https://arxiv.org/abs/1903.12287).
+    """Optimizer: row-wise Adagrad, with one accumulator per row, as in StarSpace and PyTorch-BigGraph.
+
+    A step has the direction of the gradient. It reads and writes a row and one number; Adam reads and writes
+    a row and two moments, three times as many bytes.
+
+    References: Lerer et al. PyTorch-BigGraph. SysML 2019, section 3.1. https://arxiv.org/abs/1903.12287
     """
 
     name: Literal["rowwise_adagrad"] = "rowwise_adagrad"
@@ -38,11 +40,11 @@ class RowwiseAdagrad(RowOptimizer):
     epsilon: float = setting(1e-10, "Added to the divisor to keep it above 0", gt=0)
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the accumulator, (tokens, 1)."""
+        """Returns the initial accumulator of each row, (tokens, 1)."""
         return {"sum": rows.new_zeros(len(rows), 1)}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``sum += mean(grad²);  rows -= lr · weight · grad / (√sum + ε)``."""
+        """Updates by ``sum += mean(grad²)``, ``rows -= lr · weight · grad / (√sum + ε)``."""
         norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
         total = state["sum"].addcmul_(norm, norm, value=1.0 / grad.shape[1])
         rows.addcmul_(grad, rate / total.sqrt().add_(self.epsilon), value=-1.0)
@@ -50,8 +52,9 @@ class RowwiseAdagrad(RowOptimizer):
 
 @configurable
 class Adadelta(RowOptimizer):
-    """Adadelta: scales a step by the size of recent steps, before learning rate and weight (Zeiler. 2012,
-    algorithm 1. https://arxiv.org/abs/1212.5701).
+    """Optimizer Adadelta: scales a step by the size of recent steps, before learning rate and weight.
+
+    References: Zeiler. 2012, algorithm 1. https://arxiv.org/abs/1212.5701
     """
 
     STATE = {"squares": 0.0, "moves": 0.0}
@@ -61,7 +64,10 @@ class Adadelta(RowOptimizer):
     epsilon: float = setting(1e-6, "Added to the divisor to keep it above 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``δ = √(moves + ε) / √(squares + ε) · grad;  rows -= lr · weight · δ``, ``moves`` averages δ²."""
+        """Updates by ``rows -= lr · weight · δ``, ``δ = √(moves + ε) / √(squares + ε) · grad``.
+
+        ``moves`` is the exponential average of δ², and ``squares`` that of grad².
+        """
         squares = state["squares"].mul_(self.rho).addcmul_(grad, grad, value=1 - self.rho)
         delta = state["moves"].add(self.epsilon).sqrt_().div_(squares.add(self.epsilon).sqrt_()).mul_(grad)
         state["moves"].mul_(self.rho).addcmul_(delta, delta, value=1 - self.rho)
@@ -70,11 +76,12 @@ class Adadelta(RowOptimizer):
 
 @configurable
 class RMSprop(RowOptimizer):
-    """RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012). Two options are from Graves
-    (2013, equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered`` subtracts mean² from the
-    squares, with ε inside the root as in equation 40, and ``momentum`` accumulates the steps in a velocity.
-    torch.optim adds ε after the root and gives NaN if rounding makes the variance of a constant gradient
-    negative.
+    """Optimizer RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012).
+
+    Two options are from Graves (2013, equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered``
+    subtracts mean² from the squares, with ε inside the root as in equation 40, and ``momentum`` accumulates
+    the steps in a velocity. We differ from torch.optim, which adds ε after the root and gives NaN if rounding
+    makes the variance of a constant gradient negative.
     """
 
     name: Literal["rmsprop"] = "rmsprop"
@@ -85,13 +92,14 @@ class RMSprop(RowOptimizer):
     centered: bool = setting(False, "Divide by the standard deviation of the gradient instead of its RMS")
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the state that the options need, zeros of the rows' shape."""
+        """Returns the state that the options require: zeros in the shape of ``rows``."""
         needed = {"squares": True, "mean": self.centered, "velocity": self.momentum}
         return {name: torch.zeros_like(rows) for name, used in needed.items() if used}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``squares = α · squares + (1 − α) · grad²;  rows -= lr · weight · grad / (√squares + ε)``. If
-        centered, the divisor is ``√(squares − mean² + ε)``.
+        """Updates by ``rows -= lr · weight · grad / (√squares + ε)``.
+
+        ``squares`` becomes α · squares + (1 − α) · grad². If centered, the divisor is √(squares − mean² + ε).
         """
         squares = state["squares"].mul_(self.alpha).addcmul_(grad, grad, value=1 - self.alpha)
         if self.centered:
@@ -108,10 +116,12 @@ class RMSprop(RowOptimizer):
 
 @configurable
 class Rprop(RowOptimizer):
-    """Rprop: the step of a coordinate grows while its gradient keeps its sign and shrinks if the sign
-    changes. It is meant for full-batch gradients. ``learning_rate`` is the initial step length; schedule and
-    weight multiply the step but not the stored length. Riedmiller, Braun. ICNN 1993, without weight
-    backtracking, as in torch.
+    """Optimizer Rprop: the step of a coordinate grows while the sign of its gradient remains, else shrinks.
+
+    Rprop is meant for full-batch gradients. ``learning_rate`` is the initial step length; schedule and weight
+    multiply the step but not the stored length.
+
+    References: Riedmiller, Braun. ICNN 1993, without weight backtracking, as in torch.
     """
 
     STATE = {"length": "learning_rate", "last": 0.0}
@@ -123,7 +133,7 @@ class Rprop(RowOptimizer):
     step_size_max: float = setting(50.0, "Upper bound of the step length", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``rows -= sign(grad) · length``; a coordinate whose sign changed skips one step."""
+        """Updates by ``rows -= sign(grad) · length``; a coordinate whose sign changed skips one step."""
         turned = grad * state["last"]
         factor = torch.ones_like(turned).masked_fill_(turned > 0, self.etaplus)
         factor.masked_fill_(turned < 0, self.etaminus)
@@ -135,8 +145,7 @@ class Rprop(RowOptimizer):
 
 @configurable
 class SMORMS3(RowOptimizer):
-    """SMORMS3: adapts the learning rate and the averaging window of a coordinate to how much its gradients
-    agree.
+    """Optimizer SMORMS3: adapts rate and averaging window of a coordinate to how much its gradients agree.
 
     ``learning_rate`` is the maximum rate, used at the start and wherever gradients agree; schedule and weight
     multiply the step. ε damps gradients near 1e-8. The window (``memory``) uses the unclamped agreement, as
@@ -150,8 +159,10 @@ class SMORMS3(RowOptimizer):
     epsilon: float = setting(1e-16, "Added to the divisor to keep it above 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``agreed = mean² / (squares + ε);  rows -= weight · grad · min(lr, agreed) / (√squares + ε)``; the
-        newest grad and grad² have weight 1 / (memory + 1);  ``memory = 1 + memory · (1 − agreed)``.
+        """Updates by ``rows -= weight · grad · min(lr, agreed) / (√squares + ε)``.
+
+        ``agreed`` is mean² / (squares + ε). In both averages, the newest gradient has weight 1 / (memory +
+        1), and ``memory`` becomes 1 + memory · (1 − agreed).
         """
         memory, mean, squares = state["memory"], state["mean"], state["squares"]
         newest = 1 / (memory + 1)

@@ -1,4 +1,4 @@
-"""Gradient clipping over all gradients of a step: those of rows and of dense parameters."""
+"""Clips the gradients of a step, those of embedding rows and of dense parameters together."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,7 +11,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class NoClipping:
-    """Leaves gradients unchanged."""
+    """Strategy: gradients are not clipped."""
 
     name: Literal["none"] = "none"
 
@@ -21,15 +21,16 @@ class NoClipping:
 
 @configurable
 class ClipByNorm:
-    """Scales all gradients of a step by min(1, max_norm / ‖grad‖) (Pascanu, Mikolov, Bengio. ICML
-    2013, algorithm 1. https://arxiv.org/abs/1211.5063).
+    """Strategy: scales all gradients of a step by min(1, max_norm / ‖grad‖).
+
+    References: Pascanu, Mikolov, Bengio. ICML 2013, algorithm 1. https://arxiv.org/abs/1211.5063
     """
 
     name: Literal["by_norm"] = "by_norm"
     max_norm: float = setting(1.0, "Maximum Euclidean norm of all gradients of a step together", gt=0)
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
-        """Scales finite gradients of any shapes, in place."""
+        """Scales gradients in place; they must be finite and may have any shapes."""
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(grad) for grad in grads]))
         factor = (self.max_norm / norm).clamp(max=1.0)  # for a norm of zero, infinity is clamped to one
         for grad in grads:
@@ -38,7 +39,7 @@ class ClipByNorm:
 
 @configurable
 class ClipByValue:
-    """Clamps each coordinate to [−clip_value, clip_value]."""
+    """Strategy: clamps each coordinate of a gradient to [−clip_value, clip_value]."""
 
     name: Literal["by_value"] = "by_value"
     clip_value: float = setting(0.1, "Maximum absolute value of a coordinate of a gradient", gt=0)

@@ -1,4 +1,4 @@
-"""Checks gradients on the device, without host synchronization.
+"""Checks on the device whether gradients are finite, without host synchronization.
 
 If the host reads a gradient from a GPU, it waits and queues no further work. Therefore, the device checks the
 gradients: a step with a non-finite gradient and all later steps change nothing and are counted.
@@ -14,13 +14,16 @@ from tasks.optimizers.parameter_groups import ParameterGroups
 
 
 class DeferredCheck:
-    """Updates parameters by ``groups``, which have no tuner, and reverts skipped steps from copies."""
+    """Updates parameters, and restores them from copies if a gradient is not finite (the step is skipped).
+
+    ``groups`` must not have a tuner.
+    """
 
     def __init__(self, groups: ParameterGroups) -> None:
         self._groups, self._skipped = groups, None
 
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
-        """See ParameterGroups; skips the step instead of raising NonFiniteGradient."""
+        """Applies a step like ParameterGroups.update_, or skips it if a gradient is not finite."""
         all_finite = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
         skipped = all_finite.new_zeros((), dtype=torch.int64) if self._skipped is None else self._skipped
         self._skipped = skipped + (~all_finite | (skipped > 0))

@@ -21,7 +21,7 @@ from tasks.optimizers.tuners import NoTuner, Tuner
 
 @configurable
 class ParameterGroup:
-    """Parameters with a separate optimizer."""
+    """Setting: the parameters whose names match a pattern have a separate optimizer."""
 
     pattern: str = setting(..., "Names of parameters, with *: rows (the embedding table), labels, sentence")
     optimizer: Optimizer = setting(RowwiseAdagrad(), "How these parameters are updated")
@@ -29,7 +29,7 @@ class ParameterGroup:
 
 @configurable
 class UpdateSettings:
-    """Settings of the updates from gradients."""
+    """Settings that determine how gradients update parameters: optimizers, clipping and tuner."""
 
     optimizer: Optimizer = setting(RowwiseAdagrad(), "How rows are updated from their gradients and state")
     tuner: Tuner = setting(NoTuner(), "Adapts rate and momentum of the momentum optimizer during training")
@@ -41,7 +41,12 @@ class UpdateSettings:
 
 
 class NonFiniteGradient(ArithmeticError):
-    """The gradient of the parameter ``name`` contains NaN or infinity in ``rows``; nothing was updated."""
+    """Error: the gradient of a parameter contains NaN or infinity; nothing was updated.
+
+    Attributes:
+        name: Name of the parameter.
+        rows: Numbers of the rows with a non-finite gradient.
+    """
 
     def __init__(self, name: str, rows: list[int]) -> None:
         super().__init__(f"non-finite gradient for {name} in {len(rows)} rows, the first is {rows[0]}")
@@ -50,20 +55,20 @@ class NonFiniteGradient(ArithmeticError):
 
 @dataclass(frozen=True)
 class RowUpdater:
-    """Optimizer and tuner of one table or dense parameter."""
+    """The optimizer and the tuner of one table or dense parameter."""
 
     optimizer: Optimizer
     tuner: Tuner
     per_row_steps: bool
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the state before the first step, with an entry per row of ``rows``."""
+        """Returns the optimizer state before the first step, with one entry per row of ``rows``."""
         steps = {"steps": rows.new_zeros(len(rows), 1)} if self.per_row_steps else {}
         return self.optimizer.initial_state(rows) | self.tuner.initial_state(self.optimizer, rows) | steps
 
 
 class ParameterGroups:
-    """Updates the tables and dense parameters ``names`` of a run; ``updaters`` maps names to optimizers.
+    """Updates all tables and dense parameters of a training run, each by its optimizer (``updaters``).
 
     Raises:
         ValueError: A pattern matches no name, or the tuner has nothing to tune.
@@ -120,8 +125,10 @@ class ParameterGroups:
 
 
 class DenseParameters:
-    """Dense parameters with their state, updated like a table of which every step touches all rows. The rows
-    are those along the first axis: the weights of one output of a linear layer, or one number of a bias.
+    """Dense parameters with their state, updated like a table of which every step uses all rows.
+
+    The rows are those along the first axis: the weights of one output of a linear layer, or one number of a
+    bias.
 
         groups = ParameterGroups(["rows", *dict(module.named_parameters())], settings)
         dense = DenseParameters(dict(module.named_parameters()), groups)

@@ -1,4 +1,4 @@
-"""Schedules: factors on the learning rate that depend on the completed fraction of training, in [0, 1)."""
+"""Learning-rate schedules: a factor depends on the completed fraction of training, from 0 to 1."""
 
 import math
 from typing import Literal
@@ -8,7 +8,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class Constant:
-    """A constant learning rate."""
+    """Schedule: the learning rate is constant."""
 
     name: Literal["constant"] = "constant"
 
@@ -19,33 +19,34 @@ class Constant:
 
 @configurable
 class Linear:
-    """Linear decay from one to ``end_factor``, as in fastText and StarSpace."""
+    """Schedule: the factor falls linearly from one to ``end_factor``, as in fastText and StarSpace."""
 
     name: Literal["linear"] = "linear"
     end_factor: float = setting(0.0, "Factor at the end of training", ge=0, le=1)
 
     def factor(self, fraction: float) -> float:
-        """1 − (1 − end_factor) · fraction."""
+        """Returns 1 − (1 − end_factor) · fraction."""
         return 1 - (1 - self.end_factor) * fraction
 
 
 @configurable
 class Step:
-    """Step decay: multiplies the rate by ``gamma`` after each fraction ``step_size`` of training."""
+    """Schedule: multiplies the rate by ``gamma`` after each fraction ``step_size`` of training."""
 
     name: Literal["step"] = "step"
     step_size: float = setting(0.25, "Fraction of training between two drops", gt=0, le=1)
     gamma: float = setting(0.3, "Factor on the rate at each drop", gt=0, le=1)
 
     def factor(self, fraction: float) -> float:
-        """gamma^⌊fraction / step_size⌋."""
+        """Returns gamma^⌊fraction / step_size⌋."""
         return self.gamma ** int(fraction / self.step_size + 1e-9)  # 0.3 / 0.1 is 2.9999999999999996
 
 
 @configurable
 class Cosine:
-    """Cosine annealing from one to ``eta_min``, once or with warm restarts (Loshchilov, Hutter. ICLR 2017,
-    equation 5, cycles of equal length. https://arxiv.org/abs/1608.03983).
+    """Schedule: cosine annealing from one to ``eta_min``, once or with warm restarts in equal cycles.
+
+    References: Loshchilov, Hutter. ICLR 2017, equation 5. https://arxiv.org/abs/1608.03983
     """
 
     name: Literal["cosine"] = "cosine"
@@ -53,7 +54,7 @@ class Cosine:
     cycles: int = setting(1, "Number of cycles", ge=1)
 
     def factor(self, fraction: float) -> float:
-        """eta_min + (1 − eta_min) · (1 + cos(π · position in the cycle)) / 2."""
+        """Returns eta_min + (1 − eta_min) · (1 + cos(π · position in the cycle)) / 2."""
         return self.eta_min + (1 - self.eta_min) * (1 + math.cos(math.pi * (fraction * self.cycles % 1))) / 2
 
 
@@ -61,7 +62,7 @@ Schedule = Constant | Linear | Step | Cosine
 
 
 def warmed_up_factor(schedule: Schedule, fraction: float, fraction_after: float, warm_up: float) -> float:
-    """Returns the factor of the schedule with linear warm-up from zero.
+    """Returns the factor on the learning rate by a schedule with a linear warm-up from zero.
 
     Args:
         schedule: The schedule.

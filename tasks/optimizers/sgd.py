@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum or averaging; same order of operations as torch.optim."""
+"""Implements stochastic gradient descent, with momentum or averaging, as in torch.optim."""
 
 from typing import Literal
 
@@ -11,19 +11,19 @@ from tasks.optimizers.base import RowOptimizer, State, Steps, divide_rate
 
 @configurable
 class SGD(RowOptimizer):
-    """Stochastic gradient descent."""
+    """Optimizer: stochastic gradient descent without momentum."""
 
     name: Literal["sgd"] = "sgd"
     learning_rate: float = setting(500.0, "Learning rate at the start", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``rows -= lr · weight · grad``."""
+        """Updates by ``rows -= lr · weight · grad``."""
         rows.addcmul_(grad, rate, value=-1)
 
 
 @configurable
 class Momentum(RowOptimizer):
-    """SGD with momentum, as torch.optim.SGD(momentum=…) (Polyak. USSR Comput. Math. Math. Phys. 4, 1964)."""
+    """Optimizer: SGD with momentum, as torch.optim.SGD(momentum=…) (Polyak. USSR Comput. Math. 4, 1964)."""
 
     STATE = {"velocity": 0.0}
     name: Literal["momentum"] = "momentum"
@@ -32,7 +32,9 @@ class Momentum(RowOptimizer):
     dampening: float = setting(0.0, "Fraction of the gradient that is not added to the velocity", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``velocity = momentum · velocity + (1 − dampening) · grad;  rows -= lr · weight · velocity``."""
+        """Updates by ``velocity = momentum · velocity + (1 − dampening) · grad``,
+        ``rows -= lr · weight · velocity``.
+        """
         velocity = state["velocity"]
         # torch.optim.SGD does not dampen the first gradient of a row, whose velocity is still zero.
         first = ~velocity.any(1, keepdim=True) if self.dampening else None
@@ -44,7 +46,7 @@ class Momentum(RowOptimizer):
 
 @configurable
 class Nesterov(RowOptimizer):
-    """Nesterov momentum, as torch.optim.SGD(nesterov=True) (Sutskever et al. ICML 2013, section 2)."""
+    """Optimizer: Nesterov momentum, as torch.optim.SGD(nesterov=True) (Sutskever et al. ICML 2013, 2)."""
 
     STATE = {"velocity": 0.0}
     name: Literal["nesterov"] = "nesterov"
@@ -52,17 +54,21 @@ class Nesterov(RowOptimizer):
     momentum: float = setting(0.9, "Fraction of the velocity that is kept", gt=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``velocity = momentum · velocity + grad;  rows -= lr · weight · (grad + momentum · velocity)``."""
+        """Updates by ``velocity = momentum · velocity + grad``,
+        ``rows -= lr · weight · (grad + momentum · velocity)``.
+        """
         velocity = state["velocity"].mul_(self.momentum).add_(grad)
         rows.addcmul_(grad.add(velocity, alpha=self.momentum), rate, value=-1)
 
 
 @configurable
 class ASGD(RowOptimizer):
-    """Averaged SGD. As in torch.optim.ASGD, the model uses the rows, and the average is only state. The decay
-    of the step length uses the unscheduled rate, so that a weight scales the complete step. Polyak, Juditsky.
-    SIAM J. Control and Optimization 30 (1992). Schedule: Bottou. Stochastic Gradient Descent Tricks. 2012,
-    section 5.
+    """Optimizer: averaged SGD. As in torch.optim.ASGD, the model uses the rows; the average is only state.
+
+    The decay of the step length uses the unscheduled rate, so that a weight scales the complete step.
+
+    References: Polyak, Juditsky. SIAM J. Control and Optimization 30 (1992). Schedule: Bottou. Stochastic
+        Gradient Descent Tricks. 2012, section 5.
     """
 
     name: Literal["asgd"] = "asgd"
@@ -72,11 +78,14 @@ class ASGD(RowOptimizer):
     t0: float = setting(1e6, "Step after which rows are averaged", ge=0)
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the average, a copy of the rows."""
+        """Returns the initial average, which is a copy of the rows."""
         return {"average": rows.clone()}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``η = lr · weight / (1 + λ · lr · (t − 1))^α;  rows = (1 − λη) · rows − η · grad``."""
+        """Updates by ``rows = (1 − λη) · rows − η · grad``.
+
+        η is lr · weight / (1 + λ · lr · (t − 1))^α.
+        """
         past = step - 1
         eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * past) ** self.alpha)
         rows.mul_((1 - self.lambd * eta.double()).to(rows.dtype)).addcmul_(grad, eta, value=-1)

@@ -1,4 +1,4 @@
-"""Tuners adapt the learning rate and momentum of train.optimizer during training to its gradients.
+"""Tuners, which adapt the learning rate and momentum of train.optimizer to the gradients during training.
 
 Statistics per row are part of the state of the rows. Global statistics are in ``memory``, float64 tensors by
 name, which are stored in checkpoints.
@@ -22,12 +22,12 @@ _TINY = 1e-15  # avoids division by zero, as in the code of the authors
 
 @configurable
 class NoTuner:
-    """Leaves learning rate and momentum unchanged."""
+    """Strategy: learning rate and momentum are not tuned."""
 
     name: Literal["none"] = "none"
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns no state."""
+        """Returns an empty dictionary, because this tuner has no state per row."""
         return {}
 
     def initial_memory(self) -> State:
@@ -41,7 +41,7 @@ class NoTuner:
 
 @configurable
 class YellowFin:
-    """YellowFin: derives learning rate and momentum of the momentum optimizer from the history of gradients.
+    """Strategy YellowFin: derives learning rate and momentum of optimizer "momentum" from past gradients.
 
     g is the gradient of step t, h = ‖g‖², and w are the last ``window`` steps. E is an exponential average
     with decay β, divided by 1 − β^t. Momentum μ and learning rate lr are
@@ -70,7 +70,7 @@ class YellowFin:
     sparsity_debias: bool = setting(True, "Correct the averages for rows that do not occur in a step")
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns E g, and the last step of each row, float32 (tokens, 1), exact up to 16 million."""
+        """Returns the initial E g, and the last step of each row, float32 (tokens, 1), exact up to 2^24."""
         if not isinstance(optimizer, Momentum):
             text = "the tuner yellowfin tunes the momentum optimizer"
             raise ValueError(f"{text}, got {optimizer.name!r}; set train.optimizer=momentum")

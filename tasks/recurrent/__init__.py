@@ -1,4 +1,4 @@
-"""Recurrent string encoder: a recurrent network over a table of character embeddings, and its training loop.
+"""Encodes strings by a recurrent network over character embeddings, and trains this network.
 
 The package depends on torch and NumPy only.
 """

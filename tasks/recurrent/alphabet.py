@@ -7,22 +7,22 @@ import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 
-MIN_COUNT = 2  # minimum occurrences of a character with a separate row; rarer characters train row 0
+MIN_COUNT = 2  # minimum number of occurrences of a character with a row; rarer characters train row 0
 
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Characters sorted by code point; the character at index i has row i + 1."""
+    """Numbers characters by code point: the character at index i has row i + 1; all others have row 0."""
 
     characters: str
 
     def __len__(self) -> int:
-        """Number of rows, including row 0 for unknown characters."""
+        """Returns the number of rows, including row 0 for characters outside the alphabet."""
         return len(self.characters) + 1
 
     @staticmethod
     def of(strings: Sequence[str]) -> "Alphabet":
-        """Builds the alphabet of the characters that occur at least twice in strings."""
+        """Builds the alphabet of all characters that occur at least MIN_COUNT times in the strings."""
         code_points, counts = np.unique(_code_points(strings), return_counts=True)
         return Alphabet("".join(map(chr, code_points[counts >= MIN_COUNT])))
 

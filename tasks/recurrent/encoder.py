@@ -1,4 +1,4 @@
-"""Recurrent encoder: the vector of a string is the last state of a network that reads its characters.
+"""Encodes strings by a recurrent network: the vector of a string is the state after its last character.
 
     h_t = cell(row[character t], h_{t−1}),   vector = h_{length}
 
@@ -37,7 +37,7 @@ _CHUNK_STRINGS = 4096  # strings per batch outside training
 
 @configurable
 class Recurrent:
-    """Settings of a recurrent network over characters."""
+    """Settings of a recurrent network that reads strings character by character."""
 
     cell: Literal["gru", "lstm", "elman"] = setting("gru", "Recurrent cell: gated, long short-term or plain")
     character_dim: int = setting(32, "Dimensions of a character's row", ge=1, le=1024)
@@ -48,7 +48,7 @@ class Recurrent:
 
 
 class Packing(NamedTuple):
-    """Packed order of a batch of strings."""
+    """Order of the characters of a batch, in which the network reads them without padding."""
 
     strings: Int64[np.ndarray, " any"]  # nonempty strings, longest first
     characters: Int64[np.ndarray, " chars"]  # index of each character in the ragged array's values
@@ -56,7 +56,10 @@ class Packing(NamedTuple):
 
 
 def pack_strings(strings: Ragged, max_length: int, *, right_to_left: bool) -> Packing:
-    """Computes the packed order of strings truncated to ``max_length`` characters."""
+    """Computes the order in which the network reads strings, cut to ``max_length`` characters.
+
+    ``right_to_left`` reads each string from its end.
+    """
     lengths = np.minimum(strings.lengths, max_length)
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     sorted_lengths = lengths[order]
@@ -74,7 +77,7 @@ class CharacterEncoder:
     """Encodes strings by a recurrent cell on ``rows`` of characters, float32 (characters, dim)."""
 
     def __init__(self, settings: Recurrent, alphabet: Alphabet, *, seed: int = 0) -> None:
-        """Initializes parameters with the distributions of torch and a separate random generator."""
+        """Initializes all parameters with the distributions of torch, by the random seed ``seed``."""
         self.settings, self.alphabet = settings, alphabet
         generator = torch.Generator().manual_seed(seed)
         self.rows = torch.randn(len(alphabet), settings.character_dim, generator=generator)
@@ -88,18 +91,18 @@ class CharacterEncoder:
 
     @property
     def device(self) -> torch.device:
-        """Device of the rows and parameters."""
+        """Device of the character rows and the parameters."""
         return self.rows.device
 
     def to(self, device: torch.device) -> "CharacterEncoder":
-        """Moves rows and parameters to a device and returns self."""
+        """Moves character rows and parameters to a device and returns the encoder itself."""
         self.rows, self.cell = self.rows.to(device), self.cell.to(device)
         return self
 
     def encode(
         self, character_rows: Tensor, strings: Ragged, dropout: torch.Generator | None = None
     ) -> Tensor:
-        """Computes vectors of strings, float32 (strings, hidden); zero for empty strings.
+        """Computes the vector of each string, float32 (strings, hidden); zero for empty strings.
 
         Args:
             character_rows: Embeddings of characters, float32 (any, dim).
@@ -120,7 +123,7 @@ class CharacterEncoder:
         return vectors.index_copy(0, torch.from_numpy(packing.strings).to(character_rows.device), state[0])
 
     def vectors(self, strings: Sequence[str]) -> Float32[np.ndarray, "strings hidden"]:
-        """Computes vectors of strings without dropout."""
+        """Computes the vector of each string, without dropout."""
         batches = [np.zeros((0, self.settings.hidden), dtype=np.float32)]
         with torch.inference_mode():
             for start in range(0, len(strings), _CHUNK_STRINGS):
@@ -129,12 +132,12 @@ class CharacterEncoder:
         return np.concatenate(batches)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the settings and the alphabet, serializable as JSON."""
+        """Returns the settings and the alphabet as values that can be stored as JSON."""
         options = {field.name: getattr(self.settings, field.name) for field in dataclasses.fields(Recurrent)}
         return {**options, "alphabet": self.alphabet.characters}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns all trained arrays by name."""
+        """Returns all trained parameters as arrays by name."""
         tensors = {"characters": self.rows, **dict(self.cell.named_parameters())}
         return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
@@ -150,13 +153,13 @@ class CharacterEncoder:
         return encoder
 
     def save(self, folder: Path) -> None:
-        """Writes recurrent.safetensors and recurrent.json."""
+        """Writes the encoder to recurrent.safetensors and recurrent.json in a folder."""
         save_file(self.arrays(), folder / "recurrent.safetensors")
         text = json.dumps(self.describe(), indent=1, ensure_ascii=False)
         (folder / "recurrent.json").write_text(text, encoding="utf-8")
 
     @staticmethod
     def open(folder: Path) -> "CharacterEncoder":
-        """Reads an encoder written by ``save``."""
+        """Reads an encoder that ``save`` has written."""
         description = json.loads((folder / "recurrent.json").read_text(encoding="utf-8"))
         return CharacterEncoder.restore(description, load_file(folder / "recurrent.safetensors"))

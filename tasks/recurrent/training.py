@@ -1,4 +1,4 @@
-"""Trains a character encoder and the parameters of its loss on batches of strings.
+"""Trains a character encoder, and the parameters of its loss, on batches of strings.
 
 A step updates the character rows of its batch and all parameters of the cell and of the loss. They may have
 different optimizers by parameter group; their names are, for example, "characters", "weight_hh_l0" and
@@ -44,7 +44,7 @@ class RecurrentTrainingSettings(UpdateSettings):
 
 
 class RecurrentTraining:
-    """Training run that can be saved and restored between epochs."""
+    """Training run of a character encoder, which can be saved and restored between epochs."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RecurrentTraining:
         *,
         head: nn.Module | None = None,
     ) -> None:
-        """Prepares a run without training.
+        """Prepares the run; ``run`` trains.
 
         Args:
             encoder: Encoder to train in place, on its device.
@@ -75,7 +75,7 @@ class RecurrentTraining:
         self.table, self.dense = Resident(encoder.rows, state), DenseParameters(dense, self.groups)
 
     def run(self) -> Iterator[Progress]:
-        """Trains the remaining epochs and yields a Progress with the mean loss after each."""
+        """Trains the remaining epochs, and yields a Progress with the mean loss after each epoch."""
         while self.epoch < self.settings.epochs:
             rng = np.random.default_rng((self.settings.seed, self.epoch))
             dropout = torch.Generator().manual_seed(int(rng.integers(2**62)))
@@ -105,12 +105,12 @@ class RecurrentTraining:
         return loss.detach()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns the tensors of a checkpoint by name; a checkpoint also needs ``epoch`` and ``steps``."""
+        """Returns all tensors to store, by name; ``restore`` also requires ``epoch`` and ``steps``."""
         table = {f"{CHARACTERS}.{name}": tensor for name, tensor in self.table.tensors().items()}
         return {**table, **self.dense.tensors(), **self.groups.tensors()}
 
     def restore(self, epoch: int, steps: int, tensors: Mapping[str, Tensor]) -> None:
-        """Restores the state of a run with the same settings from its tensors."""
+        """Restores the state of an earlier run with the same settings."""
         self.epoch, self.steps = epoch, steps
         for name, tensor in self.tensors().items():
             tensor.copy_(tensors[name])

@@ -23,7 +23,7 @@ import numpy as np
 
 from storage.arrays import Ragged, unit_rows
 from storage.bag_sums import sum_rows
-from tasks.encoder.bag import SMALLEST
+from tasks.encoder.bag import MIN_NORM
 from tasks.encoder.meaning import MEANING_WEIGHT
 from tasks.encoder.title_encoder import TitleEncoder, append_slot_key
 from tasks.text.titles import parse_title
@@ -115,7 +115,7 @@ def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def _inverse_norms(vectors: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(1, norms, out=np.zeros_like(norms), where=norms > SMALLEST)
+    return np.divide(1, norms, out=np.zeros_like(norms), where=norms > MIN_NORM)
 
 
 @lru_cache(maxsize=16_384)  # without the cache, 22,000 titles take 3 s, because words recur

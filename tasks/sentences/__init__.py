@@ -1,4 +1,4 @@
-"""Pretrained sentence encoders, which compute frozen vectors of titles and descriptions.
+"""Pretrained sentence encoders, which compute vectors of titles and descriptions without training.
 
 ``strategy.open()`` returns a SentenceEncoder, or None for ``none``. Opening is cheap, since encoders of one
 strategy share a lazily loaded model. Opening and encoding require only NumPy and the package of the encoder.

@@ -1,4 +1,4 @@
-"""Interface of sentence encoders, which map texts to vectors by models pretrained on large corpora."""
+"""Defines the interface of sentence encoders, which map texts to vectors by pretrained models."""
 
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -10,11 +10,11 @@ DESCRIPTION_CHARACTERS = 400  # length to which descriptions are cut, since cost
 
 
 class SentenceEncoder(Protocol):
-    """An opened sentence encoder."""
+    """Interface of a sentence encoder that is ready to encode texts."""
 
     @property
     def identity(self) -> str:
-        """Package, version and model. Vectors of the same text under one identity are equal."""
+        """Package, version and model; encoders of one identity return equal vectors for equal texts."""
         ...
 
     @property
@@ -23,16 +23,20 @@ class SentenceEncoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes texts, float32 (texts, dim), with unit norm, or zero for a text without information."""
+        """Returns the vectors of texts, float32 (texts, dim), with unit norm, or zero for an empty text."""
         ...
 
 
 class SentenceEncoderMissing(ImportError):
-    """The package of a sentence encoder is not installed. The message has the remedy."""
+    """Error: the package of a sentence encoder is not installed; the message says how to install it."""
 
 
 def installed_version(package: str, remedy: str) -> str:
-    """Returns the version of a package; raises SentenceEncoderMissing with the remedy if it is absent."""
+    """Returns the version of an installed package.
+
+    Raises:
+        SentenceEncoderMissing: The package is not installed; the message contains ``remedy``.
+    """
     try:
         return version(package)
     except PackageNotFoundError as error:

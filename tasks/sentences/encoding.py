@@ -1,7 +1,8 @@
-"""Encodes texts that are missing in a store, in this process if they are few, else in a process per core.
+"""Encodes texts whose vectors are not stored yet, by a sentence encoder in one or several processes.
 
-Worker processes have one thread and a low priority, so that they use only idle cores. Each piece is stored as
-soon as it is encoded, so that a run after an interruption continues where the last one ended.
+Few texts are encoded in this process, many in one process per core. Worker processes have one thread and a
+low priority, so that they use only idle cores. Each piece is stored as soon as it is encoded, so that a run
+after an interruption continues where the last one ended.
 """
 
 import functools
@@ -19,13 +20,13 @@ from tasks.sentences import SentenceStrategy
 
 PIECE_TEXTS = 2048  # encoding takes about one second for titles, five seconds for descriptions
 MIN_PARALLEL_CHARACTERS = 200_000  # about three seconds of work; for less, starting processes takes longer
-NICENESS = 10
+NICENESS = 10  # of worker processes
 
 
 def encode_new(
     store: SentenceStore, strategy: SentenceStrategy, batches: Callable[[], Iterable[Sequence[str]]]
 ) -> Iterator[Progress]:
-    """Encodes and stores missing texts; yields progress before the first piece and after each.
+    """Encodes the texts whose vectors are not stored yet, stores them, and yields progress.
 
     Args:
         store: Store of the encoder of the strategy.
@@ -59,7 +60,7 @@ def encode_new(
 
 
 def _pieces(batches: Iterable[Sequence[str]], new: np.ndarray) -> Iterator[list[str]]:
-    """Yields the new texts in pieces of PIECE_TEXTS, independent of the batch sizes."""
+    """Yields the texts marked in ``new`` in pieces of PIECE_TEXTS, independent of the batch sizes."""
     begin, piece = 0, []
     for batch in batches:
         for number in np.flatnonzero(new[begin : begin + len(batch)]).tolist():

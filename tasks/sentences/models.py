@@ -1,4 +1,4 @@
-"""Identity of a model in settings: the content digest of a folder, or a name."""
+"""Identifies the model that a setting names: by the content digest of its folder, or by its name."""
 
 from pathlib import Path
 
@@ -6,7 +6,11 @@ from storage.digests import content_digest
 
 
 def model_identity(package: str, version: str, strategy: str, model: str) -> str:
-    """Returns package, version and model; raises a ValueError if no model is set."""
+    """Returns a string with package, version and model.
+
+    Raises:
+        ValueError: The setting names no model.
+    """
     if not model:
         option = "preprocess.sentences.encoder"
         remedy = f"--set {option}={strategy} --set {option}.model=FOLDER"

@@ -1,4 +1,4 @@
-"""Disables sentence vectors; title vectors use tokens only."""
+"""Defines the strategy without sentence vectors, with which title vectors depend on tokens only."""
 
 from typing import Literal
 
@@ -7,9 +7,9 @@ from tasks.form import configurable
 
 @configurable
 class NoSentences:
-    """No sentence vectors."""
+    """Strategy: no sentence vectors are computed."""
 
     name: Literal["none"] = "none"
 
     def open(self) -> None:
-        """Returns None."""
+        """Returns None, because there is no encoder."""

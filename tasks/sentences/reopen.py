@@ -1,4 +1,4 @@
-"""Opens the sentence encoder with which a corpus was made."""
+"""Opens the sentence encoder that computed the sentence vectors of a corpus."""
 
 import logging
 import typing
@@ -9,7 +9,7 @@ from tasks.sentences import SentenceEncoder, SentenceEncoderMissing, SentenceStr
 
 
 def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
-    """Opens the sentence encoder of a corpus.
+    """Opens the sentence encoder that computed the sentence vectors of a corpus.
 
     Returns None after a warning if the package is missing or its version differs from that of the corpus,
     since vectors of different versions are not comparable.

@@ -1,4 +1,4 @@
-"""Settings of sentence vectors in the preprocess stage."""
+"""Defines the settings of sentence vectors, which the stage preprocess computes."""
 
 from tasks.form import configurable, setting
 from tasks.sentences import SentenceStrategy
@@ -9,7 +9,7 @@ _DESCRIPTIONS = "Maximum number of encoded descriptions per title, completed by 
 
 @configurable
 class SentenceSettings:
-    """Which texts are encoded, and by which encoder."""
+    """Settings of sentence vectors: which texts are encoded, and by which encoder."""
 
     encoder: SentenceStrategy = setting(UniversalSentenceEncoder(), "Pretrained encoder of whole texts")
     descriptions: int = setting(3, _DESCRIPTIONS, ge=0, le=10)

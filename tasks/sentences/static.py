@@ -1,4 +1,4 @@
-"""Static models of the package model2vec: means of token vectors distilled from a large encoder.
+"""Encodes texts by the package model2vec: means of token vectors that are distilled from a large encoder.
 
 References:
     Tulkens, van Dongen. Model2Vec: fast state-of-the-art static embeddings. 2024.
@@ -47,7 +47,7 @@ class _OpenModel2Vec:
 
 @configurable
 class Model2Vec:
-    """A static model of model2vec (extra model2vec)."""
+    """Strategy: a static model of the package model2vec (extra model2vec)."""
 
     name: Literal["model2vec"] = "model2vec"
     model: str = setting("", "Folder of a model, or name of a model to download", content=True)

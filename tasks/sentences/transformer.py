@@ -1,4 +1,4 @@
-"""Models of the package sentence-transformers: a local folder, or a name to download.
+"""Encodes texts by a model of the package sentence-transformers, from a folder or downloaded by name.
 
 References:
     Reimers, Gurevych. Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.
@@ -49,13 +49,18 @@ class _OpenSentenceTransformers:
 
 @configurable
 class SentenceTransformers:
-    """A model of sentence-transformers (extra sentence-transformers)."""
+    """Strategy: a model of the package sentence-transformers (extra sentence-transformers)."""
 
     name: Literal["sentence_transformers"] = "sentence_transformers"
     model: str = setting("", "Folder of a model, or name of a model to download", content=True)
 
     def open(self) -> _OpenSentenceTransformers:
-        """Opens the encoder; raises the errors of ``Model2Vec.open``."""
+        """Opens the encoder.
+
+        Raises:
+            SentenceEncoderMissing: The package is not installed.
+            ValueError: The setting ``model`` is empty.
+        """
         package_version = installed_version(PACKAGE, "pip install 'guidespace[sentence-transformers]'")
         identity = model_identity(PACKAGE, package_version, self.name, self.model)
         return _OpenSentenceTransformers(self.model, identity)

@@ -1,9 +1,9 @@
-"""Universal Sentence Encoder by Google, multilingual, version 3: 16 languages, 512 dimensions.
+"""Encodes texts by Google's multilingual Universal Sentence Encoder, version 3 (512 dimensions).
 
-The package computes the forward pass in NumPy and contains the weights (32 MB), so nothing is downloaded.
-With one BLAS thread it encodes about 2,400 titles per second and core; more threads wait for each other on a
-busy machine. Text pieces outside the vocabulary become <unk>, so a text in an unsupported script would have
-an uninformative vector, which is set to zero.
+The encoder supports 16 languages. The package computes the forward pass in NumPy and contains the weights (32
+MB), so nothing is downloaded. With one BLAS thread it encodes about 2,400 titles per second and core; more
+threads wait for each other on a busy machine. Text pieces outside the vocabulary become <unk>, so a text in
+an unsupported script would have an uninformative vector, which is set to zero.
 
 References:
     Yang et al. Multilingual Universal Sentence Encoder for Semantic Retrieval. ACL 2020.
@@ -53,10 +53,14 @@ class _OpenUse:
 
 @configurable
 class UniversalSentenceEncoder:
-    """Universal Sentence Encoder, multilingual v3: 16 languages, on the CPU, nothing to download."""
+    """Strategy: Universal Sentence Encoder, multilingual v3, on the CPU; its package contains the weights."""
 
     name: Literal["use"] = "use"
 
     def open(self) -> _OpenUse:
-        """Opens the encoder, or raises SentenceEncoderMissing. The model is loaded when used."""
+        """Opens the encoder, which loads its weights when it encodes the first text.
+
+        Raises:
+            SentenceEncoderMissing: The package is not installed.
+        """
         return _OpenUse(f"{PACKAGE} {installed_version(PACKAGE, f'pip install {PACKAGE}')}")
