@@ -47,7 +47,7 @@ class FittedL1Logistic:
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin, labels without training titles last; predicts those with a margin above 0."""
+        """Ranks labels by margin, labels without training titles last; predicts those with margin > 0."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = self.features.transform(titles)

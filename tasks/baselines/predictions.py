@@ -50,7 +50,7 @@ class Predictions:
     """Labels that a model predicts for titles (queries); arrays have one row per title."""
 
     ranks: np.ndarray  # int32 (queries, labels), 1 for the most likely label
-    predicted: np.ndarray  # bool (queries, labels), assigned labels, at least one
+    predicted: np.ndarray  # bool (queries, labels), whether a label is predicted; at least one per query
     neighbours: np.ndarray | None = None  # int64 (queries, k): rows of training titles, nearest first, or -1
 
     def __len__(self) -> int:

@@ -159,7 +159,7 @@ class FittedTfidfKnn:
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Predicts labels by the vote of the nearest titles that share at least one feature with the title."""
+        """Predicts labels by the vote of the nearest titles that share a feature with the title."""
         queries = self.features.transform(titles) if len(titles) else self.base[:0]
         ids, cosines = top_by_cosine(queries, self.base, self.k)
         return vote(ids, cosines, self.training.labels, self.training.frequency)
@@ -189,7 +189,7 @@ class FittedTfidfSvm:
     solver: str
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin, labels without training titles last; predicts those with a margin above 0."""
+        """Ranks labels by margin, labels without training titles last; predicts those with margin > 0."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = _append_dense(self.features.transform(titles), titles.dense @ self.directions)

@@ -66,7 +66,7 @@ class TitleEncoder:
         return self.dim if self.slots is None else 2 * self.dim
 
     def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
-        """Computes the sentence features x of titles and optional descriptions, float32 (titles, features)."""
+        """Computes sentence features x of titles and optional descriptions, float32 (titles, features)."""
         if self.meaning is None:
             return np.zeros((len(raw_titles), 0), dtype=np.float32)
         return self.meaning.dense(self.bag, raw_titles, descriptions)
