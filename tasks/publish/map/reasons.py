@@ -143,7 +143,7 @@ def _all_parts(
     """Returns words, parts and norms of all titles.
 
     Returns:
-        The first MAX_WORDS words of each title; the float16 vectors of these words and of the parts NON_WORD_PARTS,
+        The first MAX_WORDS words of each title; the float16 vectors of these words and of NON_WORD_PARTS,
         [parts, dim]; and the norm of each title's vector, including words beyond MAX_WORDS.
     """
     words: list[list[str]] = []
