@@ -1,1 +1,1 @@
-"""Compares optimizers on the same titles and batches, and searches learning rates, also with populations."""
+"""Compares optimizers on the same titles and batches, and searches optimizers and learning rates."""

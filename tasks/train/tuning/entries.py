@@ -1,4 +1,4 @@
-"""The candidates of a comparison or a search: each is an optimizer with the settings of its training."""
+"""Lists the candidates of a comparison or search: optimizers with the settings of their training."""
 
 import typing
 from collections.abc import Collection
@@ -11,32 +11,32 @@ from tasks.train.settings import TrainSettings
 
 
 class UnknownOptimizer(ExpectedError, ValueError):
-    """There is no optimizer of that name."""
+    """Error: no optimizer has the requested name."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A candidate: an optimizer at its default learning rate, with the settings of its training."""
+    """A candidate: an optimizer with its default learning rate, and the settings of its training."""
 
     name: str
     settings: TrainSettings
 
     @property
     def rate(self) -> float:
-        """The learning rate; for YellowFin, which computes the rate, the factor on it."""
+        """Learning rate; for YellowFin, which computes the learning rate, the factor on it."""
         return getattr(self.settings.tuner, "rate_factor", self.settings.optimizer.learning_rate)
 
     def scale_rate(self, factor: float) -> TrainSettings:
-        """Returns the settings with the learning rate multiplied by ``factor``."""
+        """Returns the settings of the training with the learning rate multiplied by ``factor``."""
         tuner, optimizer, rate = self.settings.tuner, self.settings.optimizer, self.rate * factor
         if isinstance(tuner, YellowFin):
             return replace(self.settings, tuner=replace(tuner, rate_factor=rate))
         return replace(self.settings, optimizer=replace(optimizer, learning_rate=rate))
 
     def for_scoring(self, size: int, share: float) -> "Entry":
-        """Returns the entry with vectors of ``size`` dimensions and no early stopping.
+        """Returns a candidate with vectors of ``size`` dimensions, a tuning set and no early stopping.
 
-        ``share`` is the share of the first words whose titles form the tuning set.
+        The tuning set contains the titles of a ``share`` of all first words.
         """
         settings = replace(self.settings, dim=size, tuning_share=share, save_seconds=1e9)
         return replace(self, settings=replace(settings, patience=settings.epochs))

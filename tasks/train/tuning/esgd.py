@@ -1,4 +1,4 @@
-"""ESGD: alternates stochastic gradient descent and evolution.
+"""Searches optimizers by ESGD, which alternates stochastic gradient descent and evolution.
 
 A generation has two steps. Gradient descent: each of the μ members draws an optimizer (a rule) and a learning
 rate and trains for K_s epochs; if its fitness (the tuning score) falls, its previous state is restored
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 @configurable
 class ESGD:
-    """A population that trains and evolves; the budget determines the number of generations."""
+    """Search strategy ESGD: a population trains and evolves, in as many generations as the budget allows."""
 
     name: Literal["esgd"] = "esgd"
     population: int = setting(8, "Members μ", ge=1, le=1000)
@@ -55,7 +55,7 @@ class ESGD:
         return max(1, space.trainings * space.epochs // (self.population * self.epochs))
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
-        """Spends the budget generation by generation (see tasks/train/tuning/space.py)."""
+        """Runs or resumes the search, and yields progress after each generation (see space.py)."""
         total = self.generations(space)
         journal = Journal(folder, self, space, total)
         for number in range(len(journal.rounds), total):
@@ -129,7 +129,7 @@ class ESGD:
 
 
 def survivors(rounds: Sequence[Round], population: int) -> list[Member]:
-    """Returns the members after the last round, best first, or initial members if there is none."""
+    """Returns the members after the last round, best first; initial members before the first round."""
     if not rounds:
         return [Member()] * population
     return [Member(**{**each, "files": tuple(each["files"])}) for each in rounds[-1].state]
@@ -143,7 +143,7 @@ def _map(
     submit: Submit,
     *leading: object,
 ) -> list[R]:
-    """Calls ``function(corpus, folder, *leading, piece)`` for pieces of ``items``; results are in order."""
+    """Calls ``function(corpus, folder, *leading, piece)`` in workers, for pieces of ``items``, in order."""
     bounds = np.linspace(0, len(items), min(space.pieces, len(items)) + 1).astype(int).tolist()
     pieces = [items[begin:end] for begin, end in pairwise(bounds)]
     futures = [submit(function, space.corpus, folder, *leading, piece) for piece in pieces]

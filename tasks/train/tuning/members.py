@@ -1,4 +1,4 @@
-"""Members of a population: states of a Trainer in files, trained and scored by workers.
+"""Trains and scores the members of a population, which are states of a Trainer stored in files.
 
 The state of a member consists of its parameters, the touched rows and the buffers of the objective. It does
 not include optimizer state: each generation draws a new rule, so training starts with fresh optimizer state.
@@ -23,25 +23,25 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Member:
-    """A member of the population. Its state is read from one file, or is the mean of several files.
+    """A member of a population, whose state is read from a file, or is the mean of several files.
 
     Without files, it has the initial state.
     """
 
     files: tuple[str, ...] = ()
-    rule: str = "start"  # rule that trained the member last; "start" or "recombination" if none did
-    score: float = 0.0  # tuning score
-    sigma: float = 0.0  # standard deviation of the noise
+    rule: str = "start"  # optimizer that trained the member last; else "start" or "recombination"
+    score: float = 0.0  # tuning score (tasks/train/early_stopping.py)
+    sigma: float = 0.0  # standard deviation of the noise added to the parameters
     seed: int = 0  # seed of the noise
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """The training of a member in one generation."""
+    """The training of one member of a population in one generation."""
 
     member: Member
-    settings: TrainSettings  # the rule, the epochs of all generations, and the seed of the batches
-    first: int  # epochs before this generation; determines the position in the schedule
+    settings: TrainSettings  # optimizer, epochs of all generations, seed of the batches
+    first: int  # number of epochs before this generation; the position in the learning-rate schedule
     epochs: int
     file: str  # output file name
 
@@ -79,7 +79,7 @@ def train_members(corpus: Path, folder: Path, jobs: Sequence[TrainingJob]) -> li
 def score_members(
     corpus: Path, folder: Path, settings: TrainSettings, members: Sequence[Member]
 ) -> list[float]:
-    """Computes tuning scores of members without training them."""
+    """Returns the tuning score of each member, without training it."""
     training, scores = Training(corpus, settings), []
     for member in members:
         restore_member(training.trainer, folder, member)
@@ -88,7 +88,7 @@ def score_members(
 
 
 def restore_member(trainer: Trainer, folder: Path, member: Member) -> None:
-    """Loads the state of a member, without optimizer state; an initial member changes nothing."""
+    """Loads the state of a member into a trainer, without optimizer state; keeps that of an initial member."""
     parts = trainer.parts()
     state = {
         name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizer_state(name)
@@ -122,7 +122,7 @@ def _is_optimizer_state(name: str) -> bool:
 
 
 def _blend(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
-    """Combines a tensor of several parents.
+    """Combines one tensor of several parents to that of their offspring.
 
     Parameters are averaged, and noise is added. A row is touched if it is in any parent. Buffers are those of
     the first parent.

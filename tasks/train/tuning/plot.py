@@ -1,4 +1,4 @@
-"""Plots the best run of each optimizer (loss and score over steps and seconds), and range tests."""
+"""Plots loss and score of the best run of each optimizer, and learning-rate range tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ AXIS_TITLES = {"step": "steps", "seconds": "training seconds", "loss": "mean los
 
 
 def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
-    """Draws the four PANELS; a menu selects the vector size, and the legend selects the optimizers."""
+    """Draws loss and score over steps and seconds; a menu selects the vector size."""
     runs = [ranking.run for ranking in table]
     sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
     figure = make_subplots(rows=2, cols=2, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.1)
@@ -45,7 +45,7 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
 
 
 def plot_range_tests(tests: Sequence[RangeTest]) -> go.Figure:
-    """Draws the smoothed loss over the learning rate per test, with a dot at the suggested rate."""
+    """Draws the smoothed loss of each range test over the learning rate, with a dot at the suggested rate."""
     axis = {"type": "log", "title": {"text": "learning rate"}}
     loss = {"title": {"text": "smoothed loss"}}
     figure = make_figure("Learning-rate range tests", height=620, xaxis=axis, yaxis=loss, legend={})

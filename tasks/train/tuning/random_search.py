@@ -1,4 +1,4 @@
-"""Random search, the baseline for the other searches."""
+"""Searches optimizers and learning rates at random, as a baseline for the other searches."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,7 +13,7 @@ from tasks.train.tuning.trials import Trials
 
 @configurable
 class RandomSearch(Trials):
-    """Draws optimizers and learning rates at random.
+    """Search strategy: draws optimizers and learning rates at random.
 
     Bergstra, Bengio. Random Search for Hyper-Parameter Optimization. JMLR 2012.
     """
@@ -21,5 +21,5 @@ class RandomSearch(Trials):
     name: Literal["random"] = "random"
 
     def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
-        """Draws rule and factor of a training; the draw depends only on the seed and ``number``."""
+        """Draws optimizer and factor on its learning rate for training ``number``, which seeds the draw."""
         return space.draw(np.random.default_rng([space.seed, number]))

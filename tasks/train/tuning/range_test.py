@@ -1,4 +1,4 @@
-"""Learning-rate range test: suggests an initial learning rate after one short training.
+"""Suggests an initial learning rate by a learning-rate range test, which is one short training.
 
 The rate grows exponentially from step to step, by DECADES decades below and above the rate of the entry. The
 loss is smoothed by a bias-corrected exponential moving average. The suggestion is the rate at which the
@@ -24,18 +24,18 @@ MAX_LOSS_RATIO = 2.0  # the test ends when the smoothed loss exceeds its minimum
 
 @dataclass(frozen=True)
 class RangeTest:
-    """The result of a range test of one optimizer at one size."""
+    """Result of a learning-rate range test of one optimizer with vectors of one size."""
 
-    name: str  # name of the entry
-    size: int  # dimensions
-    rate: float  # learning rate of the entry
+    name: str  # name of the optimizer
+    size: int  # dimensions of vectors
+    rate: float  # default learning rate of the optimizer
     rates: tuple[float, ...]  # learning rate of each step
     losses: tuple[float, ...]  # smoothed loss of each step
     suggested: float  # suggested learning rate
 
 
 def range_test(corpus: Path, entry: Entry) -> RangeTest:
-    """Tests an entry (from ``Entry.for_scoring``) on a Corpus folder.
+    """Runs the range test of a candidate (from ``Entry.for_scoring``) on a Corpus folder.
 
     The test ends after EPOCHS, or when the loss exceeds MAX_LOSS_RATIO times its minimum.
     """
@@ -65,7 +65,7 @@ def _result(entry: Entry, rates: list[float], losses: list[float]) -> RangeTest:
 
 
 def suggest_rate(rates: list[float], losses: list[float]) -> float:
-    """Returns the rate at which the loss falls most steeply before its minimum; of two rates, the first."""
+    """Returns the learning rate at which the loss falls most steeply before its minimum."""
     end = int(np.argmin(losses)) + 1
     if end < 3:
         return rates[0]
@@ -73,7 +73,7 @@ def suggest_rate(rates: list[float], losses: list[float]) -> float:
 
 
 def range_table_markdown(tests: list[RangeTest]) -> str:
-    """Renders a Markdown table with a row per test."""
+    """Renders the results of range tests as a Markdown table."""
     lines = ["| size | optimizer | default rate | suggested rate |", "| ---: | --- | ---: | ---: |"]
     lines += [f"| {test.size} | {test.name} | {test.rate:.3g} | {test.suggested:.3g} |" for test in tests]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Ranks tuning runs and compares the optimizer of the presets with the best one."""
+"""Ranks optimizers by their tuning runs, and compares the default optimizer with the best one."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _HEADINGS += " | total seconds | state per number"
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best run of an optimizer at one size."""
+    """The best run of one optimizer with vectors of one size."""
 
     run: TuningRun
     steps: int | None  # steps until the score was near the best score; None if it never was
@@ -22,7 +22,7 @@ class Ranking:
 
 
 def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
-    """Ranks the best run of each optimizer and size, by size and descending score."""
+    """Returns the best run of each optimizer and size, sorted by size, then by descending score."""
     rankings = []
     for size in sorted({run.size for run in runs}):
         runs_of_size = [run for run in runs if run.size == size]

@@ -1,4 +1,4 @@
-"""Tuning runs: trainings of one optimizer at one size with one learning rate.
+"""Runs trainings of one optimizer with one learning rate and vector size, to compare them.
 
 All runs see the same batches, and runs of one size start from the same rows. Seconds are those of the steps:
 CPU time on a CPU, so that other processes do not count, and wall-clock time on a GPU.
@@ -26,25 +26,25 @@ class Mark:
 
 @dataclass(frozen=True)
 class TuningRun:
-    """One training, from its first epoch to its last."""
+    """Result of one training in a comparison of optimizers."""
 
-    name: str  # name of the entry
-    size: int  # dimensions
-    factor: float  # factor on the learning rate of the entry
+    name: str  # name of the optimizer
+    size: int  # dimensions of vectors
+    factor: float  # factor on the default learning rate of the optimizer
     rate: float  # learning rate; for YellowFin, the factor on the rate that it computes
     titles: int  # titles in the tuning set
-    state: float  # numbers of optimizer state per number of a row
+    state: float  # size of the optimizer state, divided by the size of the rows
     marks: tuple[Mark, ...]  # one per epoch
     trouble: str  # why the run ended early; "" if it did not
 
     @property
     def score(self) -> float:
-        """The last tuning score; 0 if the run failed."""
+        """Tuning score after the last epoch; 0 if the run failed."""
         return self.marks[-1].score if self.marks and not self.trouble else 0.0
 
 
 def run_training(corpus: Path, entry: Entry, factor: float) -> TuningRun:
-    """Trains an entry (from ``Entry.for_scoring``) with its rate times ``factor`` on a Corpus folder."""
+    """Trains a candidate (from ``Entry.for_scoring``) with its learning rate multiplied by ``factor``."""
     settings = entry.scale_rate(factor)
     training, marks, trouble = _TimedTraining(corpus, settings), [], ""
     try:

@@ -1,4 +1,4 @@
-"""Results of searches: a CSV table of rounds, and a Markdown table that compares searches."""
+"""Reports searches over optimizers: a CSV table of rounds, and a Markdown table that compares searches."""
 
 import csv
 import io
@@ -11,19 +11,19 @@ from tasks.train.tuning.space import Round
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a search at one size."""
+    """Result of one search with vectors of one size."""
 
     search: str
-    size: int  # dimensions
+    size: int  # dimensions of vectors
     score: float  # best tuning score
-    rule: str  # rule that reached the best score
+    rule: str  # optimizer that reached the best score
     trainings: int  # number of trainings in all rounds
     steps: int  # number of steps in all trainings
     seconds: float  # wall-clock time
 
     @classmethod
     def of(cls, search: str, size: int, rounds: Sequence[Round]) -> "Outcome":
-        """Summarizes the rounds of a search."""
+        """Summarizes the rounds of a search as an Outcome."""
         (rule, score), trials = rounds[-1].winners[0], [trial for each in rounds for trial in each.trials]
         steps, seconds = sum(trial.steps for trial in trials), sum(each.seconds for each in rounds)
         return cls(search, size, score, rule, len(trials), steps, seconds)

@@ -1,4 +1,4 @@
-"""Settings of the comparison of optimizers and of the searches over them."""
+"""Defines the settings of the comparison of optimizers and of the searches over them."""
 
 import math
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ Search = ESGD | RandomSearch | TPE
 
 @configurable
 class TuningSettings:
-    """Optimizers, sizes and learning rates of a comparison, and the searches over them."""
+    """Settings of tuning: optimizers, vector sizes and learning rates to compare, and searches over them."""
 
     optimizers: tuple[str, ...] = setting((), "Names of optimizers, or yellowfin; empty: all of them")
     sizes: tuple[int, ...] = setting((32, 128, 256), "Dimensions of the vectors; one comparison per size")
@@ -54,7 +54,7 @@ class TuningSettings:
             )
 
     def space(self, corpus: Path, settings: TrainSettings, size: int) -> Space:
-        """Returns the search space and the budget at one size."""
+        """Returns the search space, with its budget, for vectors of one size."""
         candidates = tuple(
             entry.for_scoring(size, self.share) for entry in entries(settings, self.optimizers)
         )

@@ -1,4 +1,4 @@
-"""The space and the budget of a search over rules and learning rates, and the journal of its rounds.
+"""Defines the space and the budget of a search over optimizers, and stores the rounds of a search.
 
 A rule is an optimizer with its settings. A search is a strategy with ``search(space, folder, submit)``: it
 yields a Progress after each round and writes the round to ``folder/journal.json``. If it is restarted with
@@ -21,7 +21,7 @@ from tasks.train.tuning.entries import Entry
 
 @dataclass(frozen=True)
 class Space:
-    """Rules, learning rates, and the budget of a search."""
+    """Search space: rules (optimizers with their settings), learning rates, and the budget of the search."""
 
     corpus: Path  # folder of a Corpus
     entries: tuple[Entry, ...]  # see Entry.for_scoring
@@ -31,7 +31,7 @@ class Space:
 
     @property
     def epochs(self) -> int:
-        """Epochs of one training."""
+        """Number of epochs of one training."""
         return self.entries[0].settings.epochs
 
     @property
@@ -40,7 +40,7 @@ class Space:
         return self.entries[0].settings.seed
 
     def draw(self, rng: np.random.Generator) -> tuple[Entry, float]:
-        """Draws a rule and a log-uniform factor on its learning rate."""
+        """Draws an optimizer, and a log-uniform factor on its learning rate."""
         entry = self.entries[rng.integers(len(self.entries))]
         lowest, highest = (math.log(rate) for rate in self.rates)
         return entry, math.exp(rng.uniform(lowest, highest))
@@ -48,28 +48,28 @@ class Space:
 
 @dataclass(frozen=True)
 class TuningTrial:
-    """One training of a search: a complete one, or that of a member in one generation."""
+    """Result of one training in a search: a complete training, or that of a member in one generation."""
 
-    name: str  # name of the rule
-    factor: float  # factor on the learning rate of the rule
+    name: str  # name of the optimizer
+    factor: float  # factor on the default learning rate of the optimizer
     rate: float  # learning rate
     score: float  # tuning score after training; 0 if it diverged
-    kept: bool = True  # False: the previous state of the member was better and was restored
+    kept: bool = True  # False if the previous state of the member was better and was restored
     steps: int = 0  # training steps
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a search: a generation, or trainings that are proposed at the same time."""
+    """One round of a search: a generation of a population, or trainings that run at the same time."""
 
     trials: tuple[TuningTrial, ...]
-    winners: tuple[tuple[str, float], ...]  # rule and score of the leaders after the round, best first
+    winners: tuple[tuple[str, float], ...]  # optimizer and score of the best trainings so far, best first
     seconds: float  # wall-clock time
     state: Any = None  # JSON that the search needs to resume
 
 
 class Journal:
-    """The rounds of a search, stored in a folder.
+    """File with the finished rounds of a search, from which an interrupted search resumes.
 
     Raises:
         ValueError: The folder holds the journal of another search.
@@ -90,7 +90,7 @@ class Journal:
             self.rounds = [_to_round(each) for each in journal["rounds"]]
 
     def add(self, finished: Round) -> Progress:
-        """Stores a finished round and returns its progress."""
+        """Stores a finished round, and returns the progress of the search."""
         self.rounds.append(finished)
         write_json(self._file, {"about": self._identity, "rounds": [asdict(each) for each in self.rounds]})
         name, best = finished.winners[0]
@@ -106,7 +106,7 @@ def _to_round(fields: dict[str, Any]) -> Round:
 
 
 def read_rounds(folder: Path) -> list[Round]:
-    """Reads the rounds from the folder of a search."""
+    """Reads the finished rounds from the folder of a search."""
     return [
         _to_round(each)
         for each in json.loads((folder / "journal.json").read_text(encoding="utf-8"))["rounds"]

@@ -1,4 +1,4 @@
-"""Prefect tasks that compare optimizers and run searches.
+"""The Prefect tasks that compare optimizers and search optimizers and learning rates.
 
 A comparison has a task per optimizer and size, and one that logs the ranking. The trainings of a search are
 tasks in the flow's task runner.
@@ -40,7 +40,7 @@ STAGE = Stage(Checkpoint, __file__, "search")
 def train_candidates(
     home: str, corpus: Corpus, entry: Entry, size: int, tuning: TuningSettings, run: str
 ) -> list[TuningRun]:
-    """Trains an optimizer at one size with each rate and logs the best as a child MLflow run of ``run``."""
+    """Trains an optimizer with each learning rate; logs the best training as a child of MLflow run ``run``."""
     logger, workspace, runs = get_run_logger(), Workspace(home), []
     entry = entry.for_scoring(size, tuning.share)
     for factor in tuning.rates:
@@ -88,7 +88,7 @@ def log_ranking(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run
 
 @task(task_run_name="member", cache_policy=NO_CACHE)
 def run_piece(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Runs ``function``, a piece of a round of a search, in the flow's task runner."""
+    """Calls ``function(*arguments)``, a part of a round of a search, in the task runner of the flow."""
     return function(*arguments)
 
 
@@ -149,7 +149,7 @@ def log_searches(home: str, outcomes: Sequence[Outcome], tuning: TuningSettings,
 
 @task(task_run_name="range-tests", cache_policy=NO_CACHE)
 def test_ranges(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
-    """Runs range tests of all entries at all sizes, logs the plot, and returns the table as Markdown."""
+    """Runs the range tests of all optimizers and sizes, logs the plot, and returns a Markdown table."""
     folder, tracking = Workspace(home).folder(corpus), Tracking(Workspace(home).home)
     candidates = entries(settings, tuning.optimizers)
     scored = [entry.for_scoring(size, tuning.share) for size in tuning.sizes for entry in candidates]

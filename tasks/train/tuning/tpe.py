@@ -1,4 +1,4 @@
-"""Optuna's tree-structured Parzen estimator (extra optuna), with which our searches are compared."""
+"""Searches optimizers by Optuna's tree-structured Parzen estimator (extra optuna), for comparison."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -11,7 +11,7 @@ from tasks.train.tuning.trials import Trials
 
 @configurable
 class TPE(Trials):
-    """Optuna's default sampler with default options; proposes one training at a time.
+    """Search strategy: Optuna's default sampler with default options, which proposes one training at a time.
 
     Bergstra et al. Algorithms for Hyper-Parameter Optimization. NeurIPS 2011. The study is rebuilt from
     the finished trials for each training, so that a resumed search makes the same proposals.
@@ -21,7 +21,7 @@ class TPE(Trials):
     name: Literal["tpe"] = "tpe"
 
     def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
-        """Returns Optuna's proposal for training ``number``."""
+        """Returns the optimizer, and the factor on its learning rate, that Optuna proposes for a training."""
         import optuna  # pyright: ignore[reportMissingImports]  (extra optuna)
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)

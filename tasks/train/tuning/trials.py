@@ -1,4 +1,4 @@
-"""Searches that train every candidate completely; a strategy proposes the next from the scores so far."""
+"""Runs searches that train every candidate completely and propose the next by the scores so far."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from tasks.train.tuning.space import Journal, Round, Space, TuningTrial
 class Trials:
     """Base class of searches that train every candidate from start to end."""
 
-    ROUND_SIZE: ClassVar[int] = 8  # proposals per round; none sees the scores of its round
+    ROUND_SIZE: ClassVar[int] = 8  # trainings that are proposed at once
     name: str
 
     def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
-        """Proposes the rule and the factor on its rate for training ``number`` from the finished trials."""
+        """Proposes an optimizer, and the factor on its learning rate, for training ``number``."""
         raise NotImplementedError
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
-        """Spends the budget round by round (see tasks/train/tuning/space.py)."""
+        """Runs or resumes the search, and yields progress after each round (see space.py)."""
         journal = Journal(folder, self, space, -(-space.trainings // self.ROUND_SIZE))
         finished = [trial for search_round in journal.rounds for trial in search_round.trials]
         while len(finished) < space.trainings:
