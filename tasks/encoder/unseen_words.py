@@ -92,11 +92,11 @@ class NgramRows:
         return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
-        """Returns the settings as JSON-serializable values."""
+        """Returns the settings of the source as values that can be stored as JSON."""
         return {name: getattr(self, name) for name in ("shortest", "longest", "buckets", "norm")}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns the arrays by name."""
+        """Returns the arrays of the source by name."""
         return {"bucket_ids": self.bucket_ids, "bucket_rows": self.rows, "mean": self.mean}
 
     @staticmethod
@@ -141,11 +141,11 @@ class NearestWords:
         return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
-        """Returns the settings as JSON-serializable values."""
+        """Returns the settings of the source as values that can be stored as JSON."""
         return {"neighbours": self.neighbours, "norm": self.norm, "encoder": self.encoder.describe()}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns the arrays by name."""
+        """Returns the arrays of the source by name."""
         encoder_arrays = {f"recurrent.{name}": array for name, array in self.encoder.arrays().items()}
         return {"word_codes": self.word_vectors, "word_rows": self.rows, "mean": self.mean, **encoder_arrays}
 

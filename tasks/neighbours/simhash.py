@@ -125,7 +125,7 @@ def near_duplicates(
 
 
 def _bucket_pairs(keys: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields pairs of titles with equal keys, int64 (at most PAIRS_AT_ONCE,): lower * titles + higher."""
+    """Yields pairs of titles with equal keys, each encoded as lower row * titles + higher row, int64."""
     order = np.argsort(keys, kind="stable")  # stable: ids stay ascending within a key
     ordered = keys[order]
     for step in range(1, LARGEST_BUCKET):

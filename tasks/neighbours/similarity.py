@@ -224,8 +224,9 @@ def _search(
     scratch, offering = threading.local(), threading.Lock()
 
     def product(first: int, start: int) -> tuple[np.ndarray, np.ndarray]:
-        """A tile and a mask in buffers of this thread. New pages per tile would cost a third of
-        the product.
+        """Returns a tile of products, and a mask of its shape, in buffers that the thread reuses.
+
+        New memory for each tile would take a third of the time of the product.
         """
         if not hasattr(scratch, "tile"):
             scratch.tile, scratch.mask = np.empty(most, dtype=np.float32), np.empty(most, dtype=bool)

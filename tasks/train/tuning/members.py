@@ -88,7 +88,7 @@ def score_members(
 
 
 def restore_member(trainer: Trainer, folder: Path, member: Member) -> None:
-    """Loads the state of a member into a trainer, without optimizer state; keeps that of an initial member."""
+    """Loads the state of a member, without optimizer state, into a trainer; an initial member has none."""
     parts = trainer.parts()
     state = {
         name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizer_state(name)

@@ -40,7 +40,7 @@ STAGE = Stage(Checkpoint, __file__, "search")
 def train_candidates(
     home: str, corpus: Corpus, entry: Entry, size: int, tuning: TuningSettings, run: str
 ) -> list[TuningRun]:
-    """Trains an optimizer with each learning rate; logs the best training as a child of MLflow run ``run``."""
+    """Trains an optimizer with each learning rate; logs the best one as a child of the MLflow run ``run``."""
     logger, workspace, runs = get_run_logger(), Workspace(home), []
     entry = entry.for_scoring(size, tuning.share)
     for factor in tuning.rates:
