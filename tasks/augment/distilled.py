@@ -43,13 +43,13 @@ class Distilled:
         if not len(words):
             raise ValueError("there is no trained word to distil n-grams from")
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
-        used, columns = np.unique(ids.values, return_inverse=True)
+        used_buckets, columns = np.unique(ids.values, return_inverse=True)
         centred, mean, norm = centre(rows, document_frequency)
         ngram_rows = solve_ridge(
-            Ragged(ids.offsets, columns), len(used), centred,
+            Ragged(ids.offsets, columns), len(used_buckets), centred,
             alpha=self.alpha, max_iter=self.max_iter, tol=self.tol,
         )  # fmt: skip
         return NgramRows(
             shortest=self.shortest, longest=self.longest, buckets=self.buckets,
-            bucket_ids=used, rows=ngram_rows, mean=mean, norm=norm,
+            bucket_ids=used_buckets, rows=ngram_rows, mean=mean, norm=norm,
         )  # fmt: skip

@@ -67,8 +67,8 @@ class Pretrained:
         penalty = self.map_ridge * max(float(np.trace(gram)) / len(gram), 1e-12)
         matrix = np.linalg.solve(gram + penalty * np.eye(len(gram)), sources.T @ targets).astype(np.float32)
         frequent = [dictionary.word(number) for number in range(min(self.vocabulary, offset))]
-        others = bucket_ids(frequent, header.minn, header.maxn, header.bucket)
-        used = np.unique(np.concatenate([ids.values, others.values]))
+        frequent_ngrams = bucket_ids(frequent, header.minn, header.maxn, header.bucket)
+        used = np.unique(np.concatenate([ids.values, frequent_ngrams.values]))
         blocks = (used[start : start + _BLOCK] + offset for start in range(0, len(used), _BLOCK))
         return NgramRows(
             shortest=header.minn, longest=header.maxn, buckets=header.bucket, bucket_ids=used,

@@ -113,19 +113,20 @@ def vote(
         raise ValueError(f"neighbours and similarities must both be (queries, k), got {got}")
     (query_count, k), label_count = neighbours.shape, len(frequency)
     rows, columns = np.nonzero(neighbours >= 0)
-    voted = labels.take(neighbours[rows, columns])
+    vote_labels = labels.take(neighbours[rows, columns])
     weights = similarities[rows, columns].astype(np.float64)
     if not (np.abs(weights) <= 1 + 1e-3).all():
         raise ValueError("similarities must lie between -1 and 1: are the vectors finite and of unit norm?")
-    cells = np.repeat(rows, voted.lengths) * label_count + voted.values  # (query, label) of each vote
-    votes, summed = (
+    # number of the pair (query, label) of each vote
+    cells = np.repeat(rows, vote_labels.lengths) * label_count + vote_labels.values
+    votes, summed_similarities = (
         np.bincount(cells, summands, query_count * label_count).reshape(query_count, label_count)
-        for summands in (None, np.repeat(weights, voted.lengths))
+        for summands in (None, np.repeat(weights, vote_labels.lengths))
     )
     # An additional vote outweighs any sum of similarities; exact in float64 up to k = 40,000.
-    scores = votes * float(4 * k * 10**DECIMALS) + np.rint(summed * 10**DECIMALS)
-    present = (neighbours >= 0).sum(axis=1, keepdims=True)
-    return predict_from_scores(scores, (votes > 0) & (2 * votes >= present), frequency, neighbours)
+    scores = votes * float(4 * k * 10**DECIMALS) + np.rint(summed_similarities * 10**DECIMALS)
+    neighbour_counts = (neighbours >= 0).sum(axis=1, keepdims=True)
+    return predict_from_scores(scores, (votes > 0) & (2 * votes >= neighbour_counts), frequency, neighbours)
 
 
 def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:

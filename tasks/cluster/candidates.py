@@ -114,10 +114,10 @@ class Candidates:
         self._subjects_by_channel: dict[str, np.ndarray] = {}
         self.cosines = np.zeros((titles, len(self.subjects)), dtype=np.float32)
         blocks = row_blocks(titles)
-        encoded = sum(int(self._sentences(block).any(axis=1).sum()) for block in blocks)
-        self.uses_cosines = inputs.encode is not None and encoded > 0
+        encoded_count = sum(int(self._sentences(block).any(axis=1).sum()) for block in blocks)
+        self.uses_cosines = inputs.encode is not None and encoded_count > 0
         if self.uses_cosines:
-            self.mean = sum(self._sentences(block).sum(axis=0) for block in blocks) / encoded
+            self.mean = sum(self._sentences(block).sum(axis=0) for block in blocks) / encoded_count
             subjects = self._encode([subject.name(inputs.language) for subject in self.subjects])
             for block in blocks:
                 self.cosines[block] = self._centred(block) @ subjects.T
@@ -185,14 +185,14 @@ class Candidates:
     def find_phrases(self, members: Int[np.ndarray, " members"]) -> list[Candidate]:
         """Returns phrases that are frequent in a cluster, in titles of several shows, and rare elsewhere."""
         minimum = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
-        scored = []
+        scored_phrases = []
         for phrase, rows in self.phrases.shared(members.tolist(), minimum).items():
             share = len(rows) / len(members)
             lift = share * len(self.inputs.titles) / self.phrases.count(phrase)
             if lift >= MIN_LIFT and (len(phrase) > 1 or share >= WORD_SHARE):
                 score = share * math.log(lift) * (1 if len(phrase) > 1 else WORD_WEIGHT)
-                scored.append((-round(score, 9), phrase, rows))
-        best = sorted(scored)[:MAX_PHRASES]
+                scored_phrases.append((-round(score, 9), phrase, rows))
+        best = sorted(scored_phrases)[:MAX_PHRASES]
         texts = [self.phrases.most_common_form(phrase, rows) for _, phrase, rows in best]
         bonuses = [0.0] * len(best)
         if best and self.uses_cosines:

@@ -75,8 +75,8 @@ def density_clusters(
     ``vectors`` have unit norm; titles with a zero vector are noise. ``eps`` is a cosine distance.
     """
     labels = np.full(len(vectors), -1, dtype=np.int64)
-    encoded = np.flatnonzero(nonzero_rows(vectors))
-    points = vectors[encoded]
+    nonzero = np.flatnonzero(nonzero_rows(vectors))
+    points = vectors[nonzero]
     links = NearPairs(len(points), max(min_samples, 1))
     for top, left, rows, columns in pairs_within(points, 1.0 - eps):
         for first, near in ((top, rows), (left, columns))[: 1 + (left > top)]:
@@ -84,13 +84,13 @@ def density_clusters(
             links.counts[first : first + len(counts)] += counts
         links.add(rows + top, columns + left)
     core, components, (border, near) = links.finish()
-    labels[encoded[core]] = components[core]
+    labels[nonzero[core]] = components[core]
     if len(border):
         cosines = exact_cosines(points[border], points[near])
         order = np.lexsort((near, -np.round(cosines, DECIMALS), border))
         border, near = border[order], near[order]
         firsts = np.flatnonzero(np.diff(border, prepend=-1))
-        labels[encoded[border[firsts]]] = components[near[firsts]]
+        labels[nonzero[border[firsts]]] = components[near[firsts]]
     return labels
 
 

@@ -49,7 +49,7 @@ def name_clusters(
     candidates: Candidates,
     vectors: Float[np.ndarray, "titles dim"],
     clusters: Int[np.ndarray, " titles"],
-    within: Sequence[str] | None = None,
+    parents: Sequence[str] | None = None,
     *,
     central: int = 5,
 ) -> list[ClusterName]:
@@ -59,7 +59,7 @@ def name_clusters(
         candidates: Finds candidates for the parts of names.
         vectors: Vectors of titles, float32 (titles, dim), unit norm or zero.
         clusters: Cluster of each title, from 0 without gaps; -1 is noise.
-        within: For subclusters: the name of the cluster that contains each subcluster. The name of a
+        parents: For subclusters: the name of the cluster that contains each subcluster. The name of a
             subcluster differs from this name and from those of its siblings; it is "" if nothing
             distinguishes it.
         central: Number of central titles in the description of a cluster.
@@ -70,12 +70,12 @@ def name_clusters(
         cosines = np.round(vectors[members] @ vectors[members].mean(axis=0), 6)
         order: list[int] = members[np.argsort(-cosines, kind="stable")[:central]].tolist()
         nearest = [candidates.inputs.titles[row] for row in order]
-        parent = within[number] if within else ""
-        taken = used.setdefault(parent, {parent})
+        parent = parents[number] if parents else ""
+        used_names = used.setdefault(parent, {parent})
         options = _NameOptions(candidates, members)
-        ranked = itertools.chain(options.descriptive(), [""] if within else options.distinguishing(nearest))
-        name = next(name for name in ranked if not name or name not in taken)
-        taken.add(name)
+        ranked = itertools.chain(options.descriptive(), [""] if parents else options.distinguishing(nearest))
+        name = next(name for name in ranked if not name or name not in used_names)
+        used_names.add(name)
         label, share = _category(candidates, members)
         names.append(ClusterName(number, name, len(members), nearest, label, share))
     return names

@@ -32,8 +32,8 @@ def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles
     titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
     for block in row_blocks(len(corpus)):  # arrays of a million titles would need 6 GB
         rows = np.arange(block.start, block.stop)
-        raw, contexts, splits, oov = titles[block].select(COLUMNS).columns
+        raw_titles, contexts, splits, oov = titles[block].select(COLUMNS).columns
         dense = encoder.bag.dense(corpus.sentences[block], corpus.descriptions[block])
-        texts = raw.to_pylist(), contexts.to_pylist()
+        texts = raw_titles.to_pylist(), contexts.to_pylist()
         vectors = encoder.embed_with_context(*texts, dense, corpus.complete_tokens(rows))
         yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), dense, *vectors)

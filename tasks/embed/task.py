@@ -46,12 +46,12 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
 
 def _arrays(encoder: TitleEncoder, block: EmbeddedTitles) -> dict[str, np.ndarray]:
     """Returns the arrays to publish for one block of titles, by array name."""
-    raw, dense = block.raw_titles, block.dense
-    words, unseen = np.zeros(len(raw), dtype=np.int32), np.zeros(len(raw), dtype=np.int32)
+    raw_titles, dense = block.raw_titles, block.dense
+    words, unseen = np.zeros(len(raw_titles), dtype=np.int32), np.zeros(len(raw_titles), dtype=np.int32)
     held_out = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])
-    words[held_out], unseen[held_out] = encoder.count_unseen([raw[title] for title in held_out])
+    words[held_out], unseen[held_out] = encoder.count_unseen([raw_titles[title] for title in held_out])
     oov = np.flatnonzero(block.oov)
-    without_unseen = encoder.without_unseen_words().embed([raw[title] for title in oov], dense[oov])
+    without_unseen = encoder.without_unseen_words().embed([raw_titles[title] for title in oov], dense[oov])
     return {
         "vectors": block.vectors,
         "full": block.full,

@@ -96,16 +96,16 @@ class TitleEncoder:
                 that have no ids, or a word without a trained row, are tokenised.
         """
         dense = self.dense(raw_titles) if dense is None else dense
-        alone, full = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
+        without_context, with_context = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK):
             chunk = slice(start, start + _CHUNK)
             ids = None if token_ids is None else token_ids.between(start, min(start + _CHUNK, len(token_ids)))
             lookup = self.look_up(raw_titles[chunk], contexts[chunk], ids)
             title_tokens = lookup.tokens.where(lookup.kinds[lookup.tokens.values] < CONTEXT)
-            alone[chunk] = full[chunk] = self._encode(title_tokens, lookup, dense[chunk])
+            without_context[chunk] = with_context[chunk] = self._encode(title_tokens, lookup, dense[chunk])
             if len(title_tokens.values) < len(lookup.tokens.values):
-                full[chunk] = self._encode(lookup.tokens, lookup, dense[chunk])
-        return alone, full
+                with_context[chunk] = self._encode(lookup.tokens, lookup, dense[chunk])
+        return without_context, with_context
 
     def look_up(
         self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], token_ids: Ragged | None = None
@@ -116,18 +116,18 @@ class TitleEncoder:
         else:
             has_row, words = self._touched[token_ids.values], self.kinds[token_ids.values] == WORD
             untrained_words = np.bincount(token_ids.row_ids[words & ~has_row], minlength=len(token_ids))
-            tokenised = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
+            tokenised_rows = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
             lookup = self._tokenise(
-                [raw_titles[title] for title in tokenised], [contexts[title] for title in tokenised]
+                [raw_titles[title] for title in tokenised_rows], [contexts[title] for title in tokenised_rows]
             )
             positions = np.arange(len(token_ids))
-            positions[tokenised] = len(token_ids) + np.arange(len(tokenised))
-            merged = Ragged.concatenate([token_ids.where(has_row), lookup.tokens]).take(positions)
-            lookup = lookup._replace(tokens=merged)
-        kinds, owners = lookup.kinds[lookup.tokens.values], lookup.tokens.row_ids
-        has_text = np.bincount(owners[(kinds == WORD) | (kinds == NGRAM)], minlength=len(lookup.tokens)) > 0
+            positions[tokenised_rows] = len(token_ids) + np.arange(len(tokenised_rows))
+            tokens = Ragged.concatenate([token_ids.where(has_row), lookup.tokens]).take(positions)
+            lookup = lookup._replace(tokens=tokens)
+        kinds, titles = lookup.kinds[lookup.tokens.values], lookup.tokens.row_ids
+        has_text = np.bincount(titles[(kinds == WORD) | (kinds == NGRAM)], minlength=len(lookup.tokens)) > 0
         # All titles have tokens of length and shape. Without words and n-grams, these are not used.
-        return lookup._replace(tokens=lookup.tokens.where(has_text[owners] | (kinds >= CONTEXT)))
+        return lookup._replace(tokens=lookup.tokens.where(has_text[titles] | (kinds >= CONTEXT)))
 
     def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
         unseen: dict[str, int] = {}
@@ -152,9 +152,9 @@ class TitleEncoder:
 
     def rows_of(self, tokens: np.ndarray, lookup: TokenLookup) -> np.ndarray:
         """Returns the rows, float32 (tokens, dim), of ascending row numbers of a lookup, int64 (tokens,)."""
-        trained = tokens[tokens < len(self.rows)]
-        unseen = tokens[len(trained) :] - len(self.rows)
-        return np.concatenate([self.rows[trained], lookup.unseen_rows[unseen]])
+        trained_tokens = tokens[tokens < len(self.rows)]
+        unseen_tokens = tokens[len(trained_tokens) :] - len(self.rows)
+        return np.concatenate([self.rows[trained_tokens], lookup.unseen_rows[unseen_tokens]])
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Computes similarity vectors, as for `guidespace similar`: float32 (titles, meaning + width).

@@ -166,8 +166,8 @@ class FactorRows:
                 self.names.append(name)
         if new := len(self.names) - before:
             rows = np.zeros((new, self._dim + 1), np.float32)
-            drawn = np.random.default_rng([*self._seed, before])
-            rows[:, : self._dim] = 0.1 * drawn.standard_normal((new, self._dim), dtype=np.float32)
+            generator = np.random.default_rng([*self._seed, before])
+            rows[:, : self._dim] = 0.1 * generator.standard_normal((new, self._dim), dtype=np.float32)
             self._place(np.concatenate([self.values[:, : self._dim + 1], rows]))
         return np.array([self._numbers[name] for name in names], np.int32)
 

@@ -61,10 +61,10 @@ class Codes:
         ids = np.empty((len(queries), candidates), dtype=np.int64)
         values = np.empty((len(queries), candidates), dtype=np.float32)
         for row, query in enumerate(queries):
-            near = np.flatnonzero(upper_bounds[row] >= lower_bounds[row, 0])
-            products = self.vectors[near] @ query
-            order = np.lexsort((near, -products))[:candidates]
-            ids[row], values[row] = near[order], products[order]
+            candidate_ids = np.flatnonzero(upper_bounds[row] >= lower_bounds[row, 0])
+            products = self.vectors[candidate_ids] @ query
+            order = np.lexsort((candidate_ids, -products))[:candidates]
+            ids[row], values[row] = candidate_ids[order], products[order]
         best_ids, cosines = empty_neighbours(len(queries), k)
         best = order_candidates(queries, self.vectors, k, ids, values)
         best_ids[:, : best[0].shape[1]], cosines[:, : best[1].shape[1]] = best

@@ -155,13 +155,13 @@ class Approximate:
 
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
     """Returns the recall of approximate neighbours ``ids`` (titles, k), measured on a sample of titles."""
-    sampled, k = _sample(titles, 1_000), ids.shape[1]
-    exact = _nearest(titles[sampled], titles, k + 1).tolist()
-    others = [
+    sample_ids, k = _sample(titles, 1_000), ids.shape[1]
+    exact = _nearest(titles[sample_ids], titles, k + 1).tolist()
+    exact_neighbours = [
         [neighbour for neighbour in row if neighbour not in (title, -1)][:k]
-        for title, row in zip(sampled, exact, strict=True)
+        for title, row in zip(sample_ids, exact, strict=True)
     ]
-    return _recall(ids[sampled], others)
+    return _recall(ids[sample_ids], exact_neighbours)
 
 
 def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
@@ -176,9 +176,9 @@ def _nearest(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
     ids, cosines = empty_neighbours(len(queries), k)
     cosines -= 2
     for block in row_blocks(len(titles)):
-        near, values = top_neighbours(queries, titles[block], k)
-        ids = np.hstack([ids, np.where(near < 0, -1, near + block.start)])
-        cosines = np.hstack([cosines, np.where(near < 0, -2, values)])
+        block_ids, values = top_neighbours(queries, titles[block], k)
+        ids = np.hstack([ids, np.where(block_ids < 0, -1, block_ids + block.start)])
+        cosines = np.hstack([cosines, np.where(block_ids < 0, -2, values)])
         best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
         ids, cosines = (np.take_along_axis(array, best, 1) for array in (ids, cosines))
     return ids

@@ -59,8 +59,8 @@ def order_candidates(
     exact = np.empty(ids.shape)
     for start in range(0, len(rows), ROWS_PER_BATCH):
         part = slice(start, start + ROWS_PER_BATCH)
-        wide = columns[ids[part]].astype(np.float64), rows[part, :, None].astype(np.float64)
-        np.matmul(*wide, out=exact[part, :, None])
+        operands = columns[ids[part]].astype(np.float64), rows[part, :, None].astype(np.float64)
+        np.matmul(*operands, out=exact[part, :, None])
     exact = np.where(ids < 0, -np.inf, exact.round(DECIMALS))
     order = np.lexsort((ids, -exact))[:, :k]
     best, cosines = np.take_along_axis(ids, order, 1), np.take_along_axis(exact, order, 1)
@@ -71,8 +71,8 @@ def order_candidates(
         for chunk in (unclear[start : start + step] for start in range(0, len(unclear), step)):
             excluded = None if self_offset is None else self_offset + chunk
             best[chunk], cosines[chunk] = _best_in_float64(rows[chunk], columns, k, excluded)
-    absent = cosines == -np.inf
-    return np.where(absent, -1, best), np.where(absent, 0, cosines).clip(-1, 1).astype(np.float32)
+    is_missing = cosines == -np.inf
+    return np.where(is_missing, -1, best), np.where(is_missing, 0, cosines).clip(-1, 1).astype(np.float32)
 
 
 def _best_in_float64(
@@ -85,10 +85,10 @@ def _best_in_float64(
     exact = exact.round(DECIMALS)
     if excluded is not None:
         exact[np.arange(len(rows)), excluded] = -np.inf
-    last = np.partition(exact, -k, axis=1)[:, -k, None]
-    above, level = exact > last, exact == last
-    kept = above | (level & (level.cumsum(1) <= k - above.sum(1, keepdims=True)))
-    ids = np.nonzero(kept)[1].reshape(len(rows), k)  # ascending, so that a stable sort breaks ties by id
+    kth_cosine = np.partition(exact, -k, axis=1)[:, -k, None]
+    above, is_tied = exact > kth_cosine, exact == kth_cosine
+    is_best = above | (is_tied & (is_tied.cumsum(1) <= k - above.sum(1, keepdims=True)))
+    ids = np.nonzero(is_best)[1].reshape(len(rows), k)  # ascending, so that a stable sort breaks ties by id
     values = np.take_along_axis(exact, ids, 1)
     order = np.argsort(-values, axis=1, kind="stable")
     return np.take_along_axis(ids, order, 1), np.take_along_axis(values, order, 1)

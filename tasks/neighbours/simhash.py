@@ -33,12 +33,12 @@ def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarr
     """
     if bits < WORD_BITS or bits % WORD_BITS:
         raise ValueError(f"bits must be a multiple of {WORD_BITS}, got {bits}")
-    drawn = generator.normal(size=(bits, dim))
+    normals = generator.normal(size=(bits, dim))
     for start in range(0, bits, dim):
-        part = drawn[start : start + dim]
+        part = normals[start : start + dim]
         signs = np.sign(generator.normal(size=(len(part), 1)))
-        drawn[start : start + dim] = np.linalg.qr(part.T)[0].T * signs
-    return drawn.astype(np.float32)
+        normals[start : start + dim] = np.linalg.qr(part.T)[0].T * signs
+    return normals.astype(np.float32)
 
 
 def signatures(vectors: np.ndarray, planes: np.ndarray) -> np.ndarray:
@@ -70,16 +70,16 @@ def search_by_signatures(
         np.flatnonzero(nonzero_rows(queries, "queries")),
     )
     ids, cosines = empty_neighbours(len(queries), k)
-    kept = min(max(candidates, k), len(base_ids))
-    if not kept:
+    candidate_count = min(max(candidates, k), len(base_ids))
+    if not candidate_count:
         return ids, cosines
     points = base[base_ids]
     query_signatures, base_signatures = signatures(queries[query_ids], planes), signatures(points, planes)
     for start in range(0, len(query_ids), ROWS_AT_ONCE):
         rows = query_ids[start : start + ROWS_AT_ONCE]
         distances = hamming(query_signatures[start : start + ROWS_AT_ONCE], base_signatures)
-        near = np.argpartition(distances, kept - 1, axis=1)[:, :kept]
-        best, exact = order_candidates(queries[rows], points, k, near)
+        candidate_ids = np.argpartition(distances, candidate_count - 1, axis=1)[:, :candidate_count]
+        best, exact = order_candidates(queries[rows], points, k, candidate_ids)
         ids[rows, : best.shape[1]], cosines[rows, : best.shape[1]] = base_ids[best], exact
     return ids, cosines
 

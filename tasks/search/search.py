@@ -145,10 +145,10 @@ class TitleSearch:
         rows = np.array([self._row_by_show.get(show, -1) for show in shows], dtype=np.int64)
         existing, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         vectors = np.zeros((2, len(rows), self.vectors_with_context.shape[1]), dtype=np.float32)
-        for selected, table in zip(
+        for new_vectors, table in zip(
             vectors, (self.vectors_with_context, self.vectors_without_context), strict=True
         ):
-            selected[existing] = table[rows[existing]]
+            new_vectors[existing] = table[rows[existing]]
         titles = list(shows.values())
         vectors[:, new] = self.embed([self.look_up(Query(titles[position])) for position in new])
         records = [
@@ -186,35 +186,35 @@ class TitleSearch:
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
         """Computes the similarity vector of each query; zero if the model knows nothing of the title."""
         vectors = np.zeros((len(queries), self.vectors_with_context.shape[1]), dtype=np.float32)
-        remaining = []
+        new_positions = []
         for position, query in enumerate(queries):
             if query.row is not None and query.query == Query(query.query.title):
                 vectors[position] = self.vectors_with_context[query.row]
             else:
-                remaining.append(position)
-        if remaining:
-            new = [queries[position] for position in remaining]
+                new_positions.append(position)
+        if new_positions:
+            new = [queries[position] for position in new_positions]
             titles, contexts = [query.query.title for query in new], [query.context for query in new]
             dense = self.dense_of(new)
             without_context, with_context = self.encoder.embed_with_context(titles, contexts, dense)
             aired = np.array([[query.aired] for query in new])
             title_vectors = np.where(aired, with_context, without_context)
-            vectors[remaining] = self.encoder.similarity(dense, title_vectors)
+            vectors[new_positions] = self.encoder.similarity(dense, title_vectors)
         return vectors
 
     def dense_of(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
         """Returns sentence and description vectors: stored ones, or computed from the query if necessary."""
         dense = np.zeros((len(queries), self.dense.shape[1]), dtype=np.float32)
-        remaining = []
+        new_positions = []
         for position, resolved in enumerate(queries):
             if resolved.row is not None and not resolved.query.description:
                 dense[position] = self.dense[resolved.row]
             else:
-                remaining.append(position)
-        if remaining:
-            new = [queries[position].query for position in remaining]
+                new_positions.append(position)
+        if new_positions:
+            new = [queries[position].query for position in new_positions]
             titles, descriptions = [query.title for query in new], [query.description for query in new]
-            dense[remaining] = self.encoder.dense(titles, descriptions)
+            dense[new_positions] = self.encoder.dense(titles, descriptions)
         return dense
 
     def recall_note(self, k: int = 10, query: Query | None = None) -> str:

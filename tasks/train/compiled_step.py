@@ -81,8 +81,8 @@ class _Parameter:
     ) -> None:
         self._optimizer, self._rule = optimizer, RULES[type(optimizer)]
         first, second = state.get("first", state.get("sum")), state.get("second")
-        absent = torch.zeros(0, 1)
-        tensors = (rows, *(absent if moment is None else moment for moment in (first, second)))
+        empty_state = torch.zeros(0, 1)
+        tensors = (rows, *(empty_state if moment is None else moment for moment in (first, second)))
         self._arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
         # A dense parameter has one entry per row: row i has the i-th gradient with weight 1.
         ends, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)

@@ -100,10 +100,10 @@ class Training:
     def _epochs(self, checkpointer: Checkpointer | MemoryCheckpointer) -> Iterator[Progress]:
         position, epochs = self.position, self.settings.epochs
         while position.epoch < epochs and not self._stop_reason():
-            started, shown, note, threads = time.perf_counter(), 0, "", torch.get_num_threads()
+            started, title_count, note, threads = time.perf_counter(), 0, "", torch.get_num_threads()
             torch.set_num_threads(self.settings.threads or threads)
             try:
-                shown = self._one_epoch(checkpointer)
+                title_count = self._one_epoch(checkpointer)
                 self._finish_epoch()
             except Diverged as error:
                 if not position.best:
@@ -118,7 +118,7 @@ class Training:
             checkpointer.save(self.trainer, position)
             if position.best == position.epoch:
                 checkpointer.mark_best(self.trainer)
-            metrics = {**self.history[-1], "titles_per_second": shown / (time.perf_counter() - started)}
+            metrics = {**self.history[-1], "titles_per_second": title_count / (time.perf_counter() - started)}
             metrics |= self._learner_metrics
             yield Progress(position.epoch, epochs, metrics, self._stop_reason())
         if position.best != position.epoch:
@@ -126,8 +126,8 @@ class Training:
 
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Trains on the remaining batches of the epoch and returns the number of titles in them."""
-        position, settings, saved = self.position, self.settings, time.monotonic()
-        shown = skipped = 0
+        position, settings, saved_at = self.position, self.settings, time.monotonic()
+        title_count = skipped = 0
         if self.swarm:
             batches = self.loader.epoch(position.epoch, position.batch)[0]
             return self._epoch_by_learners(self.swarm, batches, checkpointer)
@@ -141,17 +141,17 @@ class Training:
             except NonFiniteGradient as error:
                 raise Diverged(self._explain(error)) from error
             position.batch += 1
-            shown += len(batch.bags.offsets) - 1
-            if time.monotonic() - saved >= settings.save_seconds and position.batch < batches:
+            title_count += len(batch.bags.offsets) - 1
+            if time.monotonic() - saved_at >= settings.save_seconds and position.batch < batches:
                 if skipped := self.trainer.skipped():
                     break
                 position.loss = loss.item()
                 checkpointer.save(self.trainer, position)
-                saved = time.monotonic()
+                saved_at = time.monotonic()
         if skipped := skipped or self.trainer.skipped():
             self._repeat_skipped_step(position.batch - skipped)
         position.loss = loss.item()
-        return shown
+        return title_count
 
     def _repeat_skipped_step(self, number: int) -> None:
         """Repeats the first cancelled step, batch ``number`` of the epoch, with an immediate check.
@@ -261,5 +261,5 @@ class Training:
 def describe(progress: Progress) -> str:
     """Formats the progress after an epoch: "epoch 2 of 6: loss 0.1234, 51234 titles/s; note"."""
     metrics = progress.metrics
-    numbers = ", ".join(text.format(metrics[name]) for name, text in _FORMATS.items() if name in metrics)
-    return f"epoch {progress.step} of {progress.total}: {'; '.join(filter(None, (numbers, progress.note)))}"
+    figures = ", ".join(text.format(metrics[name]) for name, text in _FORMATS.items() if name in metrics)
+    return f"epoch {progress.step} of {progress.total}: {'; '.join(filter(None, (figures, progress.note)))}"

@@ -82,10 +82,10 @@ class Memory(NamedTuple):
         if others is not None:
             other_labels = Ragged(*(part.cpu().numpy() for part in others))
         other_labels = other_labels.take(np.flatnonzero(has_label))
-        near, slots = np.full((len(query_labels), 2), EMPTY), np.full(len(query_labels), EMPTY)
+        near_slots, slots = np.full((len(query_labels), 2), EMPTY), np.full(len(query_labels), EMPTY)
         if not has_label.all():
             vectors = vectors[torch.from_numpy(has_label).to(device)]
-        results = near[has_label], near[has_label].astype(np.float32), slots[has_label]
+        results = near_slots[has_label], near_slots[has_label].astype(np.float32), slots[has_label]
         query_arrays = vectors.cpu().numpy(), query_labels[has_label], other_labels.values
         host_queries = Queries(*query_arrays, other_labels.offsets, *results)
         num_labels = max([int(query_labels.max(initial=0)) + 1, int(self.values.max()) + 1, label_count or 0])
@@ -107,11 +107,11 @@ class Memory(NamedTuple):
         total = len(host_queries.labels)
         ages[:] = np.where(written == EMPTY, ages + total, total - 1 - written)
         clock[:] = clock[0] + 1, state[0]
-        near[has_label], slots[has_label] = host_queries.near, host_queries.slots
+        near_slots[has_label], slots[has_label] = host_queries.near, host_queries.slots
         if device.type != "cpu":
             for part, updated in zip(self, (keys, values, ages, hits, clock), strict=True):
                 part.copy_(torch.from_numpy(updated))
-        same, other, slots = (torch.from_numpy(array).to(device) for array in (*near.T.copy(), slots))
+        same, other, slots = (torch.from_numpy(array).to(device) for array in (*near_slots.T.copy(), slots))
         return Written(same, other, slots, start)
 
 

@@ -46,15 +46,15 @@ class _LeaveOneOut(BaseObjective):
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[GroupPlan]:
         starts, lengths = labels.offsets[rows], labels.lengths[rows]
-        chosen = labels.values[starts + (rng.random(len(rows)) * lengths).astype(np.int64)]
+        drawn_labels = labels.values[starts + (rng.random(len(rows)) * lengths).astype(np.int64)]
         order = rng.permutation(len(rows))
-        order = order[chosen[order].argsort(kind="stable")]
-        first = np.flatnonzero(np.diff(chosen[order], prepend=-1))
+        order = order[drawn_labels[order].argsort(kind="stable")]
+        first = np.flatnonzero(np.diff(drawn_labels[order], prepend=-1))
         within_label = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
         packs = np.split(order, np.flatnonzero(within_label % self.pack == 0)[1:])
-        drawn = np.split(rng.permutation(len(packs)), range(self.packs, len(packs), self.packs))
-        batches = [np.concatenate([packs[number] for number in numbers]) for numbers in drawn]
-        return [GroupPlan(rows[batch], chosen[batch]) for batch in batches]
+        pack_numbers = np.split(rng.permutation(len(packs)), range(self.packs, len(packs), self.packs))
+        batches = [np.concatenate([packs[number] for number in numbers]) for numbers in pack_numbers]
+        return [GroupPlan(rows[batch], drawn_labels[batch]) for batch in batches]
 
     def collate(self, plan: GroupPlan, labels: Ragged, aired: np.ndarray) -> Groups:
         group_labels, group_ids = np.unique(plan.chosen, return_inverse=True)
@@ -81,7 +81,7 @@ class _LeaveOneOut(BaseObjective):
             sizes = count_entries(groups.group_ids, n_groups).to(vectors.dtype)
             products = vectors @ sums.T  # (titles, groups)
             squares = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 if dropout removed all tokens
-            others = sizes.index_select(0, groups.group_ids) - 1
+            other_counts = sizes.index_select(0, groups.group_ids) - 1
             group_products = products.gather(1, columns).squeeze(1)
             other_products = group_products - squares  # v·(S − v)
             if unit_means:
@@ -90,8 +90,8 @@ class _LeaveOneOut(BaseObjective):
                 length = (group_squared - 2 * group_products + squares).clamp(min=1e-6).sqrt()  # ‖S − v‖
                 group_scores, scores = other_products / length, products / squared.clamp(min=1e-12).sqrt()
             else:
-                group_scores, scores = other_products / others.clamp(min=1), products / sizes
-            return scores.scatter(1, columns, group_scores.unsqueeze(1)), others > 0
+                group_scores, scores = other_products / other_counts.clamp(min=1), products / sizes
+            return scores.scatter(1, columns, group_scores.unsqueeze(1)), other_counts > 0
 
 
 @configurable
@@ -124,8 +124,8 @@ class LeaveOneOutHinge(_LeaveOneOut):
         """
         scores, counted = self.scores(vectors, groups, unit_means=False)
         columns = groups.group_ids.unsqueeze(1)
-        excluded = groups.forbidden.scatter(1, columns, True)
-        violations = (self.margin - scores.gather(1, columns) + scores).clamp(min=0) * ~excluded
+        is_excluded = groups.forbidden.scatter(1, columns, True)
+        violations = (self.margin - scores.gather(1, columns) + scores).clamp(min=0) * ~is_excluded
         return _mean(violations.sum(1) / (violations > 0).sum(1).clamp(min=1), counted)
 
 

@@ -182,19 +182,19 @@ class Nearest(BasePositives):
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
         """Searches the nearest titles of each training title again, by the current vectors."""
-        near = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
+        neighbour_positions = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
         table = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
-        table[rows] = _take(rows, near)
+        table[rows] = _take(rows, neighbour_positions)
         buffers["neighbours"].copy_(torch.from_numpy(table))
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """Returns a function that draws one of the current neighbours of each anchor."""
 
         def draw(anchors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-            near = buffers["neighbours"].cpu().numpy()[anchors]
-            column = (rng.random(len(anchors)) * (near >= 0).sum(axis=1)).astype(np.int64)
-            chosen = near[np.arange(len(anchors)), column]
-            return np.where(chosen >= 0, chosen, anchors)
+            neighbour_rows = buffers["neighbours"].cpu().numpy()[anchors]
+            column = (rng.random(len(anchors)) * (neighbour_rows >= 0).sum(axis=1)).astype(np.int64)
+            positives = neighbour_rows[np.arange(len(anchors)), column]
+            return np.where(positives >= 0, positives, anchors)
 
         return draw
 
@@ -230,19 +230,20 @@ def nearest_of_class(
 
     A title that shares two categories may occur twice among the neighbours.
     """
-    near = np.full((len(vectors), k), -1, dtype=np.int32)
+    nearest = np.full((len(vectors), k), -1, dtype=np.int32)
     cosines = np.full((len(vectors), k), -np.inf, dtype=np.float32)
     by_label = labels.row_ids[labels.values.argsort(kind="stable")]
     for members in np.split(by_label, np.cumsum(np.bincount(labels.values))[:-1]):
         ids, values = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
         for block in row_blocks(len(members)):
-            rows, absent = members[block], ids[block] < 0
-            candidates = np.hstack([near[rows], np.where(absent, -1, members[ids[block]])])
-            merged = np.hstack([cosines[rows], np.where(absent, np.float32(-np.inf), values[block])])
-            order = np.argsort(-merged, axis=1, kind="stable")[:, :k]
-            near[rows] = np.take_along_axis(candidates, order, 1)
-            cosines[rows] = np.take_along_axis(merged, order, 1)
-    return near
+            rows, is_missing = members[block], ids[block] < 0
+            candidates = np.hstack([nearest[rows], np.where(is_missing, -1, members[ids[block]])])
+            new_cosines = np.where(is_missing, np.float32(-np.inf), values[block])
+            all_cosines = np.hstack([cosines[rows], new_cosines])
+            order = np.argsort(-all_cosines, axis=1, kind="stable")[:, :k]
+            nearest[rows] = np.take_along_axis(candidates, order, 1)
+            cosines[rows] = np.take_along_axis(all_cosines, order, 1)
+    return nearest
 
 
 def _top_columns(values: np.ndarray, k: int) -> np.ndarray:

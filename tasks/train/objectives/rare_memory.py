@@ -61,7 +61,7 @@ class RareMemory(LabelMode):
         """Returns the loss of unit vectors (titles, dim), and writes the vectors to the memory."""
         loss = super().loss(vectors, targets, parameters)
         memory = Memory(*(parameters[f"{PREFIX}{name}"] for name in Memory._fields))
-        queries, (values, others) = (
+        queries, (values, other_labels) = (
             vectors.float(),
             split_rarest_label(targets, parameters[TITLES], len(vectors)),
         )
@@ -70,12 +70,12 @@ class RareMemory(LabelMode):
         values = values.masked_fill(~nonzero, EMPTY)
         label_count = len(parameters[TITLES])
         same, other, _, keys = memory.write_(
-            queries, values, self.rule, others=others, label_count=label_count
+            queries, values, self.rule, others=other_labels, label_count=label_count
         )
-        counted = (same != EMPTY) & (other != EMPTY)
+        has_both = (same != EMPTY) & (other != EMPTY)
         difference = keys.index_select(0, other.clamp(min=0)) - keys.index_select(0, same.clamp(min=0))
         excess = (torch.linalg.vecdot(queries, difference) + self.margin).clamp(min=0)
-        margins = torch.where(counted, excess, torch.zeros_like(excess)).sum() / counted.sum().clamp(min=1)
+        margins = torch.where(has_both, excess, torch.zeros_like(excess)).sum() / has_both.sum().clamp(min=1)
         return loss + self.memory_weight * margins
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:

@@ -120,10 +120,10 @@ class _Learner:
             progress[FAILED] = number + 1
             self._wait(lambda: False)
         assert gradients is not None
-        self._losses[number], stale = gradients.loss, self._steps_of_others() - steps_before
+        self._losses[number], staleness = gradients.loss, self._steps_of_others() - steps_before
         progress[SHOWN] += len(gradients.titles)
-        progress[STALE] += stale
-        progress[MAX_STALE] = max(progress[MAX_STALE], stale)
+        progress[STALE] += staleness
+        progress[MAX_STALE] = max(progress[MAX_STALE], staleness)
         self._claimed[number] += 1
         factor = self._settings.rate_factor(int(assignment[EPOCH]), number, int(assignment[BATCHES]))
         self._step.apply(gradients, factor, int(assignment[STEPS]) + number - int(assignment[FIRST]) + 1)

@@ -91,24 +91,26 @@ class Swarm:
         shared = self._begin(epoch, first, batches)
         control, marks = shared["control"].numpy(), shared["marks"].numpy()
         rounds, steps = -(-(batches - first) // self.count), self._trainer.steps
-        lead, limit, shown, saved = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
+        lead, limit, sent, saved_at = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
         while True:
             slowest, fastest = int(marks[:, DONE].min()), int(marks[:, DONE].max())
             failed = int(marks[:, FAILED].max())
             fence()
-            if slowest == limit and (limit == rounds or (limit and time.monotonic() - saved >= save_seconds)):
-                done = min(limit * self.count, batches - first)
-                if len(wrong := (shared["claimed"][first : first + done] != 1).nonzero()):
-                    problem = f"{len(wrong)} batches of epoch {epoch + 1} were lost or used twice"
+            must_save = limit and time.monotonic() - saved_at >= save_seconds
+            if slowest == limit and (limit == rounds or must_save):
+                finished = min(limit * self.count, batches - first)
+                if len(wrong_batches := (shared["claimed"][first : first + finished] != 1).nonzero()):
+                    problem = f"{len(wrong_batches)} batches of epoch {epoch + 1} were lost or used twice"
                     remedy = "resume the run, which continues from its last checkpoint"
-                    raise RuntimeError(f"{problem}, the first is {first + int(wrong[0])}; {remedy}")
+                    raise RuntimeError(f"{problem}, the first is {first + int(wrong_batches[0])}; {remedy}")
                 self._trainer.restore(shared.__getitem__)
-                self._trainer.steps, saved = steps + done, time.monotonic()
-                yield shared["losses"][first + shown : first + done].tolist(), self._metrics(marks, done)
-                shown = done
+                self._trainer.steps, saved_at = steps + finished, time.monotonic()
+                losses = shared["losses"][first + sent : first + finished].tolist()
+                yield losses, self._metrics(marks, finished)
+                sent = finished
                 if limit == rounds:
                     return
-            if limit == slowest or time.monotonic() - saved < save_seconds:
+            if limit == slowest or time.monotonic() - saved_at < save_seconds:
                 fence()
                 control[MAX_ROUNDS] = limit = min(rounds, fastest + lead)
             multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL_SECONDS)
@@ -202,7 +204,8 @@ class Swarm:
 
     def _metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
         """Returns metrics of an epoch: staleness, replaced learners, batches cut off by kills, titles."""
-        stale, max_stale = marks[:, STALE].sum() / max(1, steps), marks[:, MAX_STALE].max()
-        metrics = {"staleness": stale, "staleness_max": max_stale, "learners_replaced": self.replaced}
+        mean_staleness, max_staleness = marks[:, STALE].sum() / max(1, steps), marks[:, MAX_STALE].max()
+        metrics = {"staleness": mean_staleness, "staleness_max": max_staleness}
+        metrics |= {"learners_replaced": self.replaced}
         metrics |= {"batches_cut_off": marks[:, CUT_OFF].sum(), "shown": marks[:, SHOWN].sum()}
         return {name: float(value) for name, value in metrics.items()}

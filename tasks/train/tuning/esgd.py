@@ -85,9 +85,9 @@ class ESGD:
         rng: np.random.Generator,
         submit: Submit,
     ) -> tuple[tuple[TuningTrial, ...], list[Member]]:
-        drawn = [space.draw(rng) for _ in members]
+        draws = [space.draw(rng) for _ in members]
         all_epochs, jobs = self.epochs * self.generations(space), []
-        for place, (member, (entry, factor)) in enumerate(zip(members, drawn, strict=True)):
+        for place, (member, (entry, factor)) in enumerate(zip(members, draws, strict=True)):
             seed = space.seed  # in the first generation, all members start from the same rows
             if number:
                 seed = int(np.random.SeedSequence([space.seed, place]).generate_state(1)[0])
@@ -95,14 +95,14 @@ class ESGD:
             file = f"{number:04d}-{place:04d}.safetensors"
             jobs.append(TrainingJob(member, settings, number * self.epochs, self.epochs, file))
         results = _map(train_members, jobs, space, folder, submit)
-        trials, trained = [], []
-        for job, (entry, factor), (score, steps) in zip(jobs, drawn, results, strict=True):
+        trials, trained_members = [], []
+        for job, (entry, factor), (score, steps) in zip(jobs, draws, results, strict=True):
             member, rate = job.member, entry.rate * factor
             kept = score > 0 and score >= member.score
             trials.append(TuningTrial(entry.name, factor, rate, score, kept, steps))
             rule = entry.name if kept else member.rule
-            trained.append(Member((job.file,), rule, max(score, member.score)))
-        return tuple(trials), trained
+            trained_members.append(Member((job.file,), rule, max(score, member.score)))
+        return tuple(trials), trained_members
 
     def _evolve(
         self,
@@ -116,23 +116,23 @@ class ESGD:
         """Returns the μ members of the next generation, the m best first."""
         offspring = []
         for _ in range(self.offspring):
-            drawn = rng.choice(len(members), self.parents, replace=False).tolist()
-            files = tuple(members[place].files[0] for place in drawn)
+            parent_places = rng.choice(len(members), self.parents, replace=False).tolist()
+            files = tuple(members[place].files[0] for place in parent_places)
             seed = int(rng.integers(2**31))
             offspring.append(Member(files, "recombination", 0.0, self.sigma / (number + 1), seed))
         settings = space.entries[0].settings
         scores = _map(score_members, offspring, space, folder, submit, settings)
         offspring = [replace(member, score=score) for member, score in zip(offspring, scores, strict=True)]
         ranked = sorted([*members, *offspring], key=lambda member: -member.score)  # stable: parents first
-        others = rng.choice(len(ranked) - self.elite, self.population - self.elite, replace=False)
-        return ranked[: self.elite] + [ranked[self.elite + place] for place in sorted(others.tolist())]
+        other_places = rng.choice(len(ranked) - self.elite, self.population - self.elite, replace=False)
+        return ranked[: self.elite] + [ranked[self.elite + place] for place in sorted(other_places.tolist())]
 
 
 def survivors(rounds: Sequence[Round], population: int) -> list[Member]:
     """Returns the members after the last round, best first; initial members before the first round."""
     if not rounds:
         return [Member()] * population
-    return [Member(**{**each, "files": tuple(each["files"])}) for each in rounds[-1].state]
+    return [Member(**{**fields, "files": tuple(fields["files"])}) for fields in rounds[-1].state]
 
 
 def _map(

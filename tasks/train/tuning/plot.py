@@ -25,16 +25,16 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
     figure.update_layout({name: value for name, value in look.items() if name not in ("xaxis", "yaxis")})
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
-    for number, (measure, along) in enumerate(PANELS):
+    for number, (measure, axis) in enumerate(PANELS):
         panel: dict[str, Any] = {"row": number // 2 + 1, "col": number % 2 + 1}
-        figure.update_xaxes(title_text=AXIS_TITLES[along], **panel)
+        figure.update_xaxes(title_text=AXIS_TITLES[axis], **panel)
         figure.update_yaxes(title_text=None if number % 2 else AXIS_TITLES[measure], **panel)
         for run in runs:
-            x, y = ([getattr(mark, key) for mark in run.marks] for key in (along, measure))
+            x, y = ([getattr(mark, key) for mark in run.marks] for key in (axis, measure))
             line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
             look = {"mode": "lines+markers", "marker": {"size": 5}, "line": line, "showlegend": number == 0}
             label = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
-            hover = f"{run.name}: %{{y:.4f}} at {along} %{{x:.4g}}<extra></extra>"
+            hover = f"{run.name}: %{{y:.4f}} at {axis} %{{x:.4g}}<extra></extra>"
             visible = run.size == sizes[-1]
             figure.add_scatter(x=x, y=y, visible=visible, hovertemplate=hover, **look, **label, **panel)
     filters = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}

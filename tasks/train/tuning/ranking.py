@@ -77,6 +77,6 @@ def table_markdown(table: Sequence[Ranking], sentence: str) -> str:
         cells += ["never", ""] if ranking.seconds is None else [f"{ranking.steps}", f"{ranking.seconds:.2f}"]
         cells += [f"{last.seconds if last else 0:.2f}", f"{run.state:.2f}"]
         lines.append(f"| {' | '.join(cells)} |")
-    near = f'"Near the best" means {NEAR_BEST:.0%} of the best score at that size.'
+    near_best_note = f'"Near the best" means {NEAR_BEST:.0%} of the best score at that size.'
     edge = '"(edge)": the best rate is the lowest or highest one tried; a wider grid might be better.'
-    return "\n".join([*lines, "", f"{near} {edge}\n"])
+    return "\n".join([*lines, "", f"{near_best_note} {edge}\n"])

@@ -34,9 +34,9 @@ def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
     heading = "| size | search | best score | by | trainings | steps | seconds |"
     lines = [heading, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.size, -outcome.score)):
-        numbers = f"{outcome.trainings} | {outcome.steps} | {outcome.seconds:.1f}"
+        cost_cells = f"{outcome.trainings} | {outcome.steps} | {outcome.seconds:.1f}"
         cells = f"{outcome.size} | {outcome.search} | {outcome.score:.4f} | {outcome.rule}"
-        lines.append(f"| {cells} | {numbers} |")
+        lines.append(f"| {cells} | {cost_cells} |")
     note = f"All searches have the same budget of epochs; seconds are wall-clock time ({workers})."
     return "\n".join([*lines, "", f"{note} For esgd, a training is one generation of a member.\n"])
 

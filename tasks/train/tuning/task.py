@@ -152,8 +152,8 @@ def test_ranges(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tuni
     """Runs the range tests of all optimizers and sizes, logs the plot, and returns a Markdown table."""
     folder, tracking = Workspace(home).folder(corpus), Tracking(Workspace(home).home)
     candidates = entries(settings, tuning.optimizers)
-    scored = [entry.for_scoring(size, tuning.share) for size in tuning.sizes for entry in candidates]
-    tests = [range_test.range_test(folder, entry) for entry in scored]
+    scored_entries = [entry.for_scoring(size, tuning.share) for size in tuning.sizes for entry in candidates]
+    tests = [range_test.range_test(folder, entry) for entry in scored_entries]
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "range_tests.html"
         plot_range_tests(tests).write_html(file, include_plotlyjs=True, div_id="range_tests")
