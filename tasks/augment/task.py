@@ -70,5 +70,10 @@ def augment(
         draft.counts |= {"tokens": len(ids), "words": len(trained), unseen_words.key: unseen_words.size}
         draft.details["checkpoint"] = checkpoint.digest
     logger = get_run_logger()
-    logger.info("%d rows (%s) from %d trained words", unseen_words.size, unseen_words.key, len(trained))
+    logger.info(
+        "vectors of unseen words: %d rows (%s), fitted to %d trained words",
+        unseen_words.size,
+        unseen_words.key,
+        len(trained),
+    )
     return draft.artifact

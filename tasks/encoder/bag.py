@@ -42,15 +42,21 @@ class Bag:
     ngram: float = setting(1.0, "Weight of character n-grams", title="Character n-grams", ge=0)
     edge: float = setting(0.3, "Weight of the first and the last word", ge=0)
     shape: float = setting(0.2, "Weight of the length and shape of a title", ge=0)
-    raw: float = setting(0.3, "Weight of words and punctuation as written", title="As written", ge=0)
-    mark: float = setting(0.2, "Weight of parts of a title that are not its name", title="Glued marks", ge=0)
+    raw: float = setting(
+        0.3, "Weight of words and punctuation with their original case", title="As written", ge=0
+    )
+    mark: float = setting(
+        0.2, "Weight of parts of a title that are not its name, such as (New)", title="Glued marks", ge=0
+    )
     channel: float = setting(2.25, "Weight of the channels that air the title", ge=0)
     hour: float = setting(1.2, "Weight of the hours at which the title airs", ge=0)
     weekday: float = setting(0.45, "Weight of the weekdays on which the title airs", ge=0)
     duration: float = setting(1.2, "Weight of the durations of the airings", ge=0)
     manner: float = setting(2.25, "Weight of language, airings, sub-titles and episode numbers", ge=0)
     sentence: float = setting(2.0, "Weight β of the sentence vector of titles without context", ge=0)
-    sentence_context: float = setting(0.5, "The same for titles with airing context", ge=0)
+    sentence_context: float = setting(
+        0.5, "Weight β of the sentence vector of titles with airing context", ge=0
+    )
     description: float = setting(1.0, "Weight of description vectors relative to sentence vectors", ge=0)
     length_power: float = setting(
         0.5,

@@ -20,14 +20,16 @@ class TrainSettings(UpdateSettings):
     """Settings of training: objective, encoder, table, optimizer, schedule and duration."""
 
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
-    warm_up: float = setting(0.0, "Share of training in which the rate rises from zero", ge=0, lt=1)
+    warm_up: float = setting(0.0, "Share of training in which the learning rate rises from zero", ge=0, lt=1)
     groups: tuple[ParameterGroup, ...] = setting(
         (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),),
         "Parameters with a separate optimizer, by name",
     )
     objective: Objective = setting(Label(), "How batches are formed, and their loss")
     encoder: Encoder = setting(Bag(), "How the vector of a title is computed from its tokens")
-    table: TableSettings = setting(ResidentTable(), "Where rows and their state are stored")
+    table: TableSettings = setting(
+        ResidentTable(), "Where embedding rows and their optimizer state are stored"
+    )
     runner: Runner = setting(
         OneProcess(), "What performs the steps: this process, or several processes at once"
     )
@@ -36,8 +38,8 @@ class TrainSettings(UpdateSettings):
     )
     dim: int = setting(128, "Dimensions of a vector", title="Dimensions", ge=2, le=4096)
     epochs: int = setting(5, "Epochs; each shows every labelled training title once", ge=1, le=10000)
-    initial_std: float = setting(0.1, "Standard deviation of the rows at the start", gt=0)
-    dropout: float = setting(0.4, "Share of title tokens dropped at random in each epoch", ge=0, lt=1)
+    initial_std: float = setting(0.1, "Standard deviation of the initial values of rows", gt=0)
+    dropout: float = setting(0.4, "Share of title tokens that each epoch omits at random", ge=0, lt=1)
     context_dropout: float = setting(0.5, "Share of titles shown without context tokens", ge=0, le=1)
     patience: int = setting(
         0, "Epochs without a better tuning score after which training ends; 0: no early stopping", ge=0
@@ -50,13 +52,19 @@ class TrainSettings(UpdateSettings):
     )
     save_seconds: float = setting(60.0, "Seconds between two checkpoints within an epoch", ge=0)
     precision: Literal["float32", "bfloat16", "auto"] = setting(
-        "float32", "Type of matrix products; auto is bfloat16 on a GPU that supports it"
+        "float32", "Number format of matrix products; auto: bfloat16 on a GPU that supports it"
     )
     seed: int = setting(1, "Seed of all random numbers", ge=0)
-    device: str = setting("auto", "auto, cpu, cuda or cuda:N")
-    threads: int = setting(1, "CPU threads; more than one gain little; 0: torch's default", ge=0)
+    device: str = setting("auto", "Device that computes the steps: auto, cpu, cuda or cuda:N")
+    threads: int = setting(
+        1, "Number of CPU threads; more than one save little time; 0: torch's default", ge=0
+    )
     order: Order = setting(ByGroup(), "Which titles an epoch shows, and in what order")
-    workers: int = setting(AUTOMATIC, "Processes that load batches; 0: none; -1: by size", ge=AUTOMATIC)
+    workers: int = setting(
+        AUTOMATIC,
+        "Number of processes that load batches; 0: none; -1: chosen by the number of titles",
+        ge=AUTOMATIC,
+    )
 
     def __post_init__(self) -> None:
         if (weight := self.encoder.nearest_slot) and not isinstance(self.objective, RareMemory):

@@ -25,7 +25,9 @@ class HitOrMiss:
         "oldest",
         "Slot written in a miss: the oldest, the next, or (if none is empty) the nearest of the label",
     )
-    age_noise: float = setting(8.0, "Maximum noise added to ages, in queries, when they are compared", ge=0)
+    age_noise: float = setting(
+        8.0, "Maximum noise that is added to the ages of slots, in queries, when ages are compared", ge=0
+    )
 
 
 @configurable

@@ -41,8 +41,8 @@ class _LeaveOneOut(BaseObjective):
     its margin is specified for the mean.
     """
 
-    pack: int = setting(8, "Titles of one label drawn together", ge=2)
-    packs: int = setting(128, "Packs in a step: a step shows pack × packs titles", ge=2)
+    pack: int = setting(8, "Number of titles of one label that are drawn together (a pack)", ge=2)
+    packs: int = setting(128, "Number of packs in a step, which has pack × packs titles", ge=2)
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[GroupPlan]:
         starts, lengths = labels.offsets[rows], labels.lengths[rows]
