@@ -141,7 +141,10 @@ class NearPairs:
 def merge_components(
     components: Int[np.ndarray, " titles"], left: Int[np.ndarray, " pairs"], right: Int[np.ndarray, " pairs"]
 ) -> Int[np.ndarray, " titles"]:
-    """Merges pairs of components; a component is identified by its lowest member."""
+    """Returns the component of each title after each pair of components (left, right) has been merged.
+
+    A component is identified by the lowest row number of its titles.
+    """
     keys = np.minimum(left, right).astype(np.int64) * len(components) + np.maximum(left, right)
     pairs = np.divmod(np.unique(keys), max(len(components), 1))
     root = np.arange(len(components), dtype=components.dtype)

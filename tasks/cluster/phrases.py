@@ -105,10 +105,11 @@ class Phrases:
         return word.casefold() in self.common_words or bool(fragment)
 
     def shared(self, rows: Sequence[int], minimum: int) -> dict[Phrase, list[int]]:
-        """Returns the phrases that at least ``minimum`` of some titles contain, in as many shows.
+        """Finds the phrases that at least ``minimum`` of the titles ``rows``, from as many shows, have in
+        common.
 
         Args:
-            rows: Row numbers of the titles.
+            rows: Row numbers of the titles to search.
             minimum: Minimum number of titles, and of different shows, that contain a phrase.
 
         Returns:

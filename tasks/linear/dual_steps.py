@@ -1,4 +1,4 @@
-"""Caches samples of the dual cached SVM in memory, and performs its steps on them."""
+"""Caches samples of a linear SVM that are on disk (dual_cached.py) in memory, and trains on them."""
 
 import numpy as np
 

@@ -126,7 +126,7 @@ class Factorisation:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Loads a model that can continue training as the saved one would."""
+        """Loads a saved model, which can continue training where the saved model stopped."""
         files = read_linear_model(folder, MODEL)
         model = cls(FactorisationSettings(**files.settings))
         model.mean = float(files.arrays["mean"][0])

@@ -26,7 +26,7 @@ from tasks.linear.logistic_steps import INTERCEPT_RATE
 
 @configurable
 class Ftrl:
-    """Solver FTRL-proximal. The record of a feature has z of all labels, then √n of all labels, float32."""
+    """Solver FTRL-proximal, which stores z and √n (see the module) of all labels for each feature."""
 
     name: Literal["ftrl"] = "ftrl"
     learning_rate: float = setting(

@@ -88,7 +88,7 @@ class SparseLogistic:
 
     @property
     def intercepts(self) -> np.ndarray:
-        """Intercepts, float32 (labels,)."""
+        """Intercept of the margin of each label, float32 (labels,)."""
         return self.solver.intercepts(self._state)
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
@@ -157,7 +157,7 @@ class SparseLogistic:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Loads a model that can continue training as the saved one would."""
+        """Loads a saved model, which can continue training where the saved model stopped."""
         files = read_linear_model(folder, KIND)
         settings = dict(files.settings)
         seen, solver = settings.pop("seen"), settings.pop("solver")

@@ -120,7 +120,7 @@ class OnlineSvm:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Loads a model that can continue training as the saved one would."""
+        """Loads a saved model, which can continue training where the saved model stopped."""
         files = read_linear_model(folder, cls.__name__)
         seen, weights = files.settings.pop("seen"), files.arrays["weights"]
         sizes = zip(("features", "labels"), weights.shape, strict=True)

@@ -39,7 +39,7 @@ class Codes:
 
     @staticmethod
     def of(vectors: np.ndarray) -> "Codes":
-        """Quantizes unit vectors, float32 (titles, dim)."""
+        """Creates the codes of unit vectors, float32 (titles, dim), by quantization to 8 bits."""
         codes = np.empty(vectors.shape, dtype=np.int8)
         scales, errors = np.empty((2, len(vectors)), dtype=np.float32)
         for block in row_blocks(len(vectors)):

@@ -132,7 +132,7 @@ def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _to_ordered_bits(bits: np.ndarray) -> np.ndarray:
-    """Maps float bits to integers of the same order, and back. Negative floats have reversed bit order."""
+    """Maps the bits of floats to integers that sort like the floats, and maps such integers back."""
     return bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
 
 
