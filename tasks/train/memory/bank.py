@@ -33,7 +33,7 @@ POLICIES = ("oldest", "circular", "averaging")  # the index of a policy is its n
 
 
 class Written(NamedTuple):
-    """Result of writing a batch of queries to the memory: for each query, numbers of slots, or -1 for none."""
+    """Result of writing a batch of queries to the memory: numbers of slots per query, or -1 for none."""
 
     same: Int64[Tensor, " queries"]  # nearest slot, before the batch, with the label of the query
     other: Int64[Tensor, " queries"]  # nearest slot, before the batch, with a label that the title lacks
