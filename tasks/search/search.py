@@ -94,7 +94,7 @@ class TitleSearch:
         else:
             vectors, no_features = open_array(folder, "vectors"), np.zeros((len(titles), 0), dtype=np.float32)
             arrays = [vectors, vectors, no_features]
-        return TitleSearch(encoder, titles, *arrays, search)
+        return TitleSearch(encoder, titles, *arrays, search=search)
 
     def similar(self, query: Query | str, k: int = 10) -> list[Neighbour]:
         """Returns the k (1 to 1000) nearest titles of other shows, with the editions of a show as one entry.
