@@ -18,7 +18,7 @@ from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.encoder.bags import Bagger
 from tasks.preprocess.settings import PreprocessSettings
-from tasks.scoring.folds import SALTS, PredictionsByCell, answer_knn, to_answer
+from tasks.scoring.folds import SALTS, PredictionsByCell, combine_predictions, predict_held_out
 from tasks.scoring.metrics import judge
 from tasks.scoring.protocols import FORMS, PROTOCOLS, CorpusTitles
 from tasks.text.titles import parse_title
@@ -76,11 +76,11 @@ class Fold:
             vectors = embed.fn(str(self.home), self.corpus, encoder)
         folder = Workspace(self.home).folder(vectors)
         alone, full = (np.load(folder / f"{name}.npy") for name in ("vectors", "full"))
-        return self.answer_knn("title_only", alone) | self.answer_knn("title_context", full)
+        return self.predict_held_out("title_only", alone) | self.predict_held_out("title_context", full)
 
-    def answer_knn(self, form: str, vectors: np.ndarray) -> PredictionsByCell:
+    def predict_held_out(self, form: str, vectors: np.ndarray) -> PredictionsByCell:
         """Returns the answers of the k-NN by unit vectors, float32 (titles, dim)."""
-        return answer_knn(self.titles, self.family, form, vectors)
+        return predict_held_out(self.titles, self.family, form, vectors)
 
 
 def make_folds(
@@ -113,7 +113,9 @@ def answer(fold: Fold, baseline: Baseline) -> PredictionsByCell:
             if len(queries):
                 predictions: Predictions = fitted.predict(inputs.take(queries))
                 judged = judge(predictions, titles.labels.take(queries), labels)
-                answers[form, protocol] = to_answer(judged, fold.family[queries], titles.oov[queries])
+                answers[form, protocol] = combine_predictions(
+                    judged, fold.family[queries], titles.oov[queries]
+                )
     return answers
 
 

@@ -30,7 +30,7 @@ from benchmarks.rivals.fasttext import FastText
 from benchmarks.rivals.minilm import MiniLM
 from benchmarks.rivals.static_embedding import StaticEmbedding
 from tasks.baselines import Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence
-from tasks.scoring.folds import Figure, PredictionsByCell, pool
+from tasks.scoring.folds import Figure, PredictionsByCell, mean_scores
 from tasks.scoring.protocols import FORMS, PROTOCOLS
 
 THREADS, OURS, METRICS = 2, "GuideSpace", ("accuracy", "precision_at_10")
@@ -81,7 +81,7 @@ def _answers(name: str, folds: Sequence[Fold]) -> list[PredictionsByCell]:
 
 def _learn(rival: Rival, fold: Fold, epochs: int) -> PredictionsByCell:
     vectors = call_apart(_train, rival, fold.folder, epochs, rival=True, threads=THREADS)
-    return fold.answer_knn("title_only", vectors)
+    return fold.predict_held_out("title_only", vectors)
 
 
 def _train(rival: Rival, corpus: Path, epochs: int) -> np.ndarray:
@@ -94,7 +94,7 @@ def _figures(answers: Sequence[PredictionsByCell]) -> dict[str, dict[str, Any]]:
     figures: dict[str, dict[str, Any]] = {}
     for form, protocol in answers[0]:
         held = [fold[form, protocol] for fold in answers if (form, protocol) in fold]
-        figures.setdefault(form, {})[protocol] = pool(held)
+        figures.setdefault(form, {})[protocol] = mean_scores(held)
     return figures
 
 

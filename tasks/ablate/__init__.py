@@ -1,1 +1,1 @@
-"""Measures the effect of each building block by removing or replacing it, on the same folds and seeds."""
+"""Measures the effect of each building block of the model by training without it on the same data."""

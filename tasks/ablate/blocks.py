@@ -1,6 +1,6 @@
-"""Building blocks: parts of the model, with the changes of settings that remove or replace them.
+"""Lists the building blocks of the model, with the changes of settings that remove or replace them.
 
-A new block is a new line of BLOCKS. `guidespace ablate --blocks train.optimizer=adam` compares a change that
+To add a block, add a line to BLOCKS. `guidespace ablate --blocks train.optimizer=adam` compares a change that
 is not listed.
 """
 
@@ -10,47 +10,49 @@ from typing import NamedTuple
 
 from storage.errors import ExpectedError
 
-CLUSTERS = "cluster."  # prefix of settings; such blocks are scored by clusters, others by categories
+CLUSTERS = "cluster."  # prefix of settings of blocks that are scored by clusters, not by categories
 _TITLE = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
 _AIRING = ("channel", "hour", "weekday", "duration", "manner")
 
 
 class UnknownBlock(ExpectedError, ValueError):
-    """No block has such a name."""
+    """Raised if no block has the requested name."""
 
 
 class AblationBlock(NamedTuple):
-    """A building block of the model, and the changes of settings that remove or replace it."""
+    """Building block of the model, with the changes of settings that remove or replace it."""
 
     name: str
     subject: str  # beginning of a sentence that ends with "worth .031 ± .006", as in "Bigrams are"
-    changes: tuple[str, ...]  # NAME=VALUE, as after --set
+    changes: tuple[str, ...]  # changes of settings, NAME=VALUE as after --set
 
     @property
     def is_of_clusters(self) -> bool:
-        """Whether the block changes only the clusters."""
+        """Whether the block changes only settings of the clusters."""
         return all(change.startswith(CLUSTERS) for change in self.changes)
 
 
 def _block(name: str, subject: str, *changes: str) -> AblationBlock:
+    """Creates a block from several changes of settings."""
     return AblationBlock(name, subject, changes)
 
 
-def _kind(name: str, subject: str) -> AblationBlock:
+def _token_kind(name: str, subject: str) -> AblationBlock:
+    """Creates the block of a kind of token, whose weight is set to 0."""
     return _block(name, subject, f"train.encoder.{name}=0")
 
 
 BLOCKS = (
     # Tokens of titles.
-    _kind("word", "Words are"),
-    _kind("bigram", "Two words in a row are"),
+    _token_kind("word", "Words are"),
+    _token_kind("bigram", "Two words in a row are"),
     _block("n-grams", "Character n-grams are", "train.encoder.ngram=0"),
-    _kind("edge", "Tokens of the first and last word are"),
-    _kind("shape", "Tokens of length and shape are"),
-    _kind("raw", "Words and punctuation in their original form are"),
-    _kind("mark", "Marks that were removed from titles are"),
+    _token_kind("edge", "Tokens of the first and last word are"),
+    _token_kind("shape", "Tokens of length and shape are"),
+    _token_kind("raw", "Words and punctuation in their original form are"),
+    _token_kind("mark", "Marks that were removed from titles are"),
     # Tokens of airings.
-    *(_kind(kind, f"Context of kind {kind} is") for kind in _AIRING),
+    *(_token_kind(kind, f"Context of kind {kind} is") for kind in _AIRING),
     _block("context", "The complete airing context is", *(f"train.encoder.{kind}=0" for kind in _AIRING)),
     # Pretrained vectors.
     _block(
@@ -109,9 +111,9 @@ BLOCKS = (
 
 
 def choose_blocks(entries: Sequence[str]) -> list[AblationBlock]:
-    """Selects blocks by name or pattern, or all of BLOCKS if there is no entry.
+    """Selects blocks by name or shell pattern, or all of BLOCKS if ``entries`` is empty.
 
-    An entry with ``=`` is a new block; spaces separate its changes.
+    An entry that contains ``=`` defines a new block by changes of settings separated by spaces.
 
     Raises:
         UnknownBlock: An entry matches no block.

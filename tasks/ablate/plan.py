@@ -1,4 +1,4 @@
-"""The plan of an ablation: a trial of the preset and of each block on each fold with each seed."""
+"""Plans the trials of an ablation: each block (and the preset) on each fold with each seed."""
 
 import itertools
 from collections.abc import Iterable
@@ -15,29 +15,29 @@ from tasks.scoring.folds import SALTS
 from tasks.settings import Settings
 from tasks.tokenize.settings import TokenizeSettings
 
-BASE = "preset"
+BASE = "preset"  # name of the trials without changes
 
 
 @dataclass(frozen=True, kw_only=True)
 class AblationTrial:
-    """The training of one block on one fold with one seed: settings of its corpus and of its training."""
+    """Training without one block, on one fold (split of the guide) with one seed."""
 
-    block: str
-    fold: int
-    corpus: tuple[TokenizeSettings, PreprocessSettings]
-    learning: Learning
+    block: str  # name of the block, or BASE
+    fold: int  # number of the fold, from 0
+    corpus: tuple[TokenizeSettings, PreprocessSettings]  # settings of the corpus
+    learning: Learning  # settings of the training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The blocks of an ablation, the names of those that do not change the preset, and all trials."""
+    """Plan of an ablation."""
 
-    blocks: list[AblationBlock]
-    left_out: list[str]
+    blocks: list[AblationBlock]  # blocks to measure
+    left_out: list[str]  # names of requested blocks that do not change the preset
     trials: list[AblationTrial]
 
     def gather(self, answers: Iterable[TrialPredictions]) -> dict[str, list[list[TrialPredictions]]]:
-        """Groups the answers of the trials, given in their order, by block and fold."""
+        """Groups the predictions of the trials, in the order of ``trials``, by block and fold."""
         groups: dict[str, list[list[TrialPredictions]]] = {}
         for trial, answer in zip(self.trials, answers, strict=True):
             folds = groups.setdefault(trial.block, [])
@@ -47,11 +47,11 @@ class Plan:
 
 
 def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
-    """Plans the trials of the chosen blocks and of the preset.
+    """Plans the trials of the preset and of the blocks that ``ablation.blocks`` selects.
 
     Raises:
-        UnknownBlock: No block has such a name.
-        SettingError: A change that the user named is invalid.
+        UnknownBlock: No block has one of the names.
+        SettingError: A change of settings in ``ablation.blocks`` is invalid.
     """
     changed: dict[str, Settings] = {}
     left_out, blocks = [], choose_blocks(ablation.blocks)
@@ -75,7 +75,15 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
 
 
 def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> AblationTrial:
-    """Plans a trial. ``fold`` selects the salt of the splits; ``seed`` is added to the training seed."""
+    """Plans the trial of a block.
+
+    Args:
+        name: Name of the block, or BASE.
+        settings: Settings with the changes of the block.
+        fold: Number of the fold, which selects the salt of the split.
+        seed: Number that is added to the training seed.
+        of_clusters: Whether the trial is scored by clusters instead of categories.
+    """
     splits = replace(settings.tokenize.splits, salt=SALTS[fold])
     learning = Learning(
         name=f"{name} {fold + 1}/{seed + 1}",
@@ -89,5 +97,5 @@ def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters:
 
 
 def base_of(block: AblationBlock) -> str:
-    """Returns the name of the trials of the preset with which a block is compared."""
+    """Returns the name of the preset's trials with which a block is compared."""
     return f"{BASE} {CLUSTERS}" if block.is_of_clusters else BASE

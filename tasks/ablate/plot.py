@@ -1,22 +1,22 @@
-"""Forest plot of the effects with their intervals."""
+"""Draws a forest plot: the effect of each block with its 95 % interval."""
 
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
 from tasks.ablate.effects import AGREEMENT, CELLS, OVERALL, Effect
-from tasks.ablate.report import SHOWN
+from tasks.ablate.report import FORM_NAMES
 from tasks.plotting import BLUE, GREY, INK, RED, make_figure
 from tasks.scoring.protocols import PROTOCOLS
 
 COLOURS = {True: BLUE, False: RED, None: GREY}
-ROW = 26  # pixels per block
+ROW_PIXELS = 26  # height of a row
 
 
 def plot_effects(effects: Sequence[Effect]) -> go.Figure:
-    """Plots a row per block, the best on top; a menu selects the held-out titles."""
+    """Draws the effects in the given order, one row per block, with a menu to select the held-out set."""
     title = "Effect of each block: quality with the block minus quality without it"
-    figure = make_figure(title, height=160 + ROW * len(effects), yaxis={"automargin": True})
+    figure = make_figure(title, height=160 + ROW_PIXELS * len(effects), yaxis={"automargin": True})
     keys = [OVERALL, *(key for key in CELLS if any(key in effect.figures for effect in effects))]
     for key in keys:
         shown = [effect for effect in effects if key in effect.figures or AGREEMENT in effect.figures]
@@ -33,7 +33,10 @@ def plot_effects(effects: Sequence[Effect]) -> go.Figure:
             hovertemplate="%{y}: %{x:.4f} ± %{error_x.array:.4f}<extra></extra>",
             visible=key == OVERALL,
         )
-    names = ["All held-out titles", *(f"{PROTOCOLS[protocol]}, {SHOWN[form]}" for form, protocol in keys[1:])]
+    names = [
+        "All held-out titles",
+        *(f"{PROTOCOLS[protocol]}, {FORM_NAMES[form]}" for form, protocol in keys[1:]),
+    ]
     buttons = [
         {"label": name, "method": "restyle", "args": [{"visible": [key == other for other in keys]}]}
         for name, key in zip(names, keys, strict=True)

@@ -1,4 +1,4 @@
-"""Report of the effects: a table, a sentence per block, and the blocks without a positive effect."""
+"""Writes the report of an ablation: a table of effects, a sentence per block, and blocks without benefit."""
 
 from collections.abc import Sequence
 
@@ -6,29 +6,31 @@ from tasks.ablate.effects import AGREEMENT, CELLS, OOV, OVERALL, SHOWS, Effect
 from tasks.scoring.folds import Figure
 from tasks.scoring.protocols import PROTOCOLS
 
-SHOWN = {"title_only": "title only", "title_context": "title and context"}
+FORM_NAMES = {"title_only": "title only", "title_context": "title and context"}
 NEW_WORDS = "titles with an unseen word"
 VERDICTS = {True: "pays", False: "costs", None: "no difference"}
 NOTE = (
-    "Worth: quality of the preset minus quality without the block, on the same held-out titles, averaged "
-    "over seeds. Quality is the mean of accuracy and precision at 10; for clusters, B-cubed F of all "
-    "labelled titles. ± is 1.96 standard errors of a bootstrap over families, each with its titles of all "
-    "folds. About one interval in twenty does not contain the true value."
+    "Worth is the quality of the preset minus the quality without the block, on the same held-out titles, "
+    "averaged over seeds. Quality is the mean of accuracy and precision at 10; for clusters, it is the "
+    "B-cubed F of all labelled titles. ± is 1.96 standard errors of a bootstrap over families (titles with "
+    "the same first word), each with its titles of all folds. About one interval in twenty does not contain "
+    "the true value."
 )
 
 
 def number(figure: Figure) -> str:
-    """Formats a figure and its margin, as in ``.031 ± .006``."""
-    return f"{_short(figure.value)} ± {_short(figure.margin)}"
+    """Formats a mean and its margin as in ``.031 ± .006``."""
+    return f"{_format_number(figure.value)} ± {_format_number(figure.margin)}"
 
 
-def _short(value: float) -> str:
+def _format_number(value: float) -> str:
+    """Formats a number with three decimals, without a leading zero and with a true minus sign."""
     text = f"{abs(value):.3f}".removeprefix("0")
     return f"−{text}" if value < 0 and text != ".000" else text
 
 
 def sentence(effect: Effect) -> str:
-    """Describes the effect of a block in a sentence."""
+    """Returns a sentence that describes the effect of a block."""
     figures = effect.figures
     if AGREEMENT in figures:
         text = f"{effect.block.subject} worth {number(figures[AGREEMENT])} of the clusters' B-cubed F"
@@ -41,28 +43,34 @@ def sentence(effect: Effect) -> str:
 
 
 def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str:
-    """Formats the effects as Markdown: a table, sentences, and the blocks without a positive effect."""
+    """Returns the report as Markdown: a table, sentences, and the blocks without a positive effect.
+
+    ``left_out`` are the names of blocks that do not change the preset.
+    """
     by_categories = [effect for effect in effects if AGREEMENT not in effect.figures]
     by_clusters = [effect for effect in effects if AGREEMENT in effect.figures]
     lines: list[str] = []
     if by_categories:
         cells = [key for key in CELLS if any(key in effect.figures for effect in by_categories)]
-        heads = [f"{PROTOCOLS[protocol]}, {SHOWN[form]}" for form, protocol in cells]
-        lines += _table(by_categories, [OVERALL, OOV, *cells], ["all held-out titles", NEW_WORDS, *heads])
+        headers = [f"{PROTOCOLS[protocol]}, {FORM_NAMES[form]}" for form, protocol in cells]
+        lines += _table(by_categories, [OVERALL, OOV, *cells], ["all held-out titles", NEW_WORDS, *headers])
     if by_clusters:
         lines += ["", *_table(by_clusters, [AGREEMENT], ["clusters' B-cubed F"])]
     lines += ["", *(f"- {sentence(effect)}" for effect in effects), ""]
-    if idle := [effect for effect in effects if effect.pays is not True]:
-        changes = ", ".join(f"{effect.block.name} (`{' '.join(effect.block.changes)}`)" for effect in idle)
+    if not_positive := [effect for effect in effects if effect.pays is not True]:
+        changes = ", ".join(
+            f"{effect.block.name} (`{' '.join(effect.block.changes)}`)" for effect in not_positive
+        )
         lines += [f"Without a positive effect: {changes}.", ""]
     if left_out:
         lines += [f"Left out, because they do not change the preset: {', '.join(left_out)}.", ""]
     return "\n".join([*lines, NOTE, ""])
 
 
-def _table(effects: Sequence[Effect], cells: Sequence[tuple[str, str]], heads: Sequence[str]) -> list[str]:
-    names = ["block", "removed by", *heads, ""]
-    lines = [f"| {' | '.join(names)} |", f"| --- | --- |{' ---: |' * len(heads)} --- |"]
+def _table(effects: Sequence[Effect], cells: Sequence[tuple[str, str]], headers: Sequence[str]) -> list[str]:
+    """Returns the lines of a Markdown table with a row per effect and a column per key in ``cells``."""
+    names = ["block", "removed by", *headers, ""]
+    lines = [f"| {' | '.join(names)} |", f"| --- | --- |{' ---: |' * len(headers)} --- |"]
     for effect in effects:
         worth = [number(effect.figures[key]) if key in effect.figures else "–" for key in cells]
         change = f"`{' '.join(effect.block.changes)}`"

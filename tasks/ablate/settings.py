@@ -14,7 +14,7 @@ _ADDRESS = "Address of a Dask scheduler or Ray cluster; empty starts one here. W
 
 @configurable
 class AblationSettings:
-    """Blocks to remove, and numbers of trials of each."""
+    """Settings of an ablation: the blocks to remove, and the number of trials of each block."""
 
     blocks: tuple[str, ...] = setting((), _BLOCKS)
     seeds: int = setting(3, "Number of trainings of each block on each fold", ge=1, le=100)

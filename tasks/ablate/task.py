@@ -1,4 +1,4 @@
-"""Last task of an ablation: computes the effects from the answers of all trials and logs them."""
+"""Prefect task that computes the effects of blocks from the predictions of all trials, and logs them."""
 
 import json
 import tempfile
@@ -20,7 +20,7 @@ from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import sentence, write_report
 from tasks.scoring.folds import HeldOutPredictions, PredictionsByCell
 
-Trials = Sequence[Sequence[artifacts.TrialPredictions]]  # by fold and seed
+Trials = Sequence[Sequence[artifacts.TrialPredictions]]  # predictions by fold and seed
 
 
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
@@ -33,27 +33,30 @@ def conclude(
     resamples: int,
     run: str,
 ) -> str:
-    """Logs a child MLflow run per block, and in ``run`` the report and the forest plot.
+    """Computes the effects of all blocks; logs a report, a plot and a child run per block to MLflow.
 
     Args:
         home: Folder of the home.
-        blocks: The blocks.
-        trials: Trials by name of the block.
-        bases: Names of the trials that each block is compared with.
+        blocks: Blocks to measure.
+        trials: Predictions of the trials by name of the block or preset.
+        bases: Name of the preset's trials with which each block is compared, by name of the block.
         left_out: Names of blocks that do not change the preset.
-        resamples: Bootstrap resamples.
+        resamples: Number of bootstrap resamples.
         run: Id of the parent MLflow run.
 
     Returns:
         The report as Markdown.
     """
     workspace, tracking = Workspace(home), Tracking(Workspace(home).home)
-    read = {name: _read(workspace, folds) for name, folds in trials.items()}
+    predictions = {name: _read_predictions(workspace, folds) for name, folds in trials.items()}
     effects = sort_effects(
-        [measure_effect(block, read[bases[block.name]], read[block.name], resamples) for block in blocks]
+        [
+            measure_effect(block, predictions[bases[block.name]], predictions[block.name], resamples)
+            for block in blocks
+        ]
     )
     for effect in effects:
-        _log_block(tracking, run, effect, read[effect.block.name])
+        _log_block(tracking, run, effect, predictions[effect.block.name])
     text = write_report(effects, left_out)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -69,7 +72,9 @@ def conclude(
     return text
 
 
-def _read(workspace: Workspace, trials: Trials) -> Folds:
+def _read_predictions(workspace: Workspace, trials: Trials) -> Folds:
+    """Reads the predictions of all trials of a block."""
+
     def read_trial(artifact: artifacts.TrialPredictions) -> PredictionsByCell:
         return {
             key: HeldOutPredictions(*columns)
@@ -80,7 +85,7 @@ def _read(workspace: Workspace, trials: Trials) -> Folds:
 
 
 def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> None:
-    """Logs a child run: figures of the block, and the mean quality of each trial as a step."""
+    """Logs a child MLflow run with the effect of a block, and the mean quality of each trial as a step."""
     name = effect.block.name
     tags = {"mlflow.parentRunId": run, "guidespace.block": name, "mlflow.note.content": sentence(effect)}
     child = tracking.start_run(f"{run}/{name}", name, tags, {"changes": list(effect.block.changes)})
@@ -99,6 +104,7 @@ def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> No
 
 
 def _as_json(effect: Effect) -> dict[str, object]:
+    """Returns the entry of effects.json about a block."""
     figures = {f"{form}/{protocol}": figure._asdict() for (form, protocol), figure in effect.figures.items()}
-    about = {"block": effect.block.name, "changes": effect.block.changes, "sentence": sentence(effect)}
-    return {**about, "quality": effect.without, "quality_of_preset": effect.with_it, "worth": figures}
+    description = {"block": effect.block.name, "changes": effect.block.changes, "sentence": sentence(effect)}
+    return {**description, "quality": effect.without, "quality_of_preset": effect.with_it, "worth": figures}

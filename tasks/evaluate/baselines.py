@@ -1,4 +1,4 @@
-"""Draws the held-out sets for baselines and title vectors, and scores the baselines.
+"""Scores the baseline classifiers on held-out titles.
 
 This module does not import Prefect, because it runs in a helper process.
 """
@@ -24,7 +24,7 @@ CONTEXT_REASON = "tokenize.context is empty: titles have no context tokens"
 def fit_and_score_baselines(
     home: str, corpus: Corpus, settings: EvaluateSettings
 ) -> Generator[Progress, None, BaselineScores]:
-    """Scores the baselines on held-out titles; the generator's return value is the result."""
+    """Fits and scores the baselines; yields progress, and returns the scores as the generator's value."""
     workspace = Workspace(home)
     titles, table = CorpusTitles.of(open_corpus(workspace.folder(corpus))), read_titles(workspace, corpus)
     reasons = empty_reasons(workspace, corpus, table)
@@ -43,13 +43,16 @@ def fit_and_score_baselines(
 
 
 def read_titles(workspace: Workspace, corpus: Corpus) -> pa.Table:
-    """Reads the raw title, context tokens and language of each title."""
+    """Reads the columns raw_title, context (tokens of the airing context) and language of a Corpus."""
     columns = ["raw_title", "context", "language"]
     return pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
 
 
 def empty_reasons(workspace: Workspace, corpus: Corpus, table: pa.Table) -> dict[str, str]:
-    """Maps each form and protocol without held-out titles to the reason why it has none."""
+    """Returns the reasons why input forms or held-out sets have no titles, by their names.
+
+    The held-out set next_period always gets a reason, which is used only if the set is empty.
+    """
     next_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
     tokens = sum(len(chunk.flatten()) for chunk in table["context"].chunks)
     return {"next_period": str(next_period)} | ({} if tokens else {"title_context": CONTEXT_REASON})
@@ -58,5 +61,5 @@ def empty_reasons(workspace: Workspace, corpus: Corpus, table: pa.Table) -> dict
 def draw_held_out(
     titles: CorpusTitles, reasons: dict[str, str], settings: EvaluateSettings
 ) -> Iterator[HeldOut]:
-    """Draws the held-out sets and resamples, identical for the title vectors and the baselines."""
+    """Yields the held-out sets with bootstrap resamples, which are equal for title vectors and baselines."""
     return held_out_sets(titles, settings.resamples, np.random.default_rng(settings.seed), reasons)

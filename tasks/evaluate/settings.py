@@ -12,7 +12,7 @@ from tasks.baselines import (
 from tasks.form import configurable, setting
 
 _NEIGHBOURS = "Neighbours that vote on a title's categories."
-_RIVALS = "Baselines that are scored in the same run on the same titles."
+_BASELINES = "Baselines that are scored in the same run on the same titles."
 
 
 @configurable
@@ -23,10 +23,10 @@ class EvaluateSettings:
     resamples: int = setting(1000, "Bootstrap resamples of shows for each confidence interval.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.", ge=0)
     baselines: tuple[Baseline, ...] = setting(
-        (Majority(), TfidfKnn(), L1Logistic(), TfidfSvm(), SentenceKnn(), TfidfSvmSentence()), _RIVALS
+        (Majority(), TfidfKnn(), L1Logistic(), TfidfSvm(), SentenceKnn(), TfidfSvmSentence()), _BASELINES
     )
 
     def __post_init__(self) -> None:
         names = [baseline.name for baseline in self.baselines]
         if len(set(names)) < len(names):
-            raise ValueError(f"each baseline may be named once, got {', '.join(names)}")
+            raise ValueError(f"each baseline may be listed once, got {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""Stages baselines (Corpus to Baselines) and evaluate (also Vectors and Clustering, to Scores)."""
+"""Prefect tasks that publish Baselines (scores of baseline classifiers) and Scores (of all predictors)."""
 
 import json
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ from tasks.scoring.protocols import CorpusTitles, score_title_vectors
 
 STAGE = Stage(Scores, __file__)
 BASELINES = Stage(Baselines, __file__, "baselines")
-ARRAYS = {"title_only": "vectors", "title_context": "full"}  # form to the name of its array in Vectors
+ARRAYS = {"title_only": "vectors", "title_context": "full"}  # arrays of a Vectors artifact by input form
 
 
 @task(**BASELINES.options)
 def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
-    """Scores the baselines on held-out titles; they read only the corpus, so this can run during training."""
+    """Publishes the scores of the baselines, which need only the Corpus, so this can run during training."""
     logger = get_run_logger()
     scoring = iterate(helper_submit(corpus.counts["titles"]), fit_and_score_baselines, home, corpus, settings)
     while True:
@@ -63,7 +63,7 @@ def evaluate(
     baselines: Baselines,
     settings: EvaluateSettings,
 ) -> Scores:
-    """Publishes scores of the title vectors, the baselines and the clusters."""
+    """Publishes the scores of title vectors, baselines and clusters (scores.json and Parquet tables)."""
     workspace = Workspace(home)
     corpus_files, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
     titles, table = CorpusTitles.of(corpus_files), read_titles(workspace, corpus)
@@ -87,13 +87,13 @@ def evaluate(
     agreement = pending_agreement.result()
     for name in ("run_to_run_ari", "stayed_share", "neighbour_recall"):
         agreement[name] = workspace.details(clustering).get(name)
-    document = {"protocols": scored.protocols, "k": settings.k, "clusters": agreement}
-    document["unseen_words"] = unseen_words
-    document["kinds"] = kind_scores(workspace.folder(corpus))
+    score_document = {"protocols": scored.protocols, "k": settings.k, "clusters": agreement}
+    score_document["unseen_words"] = unseen_words
+    score_document["kinds"] = kind_scores(workspace.folder(corpus))
     votes = held_out_votes(titles, forms["title_context"], settings.seed)
-    document["confidence"], confidence_rows = measure_votes(titles, votes, languages)
+    score_document["confidence"], confidence_rows = measure_votes(titles, votes, languages)
     with STAGE.publish(home, corpus, vectors, clustering, baselines, settings) as draft:
-        (draft.folder / "scores.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+        (draft.folder / "scores.json").write_text(json.dumps(score_document, indent=1), encoding="utf-8")
         pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
         pq.write_table(pa.table(confidence_rows), draft.folder / "confidence.parquet")
         draft.counts |= {"queries": len(scored.rows["title_id"]), "clusters": int(str(agreement["count"]))}
@@ -105,10 +105,19 @@ def evaluate(
 def measure_votes(
     titles: CorpusTitles, votes: HeldOutVotes, languages: Sequence[str | None]
 ) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-    """Returns section ``confidence`` of scores.json and columns of confidence.parquet, a row per title."""
+    """Calibrates and evaluates the confidence of k-NN votes on held-out titles.
+
+    Args:
+        titles: All titles of the corpus.
+        votes: Held-out titles with their nearest training titles.
+        languages: Language of each title of the corpus; None if unknown.
+
+    Returns:
+        The section "confidence" of scores.json, and the columns of confidence.parquet (a row per title).
+    """
     queries = votes.titles
-    first, scores = score_votes(votes.neighbours, votes.cosines, titles.labels, titles.label_count)
-    correct = contains_label(titles.labels.take(queries), first)
+    top_labels, scores = score_votes(votes.neighbours, votes.cosines, titles.labels, titles.label_count)
+    correct = contains_label(titles.labels.take(queries), top_labels)
     language_column = np.array([languages[title] or "" for title in queries], dtype=str)
     rows = {"title_id": queries.astype(np.int32), "language": language_column}
     rows |= {"score": scores, "correct": correct}

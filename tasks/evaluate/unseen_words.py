@@ -1,7 +1,7 @@
-"""Measures the effect of unseen words, which no training title contains, on held-out titles.
+"""Measures how well held-out titles with unseen words (which no training title contains) are embedded.
 
-*Augmentation* gives unseen words a vector (tasks/augment). Scores and distances are measured with it and,
-for comparison, with a model that ignores unseen words.
+*Augmentation* (tasks/augment) gives unseen words a vector. Scores and distances are measured with
+augmentation and, for comparison, with vectors that ignore unseen words.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tasks.scoring.metrics import measure
 from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, CorpusTitles, judge_knn
 
 MIN_LANGUAGE_TITLES = 20  # held-out titles needed to report a language
-MEASURES = ("accuracy", "precision_at_k", "mrr")
+METRICS = ("accuracy", "precision_at_k", "mrr")
 
 
 def measure_unseen_words(
@@ -26,11 +26,15 @@ def measure_unseen_words(
     unaugmented: np.ndarray,
     k: int,
 ) -> dict[str, object]:
-    """Measures shares (also by language), distances and, by protocol, scores with and without augmentation.
+    """Measures the frequency of unseen words, and distances and scores of titles that contain them.
 
-    ``words`` is the number of words of each title, and ``unseen`` the number of unseen ones among them. A
-    distance is the cosine distance of a title from the mean of the other titles with the same first word; the
-    key ``known`` has that of titles without unseen words.
+    ``words`` and ``unseen`` are the numbers of all words and of unseen words of each title; ``vectors`` and
+    ``unaugmented`` are the vectors of the titles, [titles, dim], with augmentation and without.
+
+    Returns:
+        The section "unseen_words" of scores.json: shares of titles and words, also by language; by held-out
+        set, k-NN scores with and without augmentation; and ``distance``, the mean cosine distance of a title
+        from the other titles with the same first word (key ``known``: titles without unseen words).
     """
     is_held_out = np.isin(titles.split, [*PROTOCOLS])
     names = np.array([language or "unknown" for language in languages])
@@ -66,12 +70,15 @@ def measure_unseen_words(
             result[protocol] = {"n": len(queries)}
             for name, array in (("augmented", vectors), ("unaugmented", unaugmented)):
                 measured = measure(judge_knn(titles, array, queries, training, k))
-                result[protocol][name] = {metric: measured[metric] for metric in MEASURES}
+                result[protocol][name] = {metric: measured[metric] for metric in METRICS}
     return result
 
 
 def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> dict[str, object]:
-    """Averages 1 − cosine(title, mean of the other titles of its family) where both are nonzero."""
+    """Returns the mean cosine distance of ``chosen`` titles from the mean of the rest of their family.
+
+    A family is the titles with the same first word. Titles are skipped if one of both vectors is zero.
+    """
     values, family_ids = (
         torch.from_numpy(vectors.astype(np.float64)),
         torch.from_numpy(family.astype(np.int64)),

@@ -1,16 +1,16 @@
 """Reads watch histories exported by Trakt, Plex, Emby, Jellyfin and the plugin Playback Reporting.
 
-Trakt: the archive of https://trakt.tv/settings/data or one of its files, whose rows are those of the API
-(https://trakt.docs.apiary.io, sync/history, sync/ratings, sync/watched): ``watched_at`` or ``rated_at`` with
-``rating`` (1 to 10), and ``movie``, or ``show`` with ``episode``. watched-shows has ``seasons`` with
-``episodes`` instead. Rows without any of these (watchlist, collection, playback progress) are ignored.
+Trakt: the archive of https://trakt.tv/settings/data or one of its files, whose rows have the format of the
+API (https://trakt.docs.apiary.io, sync/history, sync/ratings, sync/watched): ``watched_at``, or ``rated_at``
+with ``rating`` (1 to 10); and ``movie``, or ``show`` with ``episode``. A row of watched-shows has ``seasons``
+with ``episodes`` instead. Other rows (watchlist, collection, playback progress) are ignored.
 
 Plex: JSON of the server's API (https://developer.plex.tv/pms), /library/sections/ID/all or
 /status/sessions/history/all: ``MediaContainer`` with ``Metadata``: ``viewCount`` or ``viewedAt``,
-``lastViewedAt``, ``userRating`` (0 to 10), ``grandparentTitle`` of an episode.
+``lastViewedAt``, ``userRating`` (0 to 10), and ``grandparentTitle`` (the series) for an episode.
 
 Emby and Jellyfin: JSON of GET /Users/ID/Items?Recursive=true (https://dev.emby.media/reference/RestAPI,
-UserItemDataDto): ``Items`` with ``UserData``, whose fields are those of players.py.
+UserItemDataDto): ``Items`` with ``UserData``, which has the fields described in players.py.
 
 Playback Reporting (Jellyfin.Plugin.PlaybackReporting/Data/ActivityRepository.cs, ExportRawData; the plugin
 of Emby has the same columns): one play per line, tab-separated and without a header, with the columns in
@@ -37,7 +37,7 @@ ACTIVITY: tuple[str, ...] = (
     "DateCreated", "UserId", "ItemId", "ItemType", "ItemName", "PlaybackMethod", "ClientName", "DeviceName",
     "PlayDuration",
 )  # fmt: skip
-WATCHED_SECONDS = {"Movie": 75 * 60, "Episode": 18 * 60}
+WATCHED_SECONDS = {"Movie": 75 * 60, "Episode": 18 * 60}  # playing time from which an item counts as watched
 _EPISODE = re.compile(r"(.+) - s(\d+)e(\d+) - (.*)")
 _TRAKT = re.compile(r"(.*/)?(watched-history|ratings-(movies|shows|episodes))(-\d+)?\.json")
 
@@ -45,9 +45,15 @@ _TRAKT = re.compile(r"(.*/)?(watched-history|ratings-(movies|shows|episodes))(-\
 def read_export(
     file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
 ) -> pa.Table | None:
-    """Reads rows of ``LIKES`` like ``read_player``; returns None if the file is no export of these programs.
+    """Reads an export as a table of likes (schema LIKES); returns None if the file is not an export.
 
-    Exports contain ids of users instead of names. An id becomes the viewer only if the file has several.
+    Exports contain ids of users instead of names. Ids become viewers only if the file has several ids.
+
+    Args:
+        file: Export of one of the programs in the docstring of the module.
+        viewer: Name of the viewer if the file has at most one id of a user.
+        at: Time of rows without a time, in UTC, as a naive datetime.
+        zone: Time zone of local times; None: the zone of this machine.
 
     Raises:
         LikesError: The file looks like an export but has other fields.
@@ -66,14 +72,14 @@ def read_export(
 
 
 def drop_single_viewer(items: Iterable[Item]) -> list[Item]:
-    """Removes the viewer of the items if all have the same one."""
+    """Returns the items with ``viewer`` removed if all items have the same viewer."""
     items = list(items)
     several = len({item.viewer for item in items}) > 1
     return items if several else [replace(item, viewer="") for item in items]
 
 
 def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
-    """Reads the name of the program and the items of an export; None if the file is no export."""
+    """Reads an export; returns the name of its program and its items, or None if it is not an export."""
     kind = file.suffix.lower()
     if kind == ".zip":
         with zipfile.ZipFile(file) as archive:
@@ -84,10 +90,10 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
             return "trakt", [item for name in names for item in trakt_items(json.loads(archive.read(name)))]
     if kind in (".tsv", ".csv", ".txt"):
         with open(file, encoding="utf-8-sig", newline="") as lines:
-            head = lines.readline()
-            separator = "\t" if "\t" in head else ","
-            has_header = tuple(name.strip('"') for name in head.strip().split(separator)) == ACTIVITY
-            if not has_header and (separator == "," or head.count("\t") != len(ACTIVITY) - 1):
+            first_line = lines.readline()
+            separator = "\t" if "\t" in first_line else ","
+            has_header = tuple(name.strip('"') for name in first_line.strip().split(separator)) == ACTIVITY
+            if not has_header and (separator == "," or first_line.count("\t") != len(ACTIVITY) - 1):
                 return None
             if not has_header:
                 lines.seek(0)
@@ -99,7 +105,7 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
     try:
         document = json.loads(file.read_text(encoding="utf-8-sig"))
     except (UnicodeDecodeError, json.JSONDecodeError):
-        return None  # read_table reads it as lines, or raises the error
+        return None  # read_likes_table reads the file as JSON lines, or raises the error
     if isinstance(document, dict) and "MediaContainer" in document:
         return "plex", plex_items(document["MediaContainer"].get("Metadata", []))
     if isinstance(document, dict) and "Items" in document:
@@ -112,7 +118,7 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
 
 
 def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields the items of a file of Trakt's export."""
+    """Yields the films, episodes and series in the rows of a Trakt export."""
     for row in rows:
         work = row.get("movie") or row.get("show")
         if work is None or row.get("type") == "season":
@@ -137,7 +143,7 @@ def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields films, episodes and series of Plex; views of a series are ignored in favour of its episodes."""
+    """Yields the films, episodes and series in a Plex response; of a series, only the rating is used."""
     for row in rows:
         if row["type"] not in ("movie", "episode", "show"):
             continue
@@ -156,7 +162,7 @@ def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields films, episodes and series of the API of Emby or Jellyfin."""
+    """Yields the films, episodes and series in a response of the API of Emby or Jellyfin."""
     for row in rows:
         if row["Type"] not in ("Movie", "Episode", "Series", "Video"):
             continue
@@ -176,14 +182,14 @@ def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields films and episodes of Playback Reporting, with the playing time of all plays of a user."""
+    """Yields the films and episodes of Playback Reporting; the plays of an item by a user are added up."""
     seconds: dict[tuple[str, str, str], int] = {}
-    last: dict[tuple[str, str, str], str] = {}
+    last_played: dict[tuple[str, str, str], str] = {}
     for play in plays:
         if play["ItemType"] in WATCHED_SECONDS:
             key = play["UserId"], play["ItemType"], play["ItemName"]
             seconds[key] = seconds.get(key, 0) + int(play["PlayDuration"])
-            last[key] = max(last.get(key, ""), play["DateCreated"])
+            last_played[key] = max(last_played.get(key, ""), play["DateCreated"])
     for (user, kind, name), played in seconds.items():
         names: dict[str, Any] = {"title": name}
         if kind == "Episode" and (parts := _EPISODE.fullmatch(name)):
@@ -191,5 +197,8 @@ def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
             if number := int(parts[3]):  # 00: unknown
                 names |= {"season": int(parts[2]), "episode": number}
         yield Item(
-            viewer=user, plays=played >= WATCHED_SECONDS[kind], played_at=last[user, kind, name], **names
+            viewer=user,
+            plays=played >= WATCHED_SECONDS[kind],
+            played_at=last_played[user, kind, name],
+            **names,
         )

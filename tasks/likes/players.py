@@ -62,12 +62,12 @@ _JELLYFIN = """
 
 
 def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None) -> pa.Table:
-    """Reads rows of ``LIKES`` from a database of Kodi, Jellyfin or Playback Reporting.
+    """Reads a database of Kodi, Jellyfin or Playback Reporting as a table of likes (schema LIKES).
 
     Args:
         file: Database, opened read-only; the player may be running.
-        viewer: Name of the viewer if the database has none.
-        at: Time of rows without one, in UTC, as a datetime without a zone.
+        viewer: Name of the viewer if the database names none.
+        at: Time of rows without a time, in UTC, as a naive datetime.
         zone: Time zone of Kodi's times; None: the zone of this machine.
 
     Raises:

@@ -1,14 +1,14 @@
 """Reads likes from a table: CSV, Parquet or JSON (an array of objects, or one object per line).
 
-Columns, in any order and case: ``title`` (or ``programme``), one of ``liked``, ``rating`` and ``share``, and
-optionally ``viewer``, ``time``, ``episode`` and ``sub_title``; others are ignored. The opinion becomes a
-number from -1 (dislike) to 1 (like):
+The columns, in any order and case, are ``title`` (or ``programme``), one of ``liked``, ``rating`` and
+``share``, and optionally ``viewer``, ``time``, ``episode`` and ``sub_title``; other columns are ignored. The
+opinion becomes a number from -1 (dislike) to 1 (like):
 
     liked    true, yes, 1, like → 1        false, no, 0, -1, dislike → -1
-    rating   (2 r - low - high) / (high - low); the scale low to high is 1 to 5 if the file's largest is at
-             most 5, else 1 to 10 if it is at most 10, else 0 to 100; values outside are clipped
+    rating   (2 r - low - high) / (high - low), clipped; low to high is 1 to 5 if the largest rating in the
+             file is at most 5, else 1 to 10 if it is at most 10, else 0 to 100
     share    max(0, 2 s - 1), because stopping early is not a dislike; s is the share of the programme that
-             was watched, 0 to 1, or 0 to 100 if the file's largest is above 1
+             was watched, 0 to 1, or 0 to 100 if the largest share in the file is above 1
 """
 
 import csv
@@ -27,9 +27,9 @@ from storage.episodes.numbers import read_episode
 from storage.errors import ExpectedError
 from tasks.text.titles import parse_title
 
-SEEN_SHARE = 0.8  # a programme watched up to its credits
-ROUNDING = 1e-6
-NAMES = {
+SEEN_SHARE = 0.8  # share from which a programme counts as watched to the end (without its credits)
+ROUNDING = 1e-6  # tolerance for rounded shares
+COLUMN_NAMES = {  # accepted names of each column
     "viewer": ("viewer", "user", "user_id", "userid"),
     "title": ("title", "programme", "program", "name"),
     "time": ("time", "date", "timestamp", "watched_at"),
@@ -39,23 +39,28 @@ NAMES = {
     "episode": ("episode",),
     "sub_title": ("sub_title", "subtitle", "sub-title"),
 }
-OPINIONS = ("liked", "rating", "share")
+OPINIONS = ("liked", "rating", "share")  # columns that may contain the opinion
 YES, NO = ("true", "yes", "1", "1.0", "like"), ("false", "no", "0", "0.0", "-1", "-1.0", "dislike")
 
 
 class LikesError(ExpectedError, ValueError):
-    """A source of likes cannot be read; the message contains the problem and what is expected."""
+    """Raised if a source of likes cannot be read; the message has the problem and the expected content."""
 
 
 def read_likes_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
-    """Reads rows of ``LIKES``. ``viewer`` and ``at`` (UTC, without a zone) apply to rows without them.
+    """Reads a CSV, Parquet or JSON file as a table of likes (schema LIKES).
+
+    Args:
+        file: File with the columns in the docstring of the module.
+        viewer: Name of the viewer of rows without a viewer.
+        at: Time of rows without a time, in UTC, as a naive datetime.
 
     Raises:
         LikesError: The file has another format, lacks a column, or has an invalid value.
     """
-    rows = _named(_rows(file), file)
-    kind = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
-    opinions = _opinions(file, [row.get(kind) for row in rows], kind)
+    rows = _rename_columns(_read_rows(file), file)
+    column = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
+    opinions = _opinions(file, [row.get(column) for row in rows], column)
     likes = []
     for row_number, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
@@ -71,24 +76,24 @@ def read_likes_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table
                 "show_key": parse_title(title).show_key,
                 "episode": episode,
                 "sub_title": sub_title,
-                "source": STATED if kind == "liked" else f"table: {kind}",
+                "source": STATED if column == "liked" else f"table: {column}",
                 "title": title,
-                "time": _instant(row.get("time"), at, file, row_number),
+                "time": _parse_time(row.get("time"), at, file, row_number),
                 "value": opinion,
-                "seen": kind == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
+                "seen": column == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
             }
         )
     return pa.Table.from_pylist(likes, schema=LIKES)
 
 
-def _named(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[str, Any]]:
-    """Selects the columns of NAMES and renames them."""
+def _rename_columns(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[str, Any]]:
+    """Selects the columns in COLUMN_NAMES and renames them to the keys of COLUMN_NAMES."""
     if not rows:
         return []
     columns = {str(name).strip().casefold(): name for name in rows[0]}
     selected = {
         name: next(columns[alias] for alias in aliases if alias in columns)
-        for name, aliases in NAMES.items()
+        for name, aliases in COLUMN_NAMES.items()
         if not columns.keys().isdisjoint(aliases)
     }
     if "title" not in selected or selected.keys().isdisjoint(OPINIONS):
@@ -97,15 +102,15 @@ def _named(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[str, Any]
     return [{name: row.get(column) for name, column in selected.items()} for row in rows]
 
 
-def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
-    kind = file.suffix.lower()
+def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
+    suffix = file.suffix.lower()
     try:
-        if kind == ".parquet":
+        if suffix == ".parquet":
             return pq.read_table(file).to_pylist()
         text = file.read_text(encoding="utf-8-sig")
-        if kind == ".csv":
+        if suffix == ".csv":
             return list(csv.DictReader(text.splitlines(), delimiter=_delimiter(text)))
-        if kind in (".json", ".jsonl", ".ndjson"):
+        if suffix in (".json", ".jsonl", ".ndjson"):
             if text.lstrip().startswith("["):
                 rows = json.loads(text)
             else:
@@ -114,7 +119,7 @@ def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
                 raise LikesError(f'{file}: expected objects, such as {{"title": "Tatort", "liked": true}}')
             return rows
     except (pa.ArrowInvalid, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
-        raise LikesError(f"{file} cannot be read as {kind[1:]}: {error}") from error
+        raise LikesError(f"{file} cannot be read as {suffix[1:]}: {error}") from error
     except OSError as error:
         raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
     raise LikesError(f"{file}: expected .csv, .parquet, .json or .jsonl, or an export: docs/tonight.md")
@@ -124,31 +129,31 @@ def _delimiter(text: str) -> str:
     return max(",;\t", key=text.partition("\n")[0].count)
 
 
-def _opinions(file: Path, values: Sequence[Any], kind: str) -> list[float | None]:
-    """Converts a column to opinions from -1 to 1; None for empty values."""
-    if kind == "liked":
-        return [_liked(value, file, row_number) for row_number, value in enumerate(values, 1)]
-    numbers = [_number(value, kind, file, row_number) for row_number, value in enumerate(values, 1)]
+def _opinions(file: Path, values: Sequence[Any], column: str) -> list[float | None]:
+    """Converts the values of the opinion column to numbers from -1 to 1; empty values to None."""
+    if column == "liked":
+        return [_parse_liked(value, file, row_number) for row_number, value in enumerate(values, 1)]
+    numbers = [_parse_number(value, column, file, row_number) for row_number, value in enumerate(values, 1)]
     present = [number for number in numbers if number is not None]
     smallest, largest = min(present, default=0.0), max(present, default=0.0)
-    if kind == "share":
+    if column == "share":
         low, high = 0.0, 1.0 if largest <= 1 else 100.0
     else:
         low, high = (1.0, 5.0) if largest <= 5 else (1.0, 10.0) if largest <= 10 else (0.0, 100.0)
     if largest > high or smallest < 0:
         raise LikesError(
-            f"{file}: {kind} goes from {smallest:g} to {largest:g}; expected numbers from 0 to 100"
+            f"{file}: {column} goes from {smallest:g} to {largest:g}; expected numbers from 0 to 100"
         )
-    lower_bound = 0.0 if kind == "share" else -1.0
+    lower_bound = 0.0 if column == "share" else -1.0
     return [None if number is None else max(lower_bound, scale(number, low, high)) for number in numbers]
 
 
 def scale(number: float, low: float, high: float) -> float:
-    """Maps [low, high] linearly to [-1, 1] and clips."""
+    """Maps a number from [low, high] linearly to [-1, 1]; numbers outside are clipped."""
     return max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
 
 
-def _liked(value: Any, file: Path, row_number: int) -> float | None:
+def _parse_liked(value: Any, file: Path, row_number: int) -> float | None:
     text = str(value).strip().casefold()
     if value is None or not text:
         return None
@@ -157,7 +162,7 @@ def _liked(value: Any, file: Path, row_number: int) -> float | None:
     return 1.0 if text in YES else -1.0
 
 
-def _number(value: Any, name: str, file: Path, row_number: int) -> float | None:
+def _parse_number(value: Any, name: str, file: Path, row_number: int) -> float | None:
     if value is None or not str(value).strip():
         return None
     try:
@@ -169,8 +174,8 @@ def _number(value: Any, name: str, file: Path, row_number: int) -> float | None:
     return number
 
 
-def _instant(value: Any, at: datetime.datetime, file: Path, row_number: int) -> datetime.datetime:
-    """Reads ISO text, seconds since 1970, or a date, as UTC unless it has a zone."""
+def _parse_time(value: Any, at: datetime.datetime, file: Path, row_number: int) -> datetime.datetime:
+    """Converts ISO text, seconds since 1970, or a date to a naive datetime in UTC; empty values to ``at``."""
     if value is None or not str(value).strip():
         return at
     try:

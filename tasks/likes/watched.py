@@ -1,8 +1,8 @@
-"""Converts items of a media library or of a watch history to rows of ``LIKES``.
+"""Converts items of a media library or of a watch history to a table of likes (schema LIKES).
 
-An item counts if the viewer rated it, marked it, or watched it to the end. A resume point ("continue
-watching") is not an opinion, so a paused item has no row. An item that was watched to the end but not rated
-has the value WATCHED.
+An item is used if the viewer rated it, marked it as liked or disliked, or watched it to the end. A resume
+point ("continue watching") is not an opinion, so an item that is only paused is skipped. An item that was
+watched to the end but not rated gets the value WATCHED.
 """
 
 import datetime
@@ -17,23 +17,23 @@ from storage.episodes.numbers import EpisodeNumber
 from tasks.likes.tables import SEEN_SHARE, scale
 from tasks.text.titles import parse_title
 
-WATCHED = 0.5
+WATCHED = 0.5  # value of an item that was watched but not rated, from -1 (dislike) to 1 (like)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A film, an episode or a series, and what its viewer did.
+    """A film, an episode or a series, and what a viewer did with it.
 
     Attributes:
         title: Title of the film or the series.
         sub_title: Title of the episode.
         season, episode: Numbers from 1 (season 0: specials); None if unknown.
-        plays: Number of times it was played to the end, or a boolean.
+        plays: Number of times that the item was played to the end, or a boolean.
         share: Position at which playing stopped, as a share of the running time.
-        played_at: Time at which it was watched or rated: ISO text or POSIX seconds.
-        rating: From 1 to 10.
-        liked: 1 or 0.
-        viewer: Name; empty if the source has none.
+        played_at: Time at which the item was watched or rated: ISO text or POSIX seconds.
+        rating: Rating from 1 to 10; None if not rated.
+        liked: 1 for a like, 0 for a dislike, None for neither.
+        viewer: Name of the viewer; empty if the source names none.
     """
 
     title: str | None
@@ -51,13 +51,14 @@ class Item:
 def likes_table(
     items: Iterable[Item], source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
 ) -> pa.Table:
-    """Converts items to rows of ``LIKES``; items without an opinion have none.
+    """Converts items to a table of likes (schema LIKES), without items that have no opinion.
 
     Args:
-        source: Name of the program.
-        viewer: Name of the viewer of items without one.
-        at: Time of items without one, in UTC, as a datetime without a zone.
-        zone: Time zone of times without one; None: the zone of this machine.
+        items: Films, episodes and series.
+        source: Name of the program from which the items come.
+        viewer: Name of the viewer of items without a viewer.
+        at: Time of items without a time, in UTC, as a naive datetime.
+        zone: Time zone of times without a zone; None: the zone of this machine.
     """
     rows = (_to_row(item, source, viewer, at, zone) for item in items)
     return pa.Table.from_pylist([row for row in rows if row is not None], schema=LIKES)
@@ -66,6 +67,7 @@ def likes_table(
 def _to_row(
     item: Item, source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
 ) -> dict[str, Any] | None:
+    """Converts an item to a row of the table; returns None if the item has no title or no opinion."""
     seen = bool(item.plays) or (item.share or 0) >= SEEN_SHARE
     stated = None if item.rating is None else scale(float(item.rating), 1, 10)
     if item.liked is not None:
@@ -85,13 +87,14 @@ def _to_row(
         "sub_title": item.sub_title or "",
         "source": source,
         "title": item.title,
-        "time": _utc(item.played_at, zone) or at,
+        "time": _to_utc(item.played_at, zone) or at,
         "value": WATCHED if stated is None else stated,
         "seen": seen,
     }
 
 
-def _utc(instant: str | float | None, zone: datetime.tzinfo | None) -> datetime.datetime | None:
+def _to_utc(instant: str | float | None, zone: datetime.tzinfo | None) -> datetime.datetime | None:
+    """Converts ISO text or POSIX seconds to a naive datetime in UTC; returns None for an empty value."""
     if not instant:
         return None
     if isinstance(instant, int | float):

@@ -1,10 +1,10 @@
-"""Recommenders: compute scores, reasons and lists of titles from the likes of viewers.
+"""Recommends titles: computes scores, reasons and lists of titles from the likes of viewers.
 
-Contract of the family (tests/contracts/test_recommenders.py): ``fit(likes, titles)`` takes Likes and Titles
-and returns a FittedRecommender (tasks/recommend/lists.py). ``scores(viewers, titles)`` is float32 (viewers,
-titles) and finite; higher is better. ``shares`` and ``why`` return the likes that determine a score.
-``revised`` replaces the likes of a viewer. The order of likes does not matter; a viewer without likes gets
-popular titles.
+Every recommender satisfies a contract (tests/contracts/test_recommenders.py): ``fit(likes, titles)`` takes
+Likes and Titles and returns a FittedRecommender (tasks/recommend/lists.py). Its method ``scores(viewers,
+titles)`` returns finite float32 scores (viewers, titles); higher is better. ``shares`` and ``why`` return the
+likes that determine a score. ``revised`` replaces the likes of a viewer. The order of likes does not matter;
+a viewer without likes gets popular titles.
 """
 
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Ranks titles by the channels on which liked titles air; a baseline that ignores what titles are about."""
+"""Recommends titles on the channels of liked titles, a baseline that ignores what titles are about."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from tasks.form import configurable
 from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.popularity import popularity
 
-POPULARITY_WEIGHT = 0.01
+POPULARITY_WEIGHT = 0.01  # weight of popularity in a score, which orders otherwise equal titles
 
 
 @dataclass(frozen=True)
 class FittedChannelHabits:
-    """Likes without duplicates, and channels and popularity of titles."""
+    """Fitted recommender by channels."""
 
-    likes: Likes
-    channels: Ragged
-    popularity: np.ndarray
+    likes: Likes  # without duplicates, sorted by viewer
+    channels: Ragged  # ids of the channels of each title
+    popularity: np.ndarray  # float32 (titles,)
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """Computes the mean share of liked titles on the channels of a title: float32 (viewers, titles)."""
+        """Computes scores, float32 (viewers, titles): the share of a viewer's likes on a title's channels."""
         popular = POPULARITY_WEIGHT * self.popularity[titles]
         covered = np.array([self._coverage(viewer, titles)[1].sum(axis=0) for viewer in viewers])
         return covered.reshape(len(viewers), len(titles)).astype(np.float32) + popular
@@ -35,17 +35,20 @@ class FittedChannelHabits:
         return liked, np.divide(coverage, total, out=coverage, where=total > 0)
 
     def why(self, viewer: int, title: int) -> list[Reason]:
-        """Returns likes on the same channels, in descending order of share."""
+        """Returns the viewer's likes on the channels of the title, in descending order of share."""
         liked, shares = self.shares(viewer, np.array([title]))
         order = np.argsort(-shares[:, 0], kind="stable")
         return [Reason(int(liked[i]), float(shares[i, 0]), True) for i in order if shares[i, 0] > 0]
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Replaces the likes of one viewer, int32 and float32 (likes,), and drops those of other viewers."""
+        """Returns a recommender with new likes of one viewer and without likes of other viewers.
+
+        ``titles`` are int32 (likes,), and ``values`` float32 (likes,), from -1 to 1.
+        """
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _coverage(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a viewer's likes and each one's contribution to the scores: float32 (likes, titles)."""
+        """Returns a viewer's likes and their contributions to scores, float32 (likes, titles)."""
         viewer_likes = self.likes.take(np.arange(self.likes.offsets[viewer], self.likes.offsets[viewer + 1]))
         liked = viewer_likes.titles[viewer_likes.values > 0]
         width = int(self.channels.values.max(initial=-1)) + 1
@@ -64,7 +67,7 @@ class ChannelHabits:
     name: Literal["channel_habits"] = "channel_habits"
 
     def fit(self, likes: Likes, titles: Titles) -> FittedChannelHabits:
-        """Sorts the likes; raises a ValueError if they refer to unknown titles."""
+        """Fits the recommender; raises a ValueError if the likes refer to titles outside ``titles``."""
         titles.check(likes)
         deduplicated = likes.deduplicate()
         return FittedChannelHabits(deduplicated, titles.channels, popularity(deduplicated, titles))

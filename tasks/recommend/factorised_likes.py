@@ -1,13 +1,13 @@
-"""Adds the preferences of similar viewers to the nearest likes, for homes with many viewers.
+"""Recommends titles by the nearest likes and by the preferences of similar viewers.
 
-The likes of all viewers are factorised (tasks/linear/factorisation.py), together with pairs that are not
-liked and count as 0, since likes alone would only determine the mean:
+The matrix of viewers and titles is factorised (tasks/linear/factorisation.py) from all likes and from random
+pairs without a like, which count as 0, because likes alone would only determine the mean:
 
     score(t) = nearest(t) + weight · (⟨u, v_t⟩ + b_t)        nearest: tasks/recommend/nearest_likes.py
 
-v_t and b_t are the factors and the bias of title t; both are 0 for a title that nobody has rated, which
-leaves its nearest-likes score. The factors u of a viewer are the ridge regression of the viewer's likes on
-the factors of the liked titles, so they follow ``revised`` likes and need no training:
+v_t and b_t are the factors and the bias of title t; both are 0 for a title that nobody has rated, so that the
+score is nearest(t). The factors u of a viewer are the ridge regression of the viewer's likes on the factors
+of the liked titles, so changed likes (``revised``) need no training:
 
     u = argmin Σ_l (r_l − b₀ − b_l − ⟨u, v_l⟩)² + decay · likes · ‖u‖²
 
@@ -28,21 +28,21 @@ from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.nearest_likes import FittedNearestLikes, NearestLikes
 
 LEARNING_RATE = 0.05
-UNLIKED = 3  # random pairs per like that count as 0; 8 pairs did not improve results
+UNLIKED = 3  # random pairs of viewer and title per like that count as 0; 8 pairs were not better
 
 
 @dataclass(frozen=True)
 class FittedFactorisedLikes:
-    """Nearest likes, and factors (titles, dim) and biases (titles,) of titles, 0 where unrated."""
+    """Fitted recommender by the nearest likes and by factors of titles."""
 
     settings: "FactorisedLikes"
-    nearest: FittedNearestLikes
-    factors: np.ndarray
-    biases: np.ndarray
-    mean: float
+    nearest: FittedNearestLikes  # fitted recommender by the nearest likes
+    factors: np.ndarray  # float32 (titles, dim), 0 for titles without ratings
+    biases: np.ndarray  # float32 (titles,), 0 for titles without ratings
+    mean: float  # mean value of all likes and of pairs that count as 0
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """Computes scores, float32 (viewers, titles), finite."""
+        """Computes the scores of titles for viewers, float32 (viewers, titles)."""
         viewer_factors = np.empty((len(viewers), self.factors.shape[1]), dtype=np.float32)
         for index, viewer in enumerate(viewers):
             viewer_factors[index] = self._viewer_factors(viewer)
@@ -50,7 +50,7 @@ class FittedFactorisedLikes:
         return self.nearest.scores(viewers, titles) + np.float32(self.settings.weight) * predicted
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the shares of the nearest likes."""
+        """Returns a viewer's likes and their shares of each title's nearest-likes score."""
         return self.nearest.shares(viewer, titles)
 
     def why(self, viewer: int, title: int) -> list[Reason]:
@@ -58,11 +58,11 @@ class FittedFactorisedLikes:
         return self.nearest.why(viewer, title)
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Replaces the likes of one viewer, int32 and float32 (likes,); factors of titles stay."""
+        """Returns a recommender with new likes of one viewer and unchanged factors of titles."""
         return dataclasses.replace(self, nearest=self.nearest.revised(viewer, titles, values))
 
     def _viewer_factors(self, viewer: int) -> np.ndarray:
-        """Computes the factors of a viewer, float64 (dim,); zeros if no title was rated."""
+        """Computes the factors of a viewer, float64 (dim,); zeros if no liked title has factors."""
         likes = self.nearest.likes
         rows = slice(likes.offsets[viewer], likes.offsets[viewer + 1])
         liked, dim = self.factors[likes.titles[rows]].astype(np.float64), self.factors.shape[1]
@@ -86,7 +86,7 @@ class FactorisedLikes:
     seed: int = setting(0, "Seed of the initial factors and of the pairs that count as 0.", ge=0)
 
     def fit(self, likes: Likes, titles: Titles) -> FittedFactorisedLikes:
-        """Factorises the likes; raises a ValueError if they refer to unknown titles."""
+        """Factorises the likes; raises a ValueError if they refer to titles outside ``titles``."""
         nearest = self.nearest.fit(likes, titles)
         factors = np.zeros((len(titles), self.dim), dtype=np.float32)
         biases = np.zeros(len(titles), dtype=np.float32)
@@ -98,11 +98,11 @@ class FactorisedLikes:
         rated, items = np.unique(nearest.likes.titles, return_inverse=True)
         viewers, rng = nearest.likes.viewers, np.random.default_rng(self.seed)
         pairs = viewers.astype(np.int64) * len(rated) + items
-        drawn = np.repeat(viewers.astype(np.int64), UNLIKED) * len(rated)
-        drawn += rng.integers(len(rated), size=len(drawn))
-        drawn = drawn[~np.isin(drawn, pairs)]
-        users, columns = np.divmod(np.concatenate([pairs, drawn]), len(rated))
-        values = np.concatenate([nearest.likes.values, np.zeros(len(drawn), np.float32)])
+        unliked_pairs = np.repeat(viewers.astype(np.int64), UNLIKED) * len(rated)
+        unliked_pairs += rng.integers(len(rated), size=len(unliked_pairs))
+        unliked_pairs = unliked_pairs[~np.isin(unliked_pairs, pairs)]
+        users, columns = np.divmod(np.concatenate([pairs, unliked_pairs]), len(rated))
+        values = np.concatenate([nearest.likes.values, np.zeros(len(unliked_pairs), np.float32)])
         names = [str(viewer) for viewer in range(likes.viewer_count)], [str(title) for title in rated]
         settings = FactorisationSettings(
             dim=self.dim,

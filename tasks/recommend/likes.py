@@ -1,4 +1,4 @@
-"""Inputs of recommenders: likes of viewers, and data of titles. Depends only on NumPy."""
+"""Defines the inputs of recommenders as NumPy arrays: likes of viewers, and data of titles."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +11,13 @@ from storage.arrays import Ragged, offsets_of
 
 @dataclass(frozen=True)
 class Likes:
-    """Likes and dislikes of viewers, in any order. The latest like of a viewer and title counts.
+    """Likes and dislikes of viewers, in any order; only the latest like of a title by a viewer counts.
 
     Attributes:
-        viewers: int32 (likes,), from 0 to viewer_count - 1.
-        titles: int32 (likes,), rows of Titles.
-        values: float32 (likes,), from -1 (dislike) to 1 (like), from a rating or the share watched.
-        times: float64 (likes,), POSIX seconds.
+        viewers: int32 (likes,), number of the viewer, from 0 to viewer_count - 1.
+        titles: int32 (likes,), row of the title in Titles.
+        values: float32 (likes,), from -1 (dislike) to 1 (like).
+        times: float64 (likes,), time of the like in POSIX seconds.
         viewer_count: Number of viewers, including viewers without likes.
     """
 
@@ -51,27 +51,27 @@ class Likes:
         return ordered.take(np.flatnonzero(is_last & (ordered.values != 0)))
 
     def take(self, rows: np.ndarray) -> Self:
-        """Selects likes by row."""
+        """Returns the likes with the row numbers ``rows``."""
         viewers, titles, values = self.viewers[rows], self.titles[rows], self.values[rows]
         return type(self)(viewers, titles, values, self.times[rows], self.viewer_count)
 
     def replace_all(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Returns deduplicated likes of one viewer, int32 and float32 (likes,); other viewers have none."""
+        """Returns new likes of one viewer (titles and values), deduplicated; other viewers have none."""
         viewers, times = np.full(len(titles), viewer, dtype=np.int32), np.zeros(len(titles))
         return type(self)(viewers, titles, values, times, self.viewer_count).deduplicate()
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Offsets of each viewer in likes sorted by viewer, int64 (viewers + 1,)."""
+        """Index of the first like of each viewer in likes sorted by viewer, int64 (viewers + 1,)."""
         return offsets_of(np.bincount(self.viewers, minlength=self.viewer_count))
 
 
 @dataclass(frozen=True)
 class Titles:
-    """What recommenders read about titles.
+    """Data of titles that recommenders use.
 
     Attributes:
-        vectors: float32 (titles, dim), unit norm, or zero if unknown.
+        vectors: float32 (titles, dim), with unit norm, or zero if a title has no vector.
         airings: int64 (titles,), number of airings.
         channels: Ids of the channels of each title, from 0; rows may be empty.
     """
@@ -90,7 +90,7 @@ class Titles:
         return len(self.vectors)
 
     def check(self, likes: Likes) -> None:
-        """Raises a ValueError if likes refer to unknown titles."""
+        """Raises a ValueError if ``likes`` refer to rows that do not exist."""
         if len(likes) and not 0 <= likes.titles.min() <= likes.titles.max() < len(self):
             got = f"{likes.titles.min()} to {likes.titles.max()}"
             raise ValueError(f"likes must be of titles 0 to {len(self) - 1}, got {got}")
@@ -98,8 +98,8 @@ class Titles:
 
 @dataclass(frozen=True)
 class Reason:
-    """A title that a viewer liked or disliked, and its share of a score; shares sum to 1."""
+    """Liked or disliked title that contributes to the score of a recommended title."""
 
-    title: int
-    share: float
-    liked: bool
+    title: int  # row in Titles
+    share: float  # share of the score, 0 to 1
+    liked: bool  # False: disliked

@@ -1,13 +1,12 @@
-"""Builds lists that cover all tastes of a viewer from scores.
+"""Selects lists of titles by their scores, such that a list covers all tastes of a viewer.
 
 The titles of the highest scores often belong to a single taste: for a football fan who also cooks, they are
 all football. Each position of the list is therefore filled with the title that maximizes
 
     score(t) + trade_off · Σ_likes share(l, t) · Π_chosen (1 - share(l, c))
 
-share(l, t) is the share of like l in the score of t, and c are the titles chosen before. A like that is
-covered by chosen titles has no further weight, so the number of positions of a taste depends on its number of
-likes.
+share(l, t) is the share of like l in the score of t, and c are the titles chosen before. Likes that chosen
+titles cover lose their weight, so the number of positions for a taste depends on its number of likes.
 
 References: Santos, Macdonald, Ounis, *Exploiting query reformulations for web search result
 diversification*, WWW 2010 (xQuAD, eq. 5). We differ: the aspects are the viewer's likes, and we sum
@@ -25,35 +24,35 @@ from tasks.recommend.likes import Reason
 
 TRADE_OFF = 0.35
 POOL = 200  # titles of the highest scores from which a list is chosen
-VIEWER_BATCH = 1_024  # scored at once
+VIEWER_BATCH = 1_024  # viewers scored at once
 
 
 class FittedRecommender(Protocol):
-    """A fitted recommender."""
+    """Recommender fitted on likes, which computes scores of titles and their reasons."""
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """Computes scores, float32 (viewers, titles), finite, higher is better."""
+        """Computes the scores of titles for viewers, float32 (viewers, titles), finite; higher is better."""
         ...
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns liked titles of a viewer and how far each title covers them: float32 (likes, titles)."""
+        """Returns a viewer's liked titles and their shares of each title's score, float32 (likes, titles)."""
         ...
 
     def why(self, viewer: int, title: int) -> list[Reason]:
-        """Returns the reasons in descending order of share; empty if no like contributes."""
+        """Returns the likes that contribute to the score of a title, in descending order of share."""
         ...
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Replaces the likes of one viewer; the result is valid only for this viewer."""
+        """Returns a recommender with new likes of one viewer, which is valid only for this viewer."""
         ...
 
 
 def diversify(scores: np.ndarray, shares: np.ndarray, count: int, trade_off: float = TRADE_OFF) -> np.ndarray:
-    """Chooses a list of indices into ``scores``, int64 (at most count,), best first.
+    """Chooses the titles of a list; returns their indices in ``scores``, int64 (at most count,), best first.
 
     Args:
-        scores: float32 (titles,).
-        shares: float32 (likes, titles), columns sum to 1 or 0; without likes, scores alone decide.
+        scores: Scores of the titles, float32 (titles,).
+        shares: Share of each like in each score, float32 (likes, titles); columns sum to 1 or 0.
         count: Number of titles on the list.
         trade_off: Weight of likes that are not covered yet; with 0, scores alone decide.
     """
@@ -75,9 +74,9 @@ def best_titles(
     count: int = 10,
     trade_off: float = TRADE_OFF,
 ) -> Iterator[np.ndarray]:
-    """Yields the list of each viewer, rows of titles, best first.
+    """Yields for each viewer the rows of at most ``count`` recommended titles, best first.
 
-    Liked and disliked titles are not excluded; the caller passes ``titles`` without them.
+    Titles that the viewer likes or dislikes are not excluded; the caller omits them from ``titles``.
     """
     for begin, end in pairwise([*range(0, len(viewers), VIEWER_BATCH), len(viewers)]):
         batch = viewers[begin:end]
@@ -99,11 +98,12 @@ def top_indices(scores: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """A change of likes that removes a title from a list.
+    """Change of a viewer's likes that would remove a recommended title from the list.
 
     Attributes:
-        without: A small set of liked titles whose removal removes the title; empty if none was found.
-        disliked: A liked title that removes the title if it is disliked; only if no single removal does.
+        without: Liked titles (rows) without which the title would not be listed; () if the search failed.
+        disliked: Liked title (row) whose change to a dislike would remove the title; None if there is none or
+            if removing a single like is sufficient.
     """
 
     without: tuple[int, ...]
@@ -118,17 +118,17 @@ def find_counterfactual(
     listed: Callable[[FittedRecommender], np.ndarray],
     max_removed: int = 5,
 ) -> Counterfactual:
-    """Searches for a small change of a viewer's likes that removes a title from the list.
+    """Searches for a small change of a viewer's likes that removes a title from the viewer's list.
 
-    First, each like among the reasons is removed alone. Then the strongest reasons are removed together, one
-    more at a time up to ``max_removed``; this set is not necessarily the smallest.
+    First, each like among the reasons is removed alone. Then the strongest reasons are removed cumulatively,
+    up to ``max_removed``; this set is not necessarily the smallest.
 
     Args:
         fitted: The recommender that produced the list.
         viewer: The viewer of the list.
         likes: The viewer's likes and dislikes, value by title.
         title: A title of the list.
-        listed: Computes the list, rows of titles, of a revised recommender.
+        listed: Function that returns the list (rows of titles) of a recommender with changed likes.
         max_removed: Maximum number of removed likes.
     """
 

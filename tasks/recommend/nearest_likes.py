@@ -1,7 +1,7 @@
-"""Scores titles by their nearest likes and the nearest dislike, which supports several tastes per viewer.
+"""Recommends titles that are similar to some of a viewer's likes, which supports several tastes per viewer.
 
-The mean vector of all likes would lie between the tastes of a viewer of crime and cookery. Instead, the few
-nearest likes (tasks/recommend/nearness.py) determine the score:
+The mean vector of all likes would lie between the tastes of a viewer of crime and cookery. Instead, the
+likes nearest to a title (tasks/recommend/nearness.py) determine its score:
 
     liked(t)    = √(sum of the m largest near(l, t)² over the likes l / m);  m: at most the number of likes
     disliked(t) = the largest near(d, t) over the dislikes d
@@ -26,24 +26,24 @@ from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.nearness import crowds, nearness
 from tasks.recommend.popularity import popularity
 
-POPULARITY_WEIGHT = 0.01
-TILE_SIZE = 1 << 25  # entries per tile of nearness: 128 MiB
+POPULARITY_WEIGHT = 0.01  # weight w of popularity in a score
+TILE_SIZE = 1 << 25  # entries per tile of the nearness matrix: 128 MiB
 _NEAREST = "m: number of nearest likes that determine a score; large values follow only the largest taste."
 _MARGIN = "Minimum lead of the likes over the nearest dislike; below it, the dislike lowers the score."
 
 
 @dataclass(frozen=True)
 class FittedNearestLikes:
-    """Likes without duplicates, and vectors, crowds (nearness.py) and popularity of titles."""
+    """Fitted recommender by the nearest likes."""
 
     settings: "NearestLikes"
-    likes: Likes
-    vectors: np.ndarray
-    crowd: np.ndarray
-    popularity: np.ndarray
+    likes: Likes  # without duplicates, sorted by viewer
+    vectors: np.ndarray  # float32 (titles, dim)
+    crowd: np.ndarray  # float32 (titles,), mean similarity to nearby titles (nearness.py)
+    popularity: np.ndarray  # float32 (titles,)
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """Computes scores, float32 (viewers, titles), finite; batches of 1,000 viewers are efficient."""
+        """Computes the scores of titles for viewers, float32 (viewers, titles)."""
         viewer_likes, starts = self._likes_of(viewers)
         rows, columns = np.unique(viewer_likes.titles, return_inverse=True)
         is_like = viewer_likes.values > 0
@@ -64,7 +64,7 @@ class FittedNearestLikes:
         return scores
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a viewer's likes, rows of titles, and their shares, float32 (likes, titles).
+        """Returns a viewer's liked titles and their shares of each title's score, float32 (likes, titles).
 
         A share is proportional to the squared nearness; columns sum to 1, or are zero if no like is near.
         """
@@ -76,7 +76,7 @@ class FittedNearestLikes:
         return liked, np.divide(near, total, out=near, where=total > 0)
 
     def why(self, viewer: int, title: int) -> list[Reason]:
-        """Returns the nearest likes, and the nearest dislike if it lowers the score.
+        """Returns the likes nearest to a title, and the nearest dislike if it lowers the score.
 
         Shares are proportional to squared nearness, in descending order.
         """
@@ -95,22 +95,23 @@ class FittedNearestLikes:
         ]
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Replaces the likes of one viewer, int32 and float32 (likes,), and drops those of other viewers."""
+        """Returns a recommender with new likes of one viewer and without likes of other viewers."""
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _nearest(self, near: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        """Returns the ``settings.nearest`` indices with the largest nearness, descending, without zeros."""
         order = indices[np.argsort(-near[indices], kind="stable")][: self.settings.nearest]
         return order[near[order] > 0]
 
     def _liked(self, near: np.ndarray) -> np.ndarray:
-        """Computes the root mean square of the m largest values per column of (likes, titles): (titles,)."""
+        """Computes liked(t) of each title from the nearness of a viewer's likes, (likes, titles)."""
         count = min(self.settings.nearest, len(near))
         if count < len(near):
             near = np.partition(near, len(near) - count, axis=0)[-count:]
         return np.sqrt(np.square(near).sum(axis=0) / np.float32(max(count, 1)))
 
     def _likes_of(self, viewers: np.ndarray) -> tuple[Likes, np.ndarray]:
-        """Returns the concatenated likes of viewers and the offsets of each viewer."""
+        """Returns the concatenated likes of viewers, and the offset of each viewer."""
         begins = self.likes.offsets[viewers]
         lengths = self.likes.offsets[viewers + 1] - begins
         starts = offsets_of(lengths)
@@ -127,7 +128,7 @@ class NearestLikes:
     margin: float = setting(0.05, _MARGIN, ge=0, le=1)
 
     def fit(self, likes: Likes, titles: Titles) -> FittedNearestLikes:
-        """Sorts the likes and measures crowds; raises a ValueError if likes refer to unknown titles."""
+        """Fits the recommender; raises a ValueError if the likes refer to titles outside ``titles``."""
         titles.check(likes)
         deduplicated = likes.deduplicate()
         popular = popularity(deduplicated, titles)

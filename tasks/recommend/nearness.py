@@ -1,4 +1,4 @@
-"""Similarity of titles, corrected for the density around each of them.
+"""Computes the similarity of titles, corrected for the number of similar titles around each of them.
 
 Cosines are not comparable between parts of a guide: a football match has a hundred titles with a cosine of
 .9, while the nearest title of a documentary has .6. A cosine is therefore compared with the *crowd* of both
@@ -6,8 +6,8 @@ titles, which is high if many titles are near:
 
     near(l, t) = max(0, REACH + cos(l, t) - (crowd_l + crowd_t) / 2)
 
-crowd_i is the mean cosine of title i to the nearest title in each of ten groups of titles. The nearness of
-two titles is REACH if their cosine equals their mean crowd, and 0 if they have nothing in common.
+crowd_i is the mean cosine of title i to the nearest title in each of GROUPS random groups of titles. The
+nearness of two titles is REACH if their cosine equals their mean crowd, and 0 if they have nothing in common.
 
 References: Conneau, Lample, Ranzato, Denoyer, Jégou, *Word translation without parallel data*, ICLR 2018
 (cross-domain similarity local scaling). We differ: the nearest titles of groups replace the k nearest, which
@@ -16,15 +16,18 @@ requires no sorting.
 
 import numpy as np
 
-REACH = 0.3
-GROUPS = 10
-SAMPLE_SIZE = 2_048  # sampled titles for the computation of crowds: 5,000 titles take .1 s
-ROW_BATCH = 1_024
-CROWD_WITHOUT_VECTOR = 4.0  # large, so that no title is near
+REACH = 0.3  # nearness of two titles whose cosine equals their mean crowd
+GROUPS = 10  # groups of titles in which the nearest title is searched
+SAMPLE_SIZE = 2_048  # maximum number of titles in all groups; crowds of 5,000 titles take .1 s
+ROW_BATCH = 1_024  # titles per matrix product
+CROWD_WITHOUT_VECTOR = 4.0  # crowd of a title without a vector: large, so that it is near no title
 
 
 def crowds(vectors: np.ndarray) -> np.ndarray:
-    """Computes crowds, float32 (titles,); CROWD_WITHOUT_VECTOR where the vector is zero."""
+    """Computes how many similar titles surround each title (its crowd), float32 (titles,).
+
+    A zero vector has the crowd CROWD_WITHOUT_VECTOR. ``vectors`` are float32 (titles, dim).
+    """
     step = -(-len(vectors) // SAMPLE_SIZE) or 1
     sampled = np.arange(0, len(vectors), step)
     groups = min(GROUPS, len(sampled))
@@ -43,7 +46,14 @@ def crowds(vectors: np.ndarray) -> np.ndarray:
 
 
 def nearness(vectors: np.ndarray, crowd: np.ndarray, likes: np.ndarray, titles: np.ndarray) -> np.ndarray:
-    """Computes the nearness of rows ``likes`` and ``titles``: float32 (likes, titles), at least 0."""
+    """Computes the nearness of liked titles to other titles, float32 (likes, titles), at least 0.
+
+    Args:
+        vectors: Vectors of all titles, float32 (titles, dim).
+        crowd: Result of ``crowds(vectors)``.
+        likes: Rows of the liked titles.
+        titles: Rows of the other titles.
+    """
     near = vectors[likes] @ vectors[titles].T
     near += (REACH - crowd[likes] / 2)[:, None]
     near -= crowd[titles] / 2

@@ -1,4 +1,4 @@
-"""Popularity of titles: a baseline, and the fallback for viewers without likes."""
+"""Recommends popular titles: a baseline, and the fallback for viewers without likes."""
 
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -10,19 +10,19 @@ from tasks.recommend.likes import Likes, Reason, Titles
 
 
 def popularity(likes: Likes, titles: Titles) -> np.ndarray:
-    """Computes log(1 + number of likes + airings / (1 + maximum of airings)): float32 (titles,)."""
+    """Computes the popularity of titles: log(1 + likes + airings / (1 + maximum of airings)), float32."""
     liked = np.bincount(likes.titles[likes.values > 0], minlength=len(titles))
     return np.log1p(liked + titles.airings / (1 + titles.airings.max(initial=0))).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class FittedPopularity:
-    """Popularity of each title, float32 (titles,)."""
+    """Fitted recommender by popularity."""
 
-    popularity: np.ndarray
+    popularity: np.ndarray  # float32 (titles,)
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """Returns the same scores for all viewers: float32 (viewers, titles)."""
+        """Returns the popularity of titles as scores, which are equal for all viewers, (viewers, titles)."""
         return np.tile(self.popularity[titles], (len(viewers), 1))
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -34,7 +34,7 @@ class FittedPopularity:
         return []
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Returns the same model; the likes of a single viewer are ignored."""
+        """Returns the recommender unchanged, because the likes of a single viewer are ignored."""
         return self
 
 
@@ -45,6 +45,6 @@ class Popularity:
     name: Literal["popularity"] = "popularity"
 
     def fit(self, likes: Likes, titles: Titles) -> FittedPopularity:
-        """Counts the likes; raises a ValueError if they refer to unknown titles."""
+        """Counts the likes of each title; raises a ValueError if likes refer to titles outside ``titles``."""
         titles.check(likes)
         return FittedPopularity(popularity(likes.deduplicate(), titles))

@@ -1,1 +1,1 @@
-"""Scores predictors of categories on held-out titles: protocols, metrics and confidence intervals."""
+"""Scores predictors of categories on held-out titles: held-out sets, metrics and confidence intervals."""

@@ -1,10 +1,10 @@
 """Measures how well clusters agree with categories: ARI, AMI, V-measure and B-cubed.
 
-The reference label of a title with several labels is the most frequent of them. Noise titles are in no
-cluster. Because a single score would hide them, three results are reported: the share of noise titles; the
-scores without them (optimistic, because difficult titles are excluded); and the scores with each of them as a
-cluster of one title (strict; the default). AMI is normalised by the arithmetic mean of the entropies. NMI is
-not reported because it rises with the number of clusters.
+A title with several labels (categories) is compared by its most frequent label. Noise titles, which are in no
+cluster, are reported in three ways: as their share; by scores without noise titles (optimistic, because
+difficult titles are excluded); and by scores in which each noise title is a cluster of one title (strict; the
+default). AMI is normalised by the arithmetic mean of the entropies. NMI is not reported because it rises with
+the number of clusters.
 
 References: Hubert, Arabie, *Comparing partitions*, 1985 (ARI); Vinh, Epps, Bailey, *Information theoretic
 measures for clusterings comparison*, 2010 (AMI); Rosenberg, Hirschberg, *V-measure*, 2007; Bagga, Baldwin,
@@ -16,7 +16,7 @@ import numpy as np
 from storage.arrays import Ragged
 from storage.shapes import Bool, Float, Int, Int64
 
-NOISE = -1
+NOISE = -1  # cluster of a title that is in no cluster
 _Titles = Int[np.ndarray, " titles"]
 SCORES = ("ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_recall")
 
@@ -24,9 +24,13 @@ SCORES = ("ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_re
 def reference_labels(
     labels: Ragged, label_count: int, training: Bool[np.ndarray, " titles"] | None = None
 ) -> Int64[np.ndarray, " titles"]:
-    """Returns the label of each title that most titles have, int64; -1 for a title without labels.
+    """Returns the most frequent label of each title, int64; -1 for a title without labels.
 
-    Frequencies are counted in the titles that ``training`` marks, or in all titles. The lower id wins ties.
+    Args:
+        labels: Label ids of each title.
+        label_count: Number of label ids.
+        training: Marks the titles in which frequencies are counted; None for all titles. The lowest of
+            equally frequent labels is chosen.
     """
     reference = np.full(len(labels), NOISE, dtype=np.int64)
     labelled = np.flatnonzero(labels.lengths)
@@ -42,15 +46,17 @@ def reference_labels(
 def measure_agreement(
     clusters: np.ndarray, reference: np.ndarray, *, held_out: np.ndarray | None = None
 ) -> dict[str, object]:
-    """Computes SCORES of all titles, and under ``non_noise`` and ``held_out`` those of these titles alone.
-
-    Each noise title counts as a cluster, except under ``non_noise``. Titles without a label affect only
-    ``count``, ``noise_share`` and ``sizes``. Undefined scores are None.
+    """Measures the agreement of clusters with labels, for the section "clusters" of scores.json.
 
     Args:
         clusters: Cluster of each title; -1 is noise.
         reference: Label of each title; -1 if it has none.
-        held_out: Marks titles that were not used in training.
+        held_out: Marks titles that were not used in training; None if there are no such titles.
+
+    Returns:
+        ``count`` and ``sizes`` of the clusters and ``noise_share`` (the share of noise titles) over all
+        titles; the SCORES of labelled titles, with each noise title as a cluster; and under ``non_noise`` and
+        ``held_out`` the SCORES of only these titles. Undefined scores are None.
     """
     is_held_out = np.zeros(len(clusters), dtype=bool) if held_out is None else held_out
     for column in (reference, is_held_out):
@@ -82,7 +88,7 @@ def measure_sizes(clusters: _Titles) -> dict[str, float | int | None]:
 
 
 def noise_as_singletons(clusters: _Titles) -> Int64[np.ndarray, " titles"]:
-    """Returns the clustering with each noise title in a new singleton cluster."""
+    """Returns a copy of ``clusters`` in which each noise title is in a new cluster of one title."""
     with_singletons = clusters.astype(np.int64)
     noise = np.flatnonzero(clusters == NOISE)
     with_singletons[noise] = with_singletons.max(initial=-1) + 1 + np.arange(len(noise))
@@ -90,7 +96,7 @@ def noise_as_singletons(clusters: _Titles) -> Int64[np.ndarray, " titles"]:
 
 
 def score_partition(clusters: _Titles, reference: _Titles) -> dict[str, float | int | None]:
-    """Compares two partitions: SCORES (None without titles) and their number of titles ``n``."""
+    """Returns the agreement SCORES of clusters with labels (None without titles) and the count ``n``."""
     from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 
     if not len(clusters):
@@ -103,7 +109,7 @@ def score_partition(clusters: _Titles, reference: _Titles) -> dict[str, float | 
 
 
 def b_cubed(clusters: _Titles, reference: _Titles) -> tuple[float, float]:
-    """Computes B-cubed precision and recall: the means of ``b_cubed_per_title``. Needs at least one title."""
+    """Computes B-cubed precision and recall, the means of ``b_cubed_per_title`` over at least one title."""
     precision, recall = b_cubed_per_title(clusters, reference)
     return float(precision.mean()), float(recall.mean())
 
@@ -117,6 +123,6 @@ def b_cubed_per_title(
     and n_ck the number of titles with both.
     """
     rows, columns = (np.unique(ids, return_inverse=True)[1] for ids in (clusters, reference))
-    cells = np.unique(rows * (columns.max(initial=0) + 1) + columns, return_inverse=True)[1]
-    shared = np.bincount(cells)[cells]
+    pair_ids = np.unique(rows * (columns.max(initial=0) + 1) + columns, return_inverse=True)[1]
+    shared = np.bincount(pair_ids)[pair_ids]
     return shared / np.bincount(rows)[rows], shared / np.bincount(columns)[columns]

@@ -1,4 +1,4 @@
-"""Fits the baselines with and without airing contexts, and scores them on all held-out sets."""
+"""Fits baseline classifiers of categories, with and without airing contexts, and scores them."""
 
 import itertools
 import time
@@ -22,19 +22,19 @@ def run_baselines(
     baselines: Sequence[Baseline],
     sets: Iterable[HeldOut],
 ) -> Generator[Progress, None, BaselineScores]:
-    """Scores baselines on every held-out set; yields progress.
+    """Fits baselines on training titles and scores them on every held-out set; yields progress.
 
     Only one baseline is in memory at a time: a linear model of 400,000 features and 150 labels takes about
     500 MB.
 
     Args:
         titles: All titles of the corpus.
-        read: Returns the inputs of titles by row. Their airing contexts are used in the form title_context.
-        baselines: The baselines.
-        sets: Held-out sets, grouped by form.
+        read: Function that returns the inputs of the titles with the given row numbers.
+        baselines: Baselines to score.
+        sets: Held-out sets, grouped by form (title_only, or title_context with airing contexts).
 
     Returns:
-        Scores by (form, protocol) and baseline.
+        Scores by (form, protocol) and name of the baseline.
     """
     scores: dict[tuple[str, str], dict[str, object]] = {}
     training = titles.labelled("train")
@@ -52,7 +52,7 @@ def run_baselines(
                 predictor = baseline.fit(labelled)
             except NoSentenceVectors as error:
                 skipped[name] = {"n": 0, "reason": str(error)}
-                yield Progress(step=step, total=total, note=f"{form_name}: {name} left out: {error}")
+                yield Progress(step=step, total=total, note=f"{form_name}: {name} skipped: {error}")
                 continue
             seconds = time.perf_counter() - started
             solver = f" by {predictor.solver}" if isinstance(predictor, FittedTfidfSvm) else ""

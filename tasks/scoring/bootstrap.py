@@ -1,7 +1,7 @@
-"""Bootstrap confidence intervals. Groups of titles, of one show or franchise, are resampled together.
+"""Computes bootstrap confidence intervals; the titles of a show or franchise are resampled as one group.
 
 Metrics are computed from sums per group, so a thousand resamples take a few matrix products. All predictors
-of a protocol are compared on the same resamples. Groups are numbered from 0 without gaps.
+are compared on the same resamples of a held-out set. Groups are numbered from 0 without gaps.
 
 References: Efron, Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13; Field, Welsh,
 *Bootstrapping clustered data*, 2007 (resample clusters with all their members).
@@ -12,11 +12,11 @@ import numpy as np
 from storage.shapes import Float, Float32, Int, Int64
 from tasks.scoring.metrics import METRICS, Judged, measure_weighted
 
-LEVEL = 0.95
+LEVEL = 0.95  # probability that an interval contains the true value
 
 
 def number_groups(*keys: np.ndarray) -> Int64[np.ndarray, " queries"]:
-    """Numbers the distinct combinations of keys from 0 without gaps."""
+    """Returns the group number of each query: the number of its combination of keys, from 0 without gaps."""
     groups = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
         numbers = np.unique(key, return_inverse=True)[1]
@@ -25,14 +25,14 @@ def number_groups(*keys: np.ndarray) -> Int64[np.ndarray, " queries"]:
 
 
 def count_groups(groups: Int[np.ndarray, " queries"]) -> int:
-    """Returns the number of groups."""
+    """Returns the number of groups in an array of group numbers."""
     return int(groups.max(initial=-1)) + 1
 
 
 def draw_groups(
     group_count: int, resamples: int, rng: np.random.Generator
 ) -> Float32[np.ndarray, "resamples groups"]:
-    """Counts how often each group is drawn in each resample; rows sum to ``group_count``."""
+    """Draws bootstrap resamples of groups; returns how often each resample contains each group."""
     drawn = rng.integers(group_count, size=(resamples, group_count))
     cells = drawn + np.arange(resamples)[:, None] * group_count
     counts = np.bincount(cells.ravel(), minlength=resamples * group_count)
@@ -42,7 +42,13 @@ def draw_groups(
 def intervals(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, list[float] | None]:
-    """Computes the 95 % interval of each metric from ``draw_groups``; None with fewer than two groups."""
+    """Computes the 95 % interval of each metric; None if there are fewer than two groups.
+
+    Args:
+        judged: Predictions compared with the true labels.
+        groups: Group of each query.
+        counts: Number of occurrences of each group in each resample, from ``draw_groups``.
+    """
     if counts.shape[1] < 2 or not len(judged):
         return dict.fromkeys(METRICS)
     resampled = measure_weighted(judged, groups, counts)
@@ -54,7 +60,7 @@ def resample_mean(
     groups: Int[np.ndarray, " queries"],
     counts: Float[np.ndarray, "resamples groups"],
 ) -> Float[np.ndarray, " resamples"]:
-    """Computes the mean of each resample. Differences of two predictors give a paired bootstrap."""
+    """Computes the mean of ``values`` in each resample; differences as values give a paired bootstrap."""
     exact = counts.astype(np.float64)
     sums, sizes = (np.bincount(groups, weights, minlength=counts.shape[1]) for weights in (values, None))
     return exact @ sums / (exact @ sizes)

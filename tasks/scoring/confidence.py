@@ -1,17 +1,17 @@
-"""Calibrated confidence of the k-NN vote: the probability that its top label is correct.
+"""Computes the calibrated confidence of a k-NN vote: the probability that the predicted label is correct.
 
     score = 1/k Σ cos(title, neighbour), summed over those of the k neighbours that have the label
 
-The score is the share of votes times the mean similarity of the voters. Isotonic regression on held-out
-titles maps it to a probability, which is evaluated on other held-out titles (cross-fitting: five folds by
-franchise).
+The score is the share of neighbours that vote for the label times their mean similarity. Isotonic regression
+on held-out titles maps the score to a probability, which is evaluated on other held-out titles
+(cross-fitting: five folds by franchise).
 
 Labels are assigned to the largest set of most confident titles whose mean confidence reaches the requested
 precision, so the precision refers to all assigned labels. (With a requested precision of .9, this rule
 reached .91 and assigned labels to .55 of the titles. A threshold of .9 on the confidence of each title
-reached .97 and .35. docs/log) The score threshold is computed on held-out titles, so the result of a title
-does not depend on others in its file. A language with enough held-out titles has a separate calibration: with
-a requested precision of .8, the reached precision differed from it by .045 (root mean square over 13 guides);
+reached .97 and .35. docs/log) The score threshold is computed on held-out titles, so the label of a title
+does not depend on other titles to label. A language with enough held-out titles has a separate calibration:
+with a requested precision of .8, the reached precision differed by .045 (root mean square over 13 guides);
 with one calibration for all languages, by .077.
 
 References: Zadrozny, Elkan. Transforming classifier scores into accurate multiclass probability estimates.
@@ -34,32 +34,35 @@ from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
 NEIGHBOURS = 10  # voting neighbours
 MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
 MIN_HELD_OUT = 50  # held-out titles needed to estimate the precision
-FOLDS = 5
+FOLDS = 5  # folds of cross-fitting
 MIN_GROUP_TITLES = 200  # held-out titles for a separate calibration of a language
 PRECISION_TARGETS = (0.8, 0.9)  # requested precisions at which coverage is measured
 BINS = 10  # bins of equal size for the calibration error and the reliability plot
-_CHUNK = 4096  # titles scored at once, since their scores of all labels are in memory
+_CHUNK = 4096  # titles per batch, because the scores of all labels are in memory
 
 
 class TooFewHeldOut(ValueError):
-    """There are too few held-out titles to fit a calibration."""
+    """Raised if there are too few held-out titles to fit a calibration."""
 
 
 @dataclass(frozen=True)
 class HeldOutVotes:
-    """Labelled held-out titles and the nearest labelled training titles of each, nearest first."""
+    """Labelled held-out titles, with the nearest labelled training titles of each, nearest first."""
 
-    titles: Int[np.ndarray, " queries"]
-    neighbours: Int[np.ndarray, "queries k"]  # rows of titles; -1 if there are fewer than k
-    cosines: Float32[np.ndarray, "queries k"]
+    titles: Int[np.ndarray, " queries"]  # rows of the held-out titles in the corpus
+    neighbours: Int[np.ndarray, "queries k"]  # rows of the training titles; -1 if there are fewer than k
+    cosines: Float32[np.ndarray, "queries k"]  # cosine similarities of ``neighbours``
 
 
 def held_out_votes(
     titles: CorpusTitles, vectors: Float32[np.ndarray, "titles dim"], seed: int = 0
 ) -> HeldOutVotes:
-    """Finds the neighbours of a random sample of at most MAX_HELD_OUT titles of all held-out sets.
+    """Finds the nearest training titles of a random sample of at most MAX_HELD_OUT held-out titles.
 
-    ``vectors`` have unit norm or are zero.
+    Args:
+        titles: All titles of the corpus.
+        vectors: Vectors of the titles, with unit norm or zero.
+        seed: Seed of the sample.
     """
     queries = np.sort(np.concatenate([titles.labelled(protocol) for protocol in PROTOCOLS]))
     if len(queries) > MAX_HELD_OUT:
@@ -77,48 +80,54 @@ def score_votes(
     labels: Ragged,
     label_count: int,
 ) -> tuple[Int[np.ndarray, " queries"], Float[np.ndarray, " queries"]]:
-    """Returns the label with the most votes for each title, and its score in [0, 1].
+    """Predicts a label for each query by the vote of its neighbours.
 
-    The label is -1 and the score 0 if no neighbour has a label. ``neighbours`` are rows of ``labels``; -1
-    stands for no neighbour. A neighbour without labels does not vote.
+    Args:
+        neighbours: Neighbours of each query as rows of ``labels``; -1 stands for no neighbour.
+        cosines: Cosine similarities of ``neighbours``.
+        labels: Label ids of all titles; a neighbour without labels does not vote.
+        label_count: Number of label ids.
+
+    Returns:
+        The label with the most votes and its score in [0, 1] (see the module); -1 and 0 without votes.
     """
-    first, scores = np.full(len(neighbours), -1), np.zeros(len(neighbours))
+    top_labels, scores = np.full(len(neighbours), -1), np.zeros(len(neighbours))
     frequency = np.bincount(labels.values, minlength=label_count)
     for start in range(0, len(neighbours) if label_count else 0, _CHUNK):
         chunk = slice(start, start + _CHUNK)
         top = vote(neighbours[chunk], cosines[chunk], labels, frequency).top
         rows, columns = np.nonzero(neighbours[chunk] >= 0)
         neighbour_labels = labels.take(neighbours[chunk][rows, columns])
-        owners = neighbour_labels.row_ids
-        is_agreement = neighbour_labels.values == top[rows[owners]]
-        weights = np.maximum(cosines[chunk][rows, columns].astype(np.float64)[owners[is_agreement]], 0)
-        summed = np.bincount(rows[owners[is_agreement]], weights, minlength=len(top))
+        neighbour_ids = neighbour_labels.row_ids
+        is_agreement = neighbour_labels.values == top[rows[neighbour_ids]]
+        weights = np.maximum(cosines[chunk][rows, columns].astype(np.float64)[neighbour_ids[is_agreement]], 0)
+        summed = np.bincount(rows[neighbour_ids[is_agreement]], weights, minlength=len(top))
         scores[chunk] = summed / neighbours.shape[1]
-        first[chunk] = np.where(summed > 0, top, -1)
-    return first, scores
+        top_labels[chunk] = np.where(summed > 0, top, -1)
+    return top_labels, scores
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Maps scores to confidences by an increasing, piecewise linear function fitted on ``fit_scores``."""
+    """Increasing, piecewise linear function that maps the score of a title to its confidence."""
 
-    fit_scores: Float[np.ndarray, " titles"]
-    scores: Float[np.ndarray, " knots"]
-    probabilities: Float[np.ndarray, " knots"]
+    fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles on which it was fitted
+    scores: Float[np.ndarray, " knots"]  # scores of the knots of the function, ascending
+    probabilities: Float[np.ndarray, " knots"]  # confidence at each knot
 
     @staticmethod
     def fit(scores: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]) -> "Calibration":
-        """Fits an isotonic regression."""
+        """Fits an isotonic regression of ``correct`` (whether the top label is correct) on the scores."""
         return Calibration(scores, *fit_shares(scores, correct)[:2])
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:
-        """Returns the probability that the top label is correct; 0 for score 0, which means no label."""
+        """Returns the probability that the top label of each title is correct; 0 for score 0 (no label)."""
         return np.where(scores > 0, np.interp(scores, self.scores, self.probabilities), 0.0)
 
     def score_threshold(self, minimum_precision: float) -> float:
-        """Returns the lowest score from which held-out titles together reach the precision.
+        """Returns the lowest threshold above which held-out titles on average reach the requested precision.
 
-        It is the smallest positive number if all of them reach it, and infinity if none do.
+        The threshold is the smallest positive float if all titles reach the precision, infinity if none do.
         """
         chosen = choose(self.confidence(self.fit_scores), self.fit_scores, minimum_precision)
         if chosen.sum() == np.count_nonzero(self.fit_scores) > 0:
@@ -128,10 +137,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Calibrations:
-    """A calibration for each group (language) with enough titles, and one for all other titles."""
+    """Separate calibrations of groups of titles (languages), and a calibration for all other titles."""
 
-    overall: Calibration
-    by_group: Mapping[str, Calibration]
+    overall: Calibration  # fitted on all titles, used for groups without a separate calibration
+    by_group: Mapping[str, Calibration]  # calibrations by language
 
     @staticmethod
     def fit(
@@ -139,12 +148,17 @@ class Calibrations:
         correct: Bool[np.ndarray, " titles"],
         groups: np.ndarray,
     ) -> "Calibrations":
-        """Fits calibrations on held-out titles; raises TooFewHeldOut for fewer than MIN_HELD_OUT."""
+        """Fits calibrations by the scores, correctness and group (language) of the labels of held-out titles.
+
+        Raises:
+            TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
+        """
         _check_count(len(scores))
         return Calibrations._fit(scores, correct, _pool_small_groups(groups))
 
     @staticmethod
     def _fit(scores: np.ndarray, correct: np.ndarray, groups: np.ndarray) -> "Calibrations":
+        """Fits calibrations on any number of titles; titles of the group "" get no separate calibration."""
         rows_by_group = {str(name): groups == name for name in np.unique(groups) if name}
         fitted = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
         return Calibrations(Calibration.fit(scores, correct), fitted)
@@ -164,7 +178,7 @@ class Calibrations:
         groups: np.ndarray,
         minimum_precision: float,
     ) -> Bool[np.ndarray, " titles"]:
-        """Marks the titles that are assigned their top label, so that each group reaches the precision."""
+        """Marks the titles to label, so that the labels of each group reach the requested mean precision."""
         selected = scores >= self.overall.score_threshold(minimum_precision)
         for name, calibration in self.by_group.items():
             rows = groups == name
@@ -173,12 +187,13 @@ class Calibrations:
 
 
 def _pool_small_groups(groups: np.ndarray) -> np.ndarray:
-    """Replaces the group of each title by '' if the group has fewer than MIN_GROUP_TITLES titles."""
+    """Replaces groups that have fewer than MIN_GROUP_TITLES titles by ''."""
     names, group_ids, count = np.unique(groups, return_inverse=True, return_counts=True)
     return np.where(count >= MIN_GROUP_TITLES, names, "")[group_ids]
 
 
 def _check_count(held_out: int) -> None:
+    """Raises TooFewHeldOut if there are fewer than MIN_HELD_OUT held-out titles."""
     if held_out < MIN_HELD_OUT:
         problem = f"{held_out} held-out titles have a category, {MIN_HELD_OUT} are needed"
         raise TooFewHeldOut(f"{problem} to calibrate the confidence of predictions; read more feeds or days")
@@ -190,7 +205,13 @@ def cross_fitted(
     families: Int[np.ndarray, " titles"],
     groups: np.ndarray,
 ) -> Float[np.ndarray, " titles"]:
-    """Computes the confidence of each title with calibrations that are fitted on other folds of families.
+    """Computes the confidence of each title with calibrations that were fitted without its franchise's fold.
+
+    Args:
+        scores: Score of the top label of each title.
+        correct: Whether the top label of each title is correct.
+        families: Number of each title's franchise; a franchise is in one of FOLDS folds.
+        groups: Language of each title.
 
     Raises:
         TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
@@ -208,9 +229,9 @@ def cross_fitted(
 def choose(
     confidence: Float[np.ndarray, " titles"], scores: Float[np.ndarray, " titles"], minimum_precision: float
 ) -> Bool[np.ndarray, " titles"]:
-    """Marks the largest set of most confident titles whose mean confidence reaches the precision.
+    """Marks the largest set of most confident titles whose mean confidence reaches the requested precision.
 
-    Titles of equal confidence are ordered by score.
+    Titles with equal confidence are ordered by score; titles with score 0 are never marked.
     """
     order = np.lexsort((-scores, -confidence))
     mean = np.cumsum(confidence[order]) / np.arange(1, len(order) + 1)
@@ -225,7 +246,7 @@ def choose_by_group(
     groups: np.ndarray,
     minimum_precision: float,
 ) -> Bool[np.ndarray, " titles"]:
-    """Applies ``choose`` to each group of MIN_GROUP_TITLES or more titles, and to the others together."""
+    """Applies ``choose`` to each group of at least MIN_GROUP_TITLES titles, and once to all other titles."""
     groups, chosen = _pool_small_groups(groups), np.zeros(len(scores), dtype=bool)
     for name in np.unique(groups):
         rows = groups == name
@@ -249,13 +270,13 @@ def measure_confidence(
     groups: np.ndarray,
     precisions: tuple[float, ...] = PRECISION_TARGETS,
 ) -> dict[str, object]:
-    """Evaluates cross-fitted confidences.
+    """Evaluates cross-fitted confidences of held-out titles, for the section "confidence" of scores.json.
 
     Returns:
-        n; brier_score, the mean of (confidence − correct)²; expected_calibration_error, the mean difference
-        of confidence and precision over bins; and for each requested precision, as in ``asked_0.9``: the
-        reached ``precision`` (None if no title is assigned a label) and the ``coverage``, the share of titles
-        that are assigned a label.
+        ``n``, the number of titles; ``brier_score``, the mean of (confidence − correct)²;
+        ``expected_calibration_error``, the mean absolute difference of confidence and precision over bins;
+        and for each requested precision, with keys such as ``asked_0.9``: the reached ``precision`` (None if
+        no title is assigned a label) and the ``coverage`` (share of titles that are assigned a label).
     """
     bins = reliability(confidence, correct)
     errors = (abs(mean_confidence - accuracy) * count for mean_confidence, accuracy, count in bins)
@@ -270,7 +291,7 @@ def measure_confidence(
     return figures
 
 
-def contains_label(labels: Ragged, first: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
-    """Whether each row of ``labels`` contains the label ``first`` of that row."""
-    owners = labels.row_ids
-    return np.bincount(owners, labels.values == first[owners], minlength=len(labels)) > 0
+def contains_label(labels: Ragged, top_labels: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
+    """Returns for each row of ``labels`` whether it contains the corresponding label of ``top_labels``."""
+    rows = labels.row_ids
+    return np.bincount(rows, labels.values == top_labels[rows], minlength=len(labels)) > 0

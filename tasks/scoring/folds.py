@@ -1,4 +1,8 @@
-"""Results per held-out title, and their means over folds. A fold is a split of one guide by another salt."""
+"""Averages the results of held-out titles over several splits (folds) of a guide.
+
+A fold is a split of the titles of a guide into training and held-out titles; the folds differ in the salt of
+the hash by which titles are held out.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,25 +13,25 @@ from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, re
 from tasks.scoring.metrics import Judged
 from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, judge_knn
 
-SALTS = tuple(f"guidespace-{number}" for number in range(1, 6))
-K, RESAMPLES = 10, 1000
+SALTS = tuple(f"guidespace-{number}" for number in range(1, 6))  # salts of the five folds
+K, RESAMPLES = 10, 1000  # voting neighbours; bootstrap resamples
 
 
 class HeldOutPredictions(NamedTuple):
-    """Results of a predictor: arrays with one entry per held-out title."""
+    """Results of a predictor of categories; arrays have one entry per held-out title."""
 
-    correct: np.ndarray  # whether the top label is correct
-    precision_at_10: np.ndarray | None  # None for predictors without neighbours
-    family: np.ndarray  # hash of the first content word
-    oov: np.ndarray  # whether the title has a word that no training title contains
+    correct: np.ndarray  # float64, 1 if the top label is correct, else 0
+    precision_at_10: np.ndarray | None  # share of neighbours with a correct label; None for other predictors
+    family: np.ndarray  # hash of the first content word, which groups titles of a franchise
+    oov: np.ndarray  # bool, whether the title has a word that no training title contains
 
     @property
     def quality(self) -> np.ndarray:
-        """The metric of the gate: the mean of ``correct`` and ``precision_at_10``, if there is one."""
+        """Mean of ``correct`` and ``precision_at_10`` (if present) of each title, as in the gate."""
         return self.correct if self.precision_at_10 is None else (self.correct + self.precision_at_10) / 2
 
 
-# Keys are (form, protocol). A protocol without labelled titles has no entry.
+# Results by (form of the input, held-out set); a held-out set without labelled titles has no entry.
 PredictionsByCell = dict[tuple[str, str], HeldOutPredictions]
 
 
@@ -49,44 +53,51 @@ class Figure(NamedTuple):
         return self.value - self.margin, self.value + self.margin
 
 
-def answer_knn(
+def predict_held_out(
     titles: CorpusTitles, family: np.ndarray, form: str, vectors: np.ndarray, k: int = K
 ) -> PredictionsByCell:
-    """Predicts the categories of all held-out titles by k-NN.
+    """Predicts the categories of all held-out titles by k-NN and compares them with the true categories.
 
-    ``vectors`` are float32 (titles, dim) with unit norm, or zero for titles without known tokens.
+    Args:
+        titles: All titles of the corpus.
+        family: Hash of the first content word of each title.
+        form: Form of the input, title_only or title_context, for the keys of the result.
+        vectors: Vectors of the titles, float32 (titles, dim), with unit norm or zero.
+        k: Number of neighbours that vote.
     """
-    training, answers = titles.labelled("train"), {}
+    training, predictions = titles.labelled("train"), {}
     for protocol in PROTOCOLS:
         queries = titles.labelled(protocol)
         if len(queries):
             judged = judge_knn(titles, vectors, queries, training, k)
-            answers[form, protocol] = to_answer(judged, family[queries], titles.oov[queries])
-    return answers
+            predictions[form, protocol] = combine_predictions(judged, family[queries], titles.oov[queries])
+    return predictions
 
 
-def to_answer(judged: Judged, family: np.ndarray, oov: np.ndarray) -> HeldOutPredictions:
-    """Combines the judged predictions of a held-out set with its families and unseen words."""
+def combine_predictions(judged: Judged, family: np.ndarray, oov: np.ndarray) -> HeldOutPredictions:
+    """Combines the judged predictions of a held-out set with the families and unseen words of its titles."""
     return HeldOutPredictions(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
 
 
-def pool(answers: Sequence[HeldOutPredictions], resamples: int = RESAMPLES) -> dict[str, Figure]:
-    """Computes the means of accuracy and, for a k-NN, precision_at_10 over the titles of all folds."""
-    family = np.concatenate([answer.family for answer in answers])
-    columns = {"accuracy": [answer.correct for answer in answers]}
-    precisions = [answer.precision_at_10 for answer in answers]
+def mean_scores(predictions: Sequence[HeldOutPredictions], resamples: int = RESAMPLES) -> dict[str, Figure]:
+    """Computes the mean accuracy and, for k-NN, precision_at_10 over the held-out titles of all folds."""
+    family = np.concatenate([fold.family for fold in predictions])
+    columns = {"accuracy": [fold.correct for fold in predictions]}
+    precisions = [fold.precision_at_10 for fold in predictions]
     columns["precision_at_10"] = [precision for precision in precisions if precision is not None]
     values = {name: np.concatenate(column) for name, column in columns.items() if column}
-    return pool_values(values, family, resamples)
+    return mean_columns(values, family, resamples)
 
 
-def pool_values(
+def mean_columns(
     columns: dict[str, np.ndarray], family: np.ndarray, resamples: int = RESAMPLES
 ) -> dict[str, Figure]:
-    """Computes the mean of each column and its standard error.
+    """Computes the mean of each column and its standard error by the bootstrap.
 
-    Columns have a value per held-out title and fold. All columns use the same bootstrap, which resamples
-    families, each with its titles of all folds.
+    Args:
+        columns: Arrays by name, with one value per held-out title and fold.
+        family: Family (franchise) of each value; families are resampled with their titles of all folds.
+        resamples: Number of bootstrap resamples, which are the same for all columns.
     """
     if not len(family):
         return dict.fromkeys(columns, Figure(0.0, 0.0, 0))

@@ -1,4 +1,4 @@
-"""Isotonic regression, without SciPy, which is larger than all other packages that fill in categories."""
+"""Implements isotonic regression in NumPy, because SciPy is too large for the light installation."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from storage.shapes import Float, Int
 def fit_shares(
     scores: Float[np.ndarray, " titles"], outcomes: np.ndarray
 ) -> tuple[Float[np.ndarray, " knots"], Float[np.ndarray, " knots"], Int[np.ndarray, " titles"]]:
-    """Fits the share of positive outcomes as an increasing function of a score.
+    """Fits the share of positive outcomes as an increasing function of the score (isotonic regression).
 
     Args:
         scores: Score of each title.
         outcomes: 1 or True for a positive outcome, else 0.
 
     Returns:
-        Distinct scores in ascending order, the fitted share at each, and the index of each title's score.
+        Distinct scores in ascending order (knots), the fitted share at each knot, and the knot of each title.
     """
     knots, knot_ids, count = np.unique(scores, return_inverse=True, return_counts=True)
     shares = np.bincount(knot_ids, outcomes, len(knots)) / count

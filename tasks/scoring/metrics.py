@@ -1,13 +1,13 @@
-"""Five metrics of predictors of categories.
+"""Computes five metrics of predictors of categories (labels) from their predictions for held-out titles.
 
 - accuracy: share of titles whose top-ranked label is correct.
 - micro-F1: 2 tp / (2 tp + fp + fn) over all (title, label) pairs.
-- macro-F1: mean F1 over the labels that scored titles have; these are the same for every predictor.
+- macro-F1: mean F1 over the labels of the scored titles.
 - precision at k: share of the k neighbours of a title that have one of its labels; 0 without neighbours, None
   for predictors other than k-NN.
-- mrr: mean of 1 / rank of the best-ranked correct label.
+- mrr: mean reciprocal rank, the mean of 1 / rank of the best-ranked correct label.
 
-All are functions of sums over titles, so the bootstrap over groups needs only the sums per group.
+All metrics are functions of sums over titles, so the bootstrap needs only the sums per group of titles.
 """
 
 from dataclasses import dataclass, replace
@@ -24,28 +24,30 @@ METRICS = ("accuracy", "micro_f1", "macro_f1", "precision_at_k", "mrr")
 
 @dataclass(frozen=True)
 class Judged:
-    """Predictions compared with the labels of titles."""
+    """Predictions for titles (queries), compared with the true labels; arrays have one entry per query."""
 
     correct: Bool[np.ndarray, " queries"]  # whether the top label is correct
     reciprocal_rank: Float[np.ndarray, " queries"]  # 1 / rank of the best-ranked correct label
-    precision_at_k: Float[np.ndarray, " queries"] | None
-    predicted: Bool[np.ndarray, "queries labels"]
-    truth: Bool[np.ndarray, "queries labels"]
+    precision_at_k: Float[np.ndarray, " queries"] | None  # None for predictors without neighbours
+    predicted: Bool[np.ndarray, "queries labels"]  # marks predicted labels
+    truth: Bool[np.ndarray, "queries labels"]  # marks true labels
 
     def __len__(self) -> int:
         return len(self.correct)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Selects queries by row or mask."""
+        """Returns the selected queries; ``rows`` are indices or a mask."""
         columns = {name: column if column is None else column[rows] for name, column in vars(self).items()}
         return replace(self, **columns)
 
 
 def judge(predictions: Predictions, labels: Ragged, training_labels: Ragged) -> Judged:
-    """Compares predictions with the labels of the queries.
+    """Compares predictions with the true labels of the queries.
 
-    ``training_labels`` are the labels of the training titles; ``predictions.neighbours`` are their row
-    numbers.
+    Args:
+        predictions: Predictions for the queries; their ``neighbours`` are rows of ``training_labels``.
+        labels: True label ids of each query, at least one.
+        training_labels: Label ids of each training title.
     """
     if len(predictions) != len(labels):
         raise ValueError(f"{len(predictions)} predictions for {len(labels)} titles")
@@ -64,9 +66,12 @@ def neighbour_precision(
     truth: Bool[np.ndarray, "queries labels"],
     training_labels: Ragged,
 ) -> Float[np.ndarray, " queries"]:
-    """Computes the share of the neighbours of each query that have one of its labels.
+    """Computes for each query the share of its neighbours that have one of its labels.
 
-    ``neighbours`` are rows of ``training_labels``; -1 stands for no neighbour.
+    Args:
+        neighbours: Neighbours of each query as rows of ``training_labels``; -1 stands for no neighbour.
+        truth: Marks the true labels of each query.
+        training_labels: Label ids of each training title.
     """
     rows, columns = np.nonzero(neighbours >= 0)
     neighbour_labels = training_labels.take(neighbours[rows, columns])
@@ -78,7 +83,7 @@ def neighbour_precision(
 
 
 def measure(judged: Judged) -> dict[str, float | None]:
-    """Computes the five metrics of all queries; each is None without queries."""
+    """Computes the five METRICS over all queries; each metric is None if there are no queries."""
     if not len(judged):
         return dict.fromkeys(METRICS)
     one_group = np.zeros(len(judged), dtype=np.int64)
@@ -89,7 +94,13 @@ def measure(judged: Judged) -> dict[str, float | None]:
 def measure_weighted(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, np.ndarray | None]:
-    """Computes the five metrics of each resample; titles of group g count ``counts[:, g]`` times in it."""
+    """Computes the five METRICS of each bootstrap resample.
+
+    Args:
+        judged: Predictions compared with the true labels.
+        groups: Group of each query.
+        counts: How often each resample contains the queries of each group.
+    """
     from scipy import sparse
 
     shape, columns = (counts.shape[1], len(judged)), np.arange(len(judged))
@@ -103,14 +114,14 @@ def measure_weighted(
     def summed(cells: np.ndarray) -> np.ndarray:  # (resamples, labels); integers below 2**24 are exact
         return counts @ (members @ cells.astype(np.float32))
 
-    hits = summed(judged.predicted & judged.truth)
-    holds = summed(judged.truth)
-    total = summed(judged.predicted) + holds
-    label_f1 = np.where(holds > 0, 2 * hits / np.maximum(total, 1), 0)
+    true_positives = summed(judged.predicted & judged.truth)
+    true_counts = summed(judged.truth)
+    total = summed(judged.predicted) + true_counts
+    label_f1 = np.where(true_counts > 0, 2 * true_positives / np.maximum(total, 1), 0)
     return {
         "accuracy": mean(judged.correct.astype(np.float64)),
-        "micro_f1": 2 * hits.sum(axis=1, dtype=np.float64) / total.sum(axis=1, dtype=np.float64),
-        "macro_f1": label_f1.sum(axis=1, dtype=np.float64) / (holds > 0).sum(axis=1),
+        "micro_f1": 2 * true_positives.sum(axis=1, dtype=np.float64) / total.sum(axis=1, dtype=np.float64),
+        "macro_f1": label_f1.sum(axis=1, dtype=np.float64) / (true_counts > 0).sum(axis=1),
         "precision_at_k": mean(judged.precision_at_k),
         "mrr": mean(judged.reciprocal_rank),
     }

@@ -1,7 +1,7 @@
-"""Scores title vectors by k-NN on held-out sets, and the baselines on the same titles by the same code.
+"""Defines the held-out sets, and scores title vectors on them by a k-NN vote for categories (labels).
 
-Only labelled titles are scored, and only labelled training titles vote. A score that cannot be computed is
-``{"n": 0, "reason": "…"}``; its key is not omitted.
+A protocol is the name of a held-out set. Only titles with labels are scored, and only training titles with
+labels vote. A score that cannot be computed is ``{"n": 0, "reason": "…"}``; its key is not omitted.
 """
 
 import itertools
@@ -20,13 +20,12 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number_groups
 from tasks.scoring.metrics import Judged, judge, measure
 
-# Held-out sets by protocol, with the names that reports and plots show.
-PROTOCOLS = {
+PROTOCOLS = {  # held-out sets, with the names that reports and plots show
     "unseen_title": "unseen titles",
     "unseen_show": "unseen franchises",
     "next_period": "next period",
 }
-FORMS = ("title_only", "title_context")  # inputs of a predictor: the title without or with its context
+FORMS = ("title_only", "title_context")  # input of a predictor: the title without or with airing context
 # Maximum numbers of scored titles per held-out set, and of training titles that vote and that baselines are
 # fitted on. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
@@ -38,22 +37,25 @@ NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 class CorpusTitles:
     """All titles of a corpus, placeholders included; every array has one entry per title."""
 
-    split: np.ndarray  # ``train``, one of PROTOCOLS, or a split that is not scored
-    labels: Ragged  # ids from 0 to label_count (exclusive)
-    label_count: int
-    family: np.ndarray  # number of the first content word; titles of a family are resampled together
+    split: np.ndarray  # name of the set of each title: "train", one of PROTOCOLS, or a set that is not scored
+    labels: Ragged  # label ids of each title, from 0 to label_count (exclusive)
+    label_count: int  # number of label ids
+    family: np.ndarray  # number of the first content word; the bootstrap resamples families (franchises)
     oov: np.ndarray  # bool, whether the title has a word that no training title contains
 
     @staticmethod
     def of(corpus: OpenCorpus) -> "CorpusTitles":
-        """Creates the titles of an open Corpus."""
+        """Returns the titles of an open Corpus."""
         columns = {name: getattr(corpus, name) for name in ("labels", "family", "oov")}
         return CorpusTitles(
             split=np.array(SPLITS)[corpus.split], label_count=len(corpus.label_names), **columns
         )
 
     def labelled(self, split: str) -> np.ndarray:
-        """Returns the rows of the labelled titles of a split, ascending: a sample if there are too many."""
+        """Returns the rows of the titles of a split that have labels, ascending; a sample if there are many.
+
+        The sample has MAX_TRAINING titles for the split "train" and MAX_SCORED titles for held-out sets.
+        """
         rows = np.flatnonzero((self.split == split) & (self.labels.lengths > 0))
         limit = MAX_TRAINING if split == "train" else MAX_SCORED
         if len(rows) > limit:
@@ -62,50 +64,54 @@ class CorpusTitles:
 
     @property
     def used_rows(self) -> np.ndarray:
-        """Rows of all labelled titles that are scored, vote or train baselines, ascending."""
+        """Rows of all training and held-out titles that scoring uses, ascending."""
         return np.sort(np.concatenate([self.labelled(split) for split in ("train", *PROTOCOLS)]))
 
     def take(self, rows: np.ndarray) -> "CorpusTitles":
-        """Selects titles by row."""
+        """Returns the titles with the row numbers ``rows``."""
         arrays = {name: getattr(self, name)[rows] for name in ("split", "family", "oov")}
         return CorpusTitles(labels=self.labels.take(rows), label_count=self.label_count, **arrays)
 
 
 class Resamples(NamedTuple):
-    """Bootstrap resamples of the queries of a held-out set."""
+    """Bootstrap resamples of the queries (titles) of a held-out set."""
 
-    groups: np.ndarray  # (queries,), group of each query, from 0
-    counts: np.ndarray  # (resamples, groups), how often a group occurs in a resample
+    groups: np.ndarray  # int64 (queries,), group of each query, from 0
+    counts: np.ndarray  # float32 (resamples, groups), how often each resample contains each group
 
     @staticmethod
     def draw(groups: np.ndarray, resamples: int, rng: np.random.Generator) -> "Resamples":
-        """Draws resamples of the queries' groups; none if there are no queries."""
+        """Draws resamples of queries from the group number of each query; none if there are no queries."""
         numbered = number_groups(groups)
         return Resamples(numbered, draw_groups(count_groups(numbered), resamples if len(groups) else 0, rng))
 
     def score(self, judged: Judged) -> dict[str, object]:
-        """Computes the metrics of a predictor and their intervals, in the format of scores.json."""
+        """Computes the metrics of a predictor and their 95 % intervals, in the format of scores.json."""
         return {**measure(judged), "ci95": intervals(judged, *self)}
 
 
 class HeldOut(NamedTuple):
-    """A held-out set of titles in one of FORMS. All predictors are scored on it with the same resamples."""
+    """Held-out set of titles (queries), on which all predictors are scored with the same resamples."""
 
-    form: str
-    protocol: str
+    form: str  # input of the predictors, one of FORMS
+    protocol: str  # name of the held-out set, one of PROTOCOLS
     reason: str  # why there are no queries; "" if there are some
-    queries: np.ndarray  # rows of the labelled titles, ascending
-    resamples: Resamples
+    queries: np.ndarray  # rows of the titles with labels, ascending
+    resamples: Resamples  # bootstrap resamples of all queries
     is_oov: np.ndarray  # bool (queries,), whether the title has a word that no training title contains
-    oov_resamples: Resamples  # of the queries with ``is_oov``
+    oov_resamples: Resamples  # bootstrap resamples of the queries with ``is_oov``
 
 
 def held_out_sets(
     titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
 ) -> Iterator[HeldOut]:
-    """Yields each held-out set in each of FORMS. The order is fixed, so that a seed determines all resamples.
+    """Yields each held-out set in each of FORMS, in a fixed order, so that the seed determines all resamples.
 
-    ``reasons`` has the reason why a form or protocol has no titles.
+    Args:
+        titles: All titles of the corpus.
+        resamples: Number of bootstrap resamples.
+        rng: Random generator of the bootstrap.
+        reasons: Why a form or protocol has no titles, by its name.
     """
     has_training = len(titles.labelled("train")) > 0
     for form, protocol in itertools.product(FORMS, PROTOCOLS):
@@ -119,10 +125,10 @@ def held_out_sets(
 
 
 class ProtocolScores(NamedTuple):
-    """Scores of all predictors, and results of our k-NN for each title."""
+    """Scores of all predictors, and results of the k-NN on title vectors for each held-out title."""
 
-    protocols: dict[str, dict[str, dict[str, object]]]  # content of scores.json: scores by protocol and form
-    rows: dict[str, np.ndarray]  # columns of queries.parquet, with a row per held-out title and form
+    protocols: dict[str, dict[str, dict[str, object]]]  # scores by protocol and form, for scores.json
+    rows: dict[str, np.ndarray]  # columns of queries.parquet, with one row per held-out title and form
 
 
 def score_title_vectors(
@@ -132,7 +138,7 @@ def score_title_vectors(
     sets: Iterable[HeldOut],
     k: int,
 ) -> ProtocolScores:
-    """Scores our k-NN on every held-out set, and adds the scores of the baselines.
+    """Scores title vectors by k-NN on every held-out set, and adds the scores of the baselines.
 
     Args:
         titles: All titles of the corpus.
@@ -167,9 +173,14 @@ def score_title_vectors(
 def judge_knn(
     titles: CorpusTitles, vectors: np.ndarray, queries: np.ndarray, training: np.ndarray, k: int
 ) -> Judged:
-    """Predicts labels by our k-NN and compares them with the true ones, also for the champion in the gate.
+    """Predicts the labels of held-out titles by k-NN and compares them with the true labels.
 
-    ``queries`` and ``training`` are rows of labelled titles.
+    Args:
+        titles: All titles of the corpus.
+        vectors: Vectors of the titles, with unit norm or zero.
+        queries: Rows of the held-out titles, which have labels.
+        training: Rows of the training titles that vote, which have labels.
+        k: Number of neighbours that vote.
     """
     training_labels = titles.labels.take(training)
     frequency = np.bincount(training_labels.values, minlength=titles.label_count)
@@ -184,10 +195,15 @@ def predict_labels(
     frequency: Int[np.ndarray, " labels"],
     k: int = 10,
 ) -> Predictions:
-    """Predicts labels by the vote of the k nearest labelled training titles.
+    """Predicts labels by the vote of the k nearest training titles.
 
-    Vectors have unit norm or are zero. A zero vector, of a title without known tokens, has no neighbours; the
-    most frequent label is predicted for it.
+    Args:
+        queries: Vectors of the titles to label, with unit norm or zero; a zero vector has no neighbours and
+            gets the most frequent label.
+        base: Vectors of the training titles, with unit norm or zero.
+        labels: Label ids of the training titles.
+        frequency: Number of training titles by label, which orders labels with equal votes.
+        k: Number of neighbours that vote.
     """
     if len(base) != len(labels):
         raise ValueError(f"{len(base)} training vectors for {len(labels)} rows of labels; give one per row")
@@ -198,6 +214,7 @@ def predict_labels(
 def _query_rows(
     form: str, protocol: str, title_ids: np.ndarray, groups: np.ndarray, judged: Judged
 ) -> dict[str, np.ndarray]:
+    """Returns the columns of queries.parquet for one held-out set in one form."""
     constants = {"form": np.full(len(judged), form), "protocol": np.full(len(judged), protocol)}
     measures = {name: getattr(judged, name) for name in ("correct", "precision_at_k", "reciprocal_rank")}
     return {**constants, "title_id": title_ids.astype(np.int64), "group": groups.astype(np.int64), **measures}

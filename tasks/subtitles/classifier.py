@@ -3,17 +3,19 @@
     vector = GRU(characters),   p(pattern | sub-title) = softmax(W · vector / T)
 
 W are the weights of a linear layer and T is a temperature. The network is trained on sub-titles that weak
-rules label (rules.py), with balanced classes and hidden cues (cues.py). Sub-titles that no rule labels are
-mostly plain titles, so a sample of them, without those that look like another pattern, is added to the class
-of plain titles. T is fitted on a held-out tenth of the rule-labelled sub-titles, also with hidden cues.
+rules label (rules.py), with balanced classes. The words by which the rules recognize a pattern (cues) are
+hidden (cues.py). Sub-titles that no rule labels are mostly plain titles, so a sample of those that do not
+look like another pattern is added to the class of plain titles. T is fitted on a held-out tenth of the
+rule-labelled sub-titles, also with hidden cues.
 
-A second classifier sums weights of n-grams (ngrams.py); p is the normalized geometric mean of both. A pattern
-is assigned if p is at least ``MIN_PROBABILITY`` and the sub-title fulfils the conditions of the pattern
-(forms.py). Guests and places are assigned by rules only, because only their word lists can recognize them.
+A second classifier sums weights of n-grams (ngrams.py); p is the normalized geometric mean of both
+classifiers. A pattern is assigned if p is at least MIN_PROBABILITY and the sub-title fulfils the conditions
+of the pattern (forms.py). Guests and places are assigned by rules only, because only word lists recognize
+them.
 
 References:
     Guo, Pleiss, Sun, Weinberger. On Calibration of Modern Neural Networks. ICML 2017 (temperature).
-    Ratner et al. Snorkel. VLDB 2018 (weak rules). We differ: the first matching rule decides; no weights.
+    Ratner et al. Snorkel. VLDB 2018 (weak rules). We differ: the first matching rule decides.
 """
 
 import json
@@ -46,8 +48,8 @@ from tasks.subtitles.ngrams import VectorAndNgramHead, ngrams
 from tasks.subtitles.rules import PATTERNS, PLAIN, collapse_spaces, match_rule
 from tasks.subtitles.settings import PatternSettings
 
-HEAD_WEIGHTS = "head.safetensors"
-METADATA = "patterns.json"
+HEAD_WEIGHTS = "head.safetensors"  # file with the weights of both linear classifiers
+METADATA = "patterns.json"  # file with the classes, the temperature and the minimum probabilities
 # Minimum probability of each pattern, chosen for a precision of at least .93 on the sub-titles of
 # benchmarks/objectives/sub_titles_development*.tsv.
 MIN_PROBABILITY = {
@@ -63,36 +65,36 @@ _POOL_BATCHES = 32  # batches whose sub-titles are sorted by length together
 _HELD_OUT = 10  # one in ten rule-labelled sub-titles is held out for the temperature and the confusion matrix
 _DIGITS = re.compile(r"\d")
 # Matches sub-titles that look like another pattern than a plain title.
-_MARKED = re.compile(
+_NOT_PLAIN = re.compile(
     r"[;/|+–@#]| - |--|\(\d|^\d+\W|\d\W*$|\d[.:]\d|^[A-Z]\w+-[A-Z]| (?:at|x|contre|gegen|contra|mod) [A-Z]"
 )
 _TEMPERATURES = np.geomspace(0.5, 4.0, 40)
 
 
 class PatternError(ExpectedError, ValueError):
-    """There are too few sub-titles for training, or the home has no classifier."""
+    """Raised if there are too few sub-titles for training, or if the home has no classifier."""
 
 
 class Examples(NamedTuple):
-    """Sub-titles for training, with the index of the class of each."""
+    """Labelled sub-titles for training or for measuring precision."""
 
     texts: list[str]
-    labels: Int64[np.ndarray, " strings"]
+    labels: Int64[np.ndarray, " strings"]  # index of the class of each text
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """Patterns of sub-titles ("" if none is assigned), and probabilities (nan if a rule decided)."""
+    """Result of a classification: the pattern of each sub-title."""
 
-    names: list[str]
-    probabilities: Float32[np.ndarray, " strings"]
+    names: list[str]  # name of the pattern; "" if no pattern is assigned
+    probabilities: Float32[np.ndarray, " strings"]  # probability of the pattern; nan if a rule decided
 
     def nullable_probabilities(self) -> list[float | None]:
         """Returns the probabilities, with None instead of nan."""
         return [None if math.isnan(value) else value for value in self.probabilities.tolist()]
 
     def count(self, *, ruled: bool = False) -> dict[str, int]:
-        """Counts sub-titles per pattern, most frequent first; ``ruled`` counts only decisions of rules."""
+        """Counts sub-titles by pattern, most first; with ``ruled``, only those that rules decided."""
         pairs = zip(self.names, self.probabilities.tolist(), strict=True)
         counted = Counter(name for name, value in pairs if name and (math.isnan(value) or not ruled))
         return dict(counted.most_common())
@@ -100,18 +102,18 @@ class Patterns:
     def examples(
         self, sub_titles: Sequence[str], weights: Sequence[int], max_examples: int
     ) -> dict[str, list[str]]:
-        """Returns the sub-titles with the greatest weights of each pattern, of those that no rule labels."""
-        texts_of: dict[str, list[str]] = {}
+        """Returns examples of each pattern: the sub-titles with the largest weights that no rule decided."""
+        texts_by_pattern: dict[str, list[str]] = {}
         for _, text, name, value in sorted(
             zip(weights, sub_titles, self.names, self.probabilities.tolist(), strict=True), reverse=True
         ):
-            if name and not math.isnan(value) and len(texts_of.setdefault(name, [])) < max_examples:
-                texts_of[name].append(collapse_spaces(text))
-        return texts_of
+            if name and not math.isnan(value) and len(texts_by_pattern.setdefault(name, [])) < max_examples:
+                texts_by_pattern[name].append(collapse_spaces(text))
+        return texts_by_pattern
 
 
 class PatternClassifier:
-    """A trained classifier; ``classes`` are the names of its patterns."""
+    """Trained classifier of sub-titles; ``classes`` are the names of its patterns."""
 
     def __init__(
         self,
@@ -120,11 +122,18 @@ class PatternClassifier:
         classes: Sequence[str],
         metadata: Mapping[str, Any],
     ) -> None:
-        """Combines encoder and head; ``metadata`` has "temperature" and "least" (probability by pattern)."""
+        """Combines encoder and linear classifiers.
+
+        Args:
+            encoder: Recurrent encoder of the characters of a sub-title.
+            head: Linear classifiers of the encoder's vector and of n-grams.
+            classes: Names of the patterns.
+            metadata: "temperature" of the softmax, and "least", the minimum probability by pattern.
+        """
         self.encoder, self.head, self.classes, self.metadata = encoder, head, tuple(classes), dict(metadata)
 
     def probabilities(self, sub_titles: Sequence[str]) -> Float32[np.ndarray, "strings labels"]:
-        """Computes the calibrated probability of each class."""
+        """Computes the calibrated probability of each class for each sub-title."""
         texts = [_mask_digits(text) for text in sub_titles]
         vectors = torch.from_numpy(self.encoder.vectors(texts)).to(self.encoder.device)
         with torch.inference_mode():
@@ -132,20 +141,20 @@ class PatternClassifier:
             return ((by_vector + by_ngrams) / 2 / self.metadata["temperature"]).softmax(dim=1).cpu().numpy()
 
     def classify(self, sub_titles: Sequence[str]) -> Patterns:
-        """Assigns patterns by rules, or else by the classifier if its probability is sufficient."""
+        """Assigns a pattern to each sub-title by rules, or else by the networks if they are confident."""
         ruled = [match_rule(text) for text in sub_titles]
         names, probabilities = [rule or "" for rule in ruled], np.full(len(ruled), np.nan, dtype=np.float32)
-        unruled = [place for place, rule in enumerate(ruled) if rule is None]
-        predicted = self.probabilities([sub_titles[place] for place in unruled])
-        for place, row in zip(unruled, predicted):
-            best, probabilities[place] = int(row.argmax()), row.max()
+        unruled = [index for index, rule in enumerate(ruled) if rule is None]
+        predicted = self.probabilities([sub_titles[index] for index in unruled])
+        for index, row in zip(unruled, predicted):
+            best, probabilities[index] = int(row.argmax()), row.max()
             name = self.classes[best]
             confident = row[best] >= self.metadata["least"].get(name, 1.1)
-            names[place] = name if confident and has_form(collapse_spaces(sub_titles[place]), name) else ""
+            names[index] = name if confident and has_form(collapse_spaces(sub_titles[index]), name) else ""
         return Patterns(names, probabilities)
 
     def save(self, folder: Path) -> None:
-        """Writes the encoder's files, head.safetensors and patterns.json."""
+        """Writes the encoder's files, head.safetensors and patterns.json into a folder."""
         self.encoder.save(folder)
         arrays = {name: parameter.detach().cpu().numpy() for name, parameter in self.head.named_parameters()}
         save_file(arrays, folder / HEAD_WEIGHTS)
@@ -154,7 +163,7 @@ class PatternClassifier:
 
     @staticmethod
     def open(folder: Path) -> "PatternClassifier":
-        """Opens a folder written by ``save``."""
+        """Reads a classifier from a folder that ``save`` has written."""
         metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
         encoder, arrays = CharacterEncoder.open(folder), load_file(folder / HEAD_WEIGHTS)
         head = VectorAndNgramHead(*arrays["vector.weight"].shape[::-1])
@@ -165,10 +174,10 @@ class PatternClassifier:
 
 
 class PatternTraining:
-    """Trains a classifier: construct it, iterate over ``run``, then call ``finish``."""
+    """Training of a classifier: construct an object, iterate over ``run``, then call ``finish``."""
 
     def __init__(self, sub_titles: Sequence[str], settings: PatternSettings, device: str = "cpu") -> None:
-        """Labels sub-titles with the rules and hides the cues of the rules.
+        """Labels sub-titles by the rules, hides the cues of the rules, and initializes the networks.
 
         Raises:
             PatternError: The rules find fewer than two patterns.
@@ -178,7 +187,7 @@ class PatternTraining:
         ruled: dict[str, list[str]] = {}
         for text in distinct:
             ruled.setdefault(match_rule(text) or "", []).append(text)
-        unlabelled = [text for text in ruled.pop("", []) if not _MARKED.search(text)]
+        unlabelled = [text for text in ruled.pop("", []) if not _NOT_PLAIN.search(text)]
         self.classes = [name for name in PATTERNS if name in ruled]
         if len(self.classes) < 2:
             raise PatternError(
@@ -205,11 +214,11 @@ class PatternTraining:
         )
 
     def run(self) -> Iterator[Progress]:
-        """Trains the remaining epochs."""
+        """Trains all epochs and yields the progress after each epoch."""
         yield from self.training.run()
 
     def finish(self) -> PatternClassifier:
-        """Fits the temperature and returns the classifier."""
+        """Fits the temperature on held-out sub-titles and returns the trained classifier."""
         metadata = {"temperature": 1.0, "least": MIN_PROBABILITY}
         model = PatternClassifier(self.training.encoder, self.head, self.classes, metadata)
         if len(self.held_out.labels):
@@ -220,7 +229,7 @@ class PatternTraining:
     def _examples(
         self, texts: Mapping[str, Sequence[str]], count: int, cues: Cues, rng: random.Random
     ) -> Examples:
-        """Draws ``count`` sub-titles of each class that has any, and hides their cues."""
+        """Draws ``count`` sub-titles with replacement for each class that has some, and hides their cues."""
         hidden, labels = [], []
         for label, name in enumerate(self.classes):
             if texts[name]:
@@ -229,7 +238,7 @@ class PatternTraining:
         return Examples(hidden, np.array(labels, dtype=np.int64))
 
     def _batches(self, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yields shuffled batches whose sub-titles have similar lengths, which triples the training speed."""
+        """Yields random batches of sub-titles with similar lengths, which triples the training speed."""
         size, lengths = self.settings.training.batch_size, self.training.strings.lengths
         order = rng.permutation(len(lengths))
         pools = (
@@ -242,22 +251,24 @@ class PatternTraining:
             yield chosen, (self.labels[chosen], self.ngrams.take(chosen))
 
     def _loss(self, vectors: Tensor, targets: tuple[Tensor, Ragged]) -> Tensor:
+        """Returns the sum of the cross-entropies of both linear classifiers; ``targets``: labels, n-grams."""
         labels, grams = targets[0].to(vectors.device), targets[1]
         by_vector, by_ngrams = self.head(vectors, grams)
         return F.cross_entropy(by_vector, labels) + F.cross_entropy(by_ngrams, labels)
 
 
 def _mask_digits(text: str) -> str:
-    """Cleans the text and replaces every digit by 9."""
+    """Collapses white space and replaces every digit by 9."""
     return _DIGITS.sub("9", collapse_spaces(text))
 
 
 def _is_held_out(text: str) -> bool:
+    """Returns whether the hash of a sub-title selects it for the held-out tenth."""
     return zlib.crc32(text.encode()) % _HELD_OUT == 0
 
 
 def _fit_temperature(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Returns the one of forty temperatures between .5 and 4 that has the lowest cross-entropy."""
+    """Returns the temperature with the lowest cross-entropy among forty values between .5 and 4."""
     logits = np.log(np.maximum(probabilities, 1e-12))
     targets = torch.from_numpy(labels)
     losses = [F.cross_entropy(torch.from_numpy(logits / t), targets).item() for t in _TEMPERATURES]

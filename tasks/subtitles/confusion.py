@@ -1,4 +1,4 @@
-"""Confusion matrix of a sub-title classifier: counts, a plot and a table."""
+"""Computes the confusion matrix of a sub-title classifier, and shows it as a plot and as a table."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,7 +9,7 @@ from tasks.subtitles.classifier import Examples, PatternClassifier
 
 
 def count_confusion(model: PatternClassifier, examples: Examples) -> Int64[np.ndarray, "labels labels"]:
-    """Counts examples by label (row) and most probable class (column)."""
+    """Counts examples by their label (row) and the most probable class (column)."""
     predicted = model.probabilities(examples.texts).argmax(axis=1)
     counts = np.zeros((len(model.classes), len(model.classes)), dtype=np.int64)
     np.add.at(counts, (examples.labels, predicted), 1)
@@ -17,16 +17,19 @@ def count_confusion(model: PatternClassifier, examples: Examples) -> Int64[np.nd
 
 
 def precisions(counts: Int64[np.ndarray, "labels labels"]) -> np.ndarray:
-    """Returns the precision of each class, float64 (labels,); nan if the class is never predicted."""
+    """Returns the precision of each class from a confusion matrix, float64; nan without predictions."""
     with np.errstate(invalid="ignore"):
         return counts.diagonal() / counts.sum(axis=0)
 
 
 def plot_confusion(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels labels"]) -> go.Figure:
-    """Draws a heat map: rows are the labels of the rules, columns are the predictions."""
+    """Draws the confusion matrix as a heat map: rows are labels by rules, columns are predictions."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    along, up = {"title": "predicted by the network"}, {"title": "label of the rule", "autorange": "reversed"}
-    figure = make_figure("Patterns of held-out sub-titles, cues hidden", 640, along, up)
+    xaxis, yaxis = (
+        {"title": "predicted by the network"},
+        {"title": "label of the rule", "autorange": "reversed"},
+    )
+    figure = make_figure("Patterns of held-out sub-titles, cues hidden", 640, xaxis, yaxis)
     names = list(classes)
     figure.add_heatmap(
         x=names, y=names, z=shares, text=counts, texttemplate="%{text}", colorscale="Blues", showscale=False,
@@ -36,7 +39,7 @@ def plot_confusion(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels l
 
 
 def confusion_table(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels labels"]) -> str:
-    """Formats the counts as CSV, which MLflow displays as a table."""
+    """Formats the confusion matrix as CSV, which MLflow displays as a table."""
     rows = [",".join(("rule", *classes))]
     rows += [",".join((name, *map(str, row))) for name, row in zip(classes, counts.tolist(), strict=True)]
     return "\n".join(rows) + "\n"

@@ -1,9 +1,9 @@
-"""Hides the cues of rules in rule-labelled sub-titles, for training.
+"""Changes rule-labelled sub-titles so that the rules no longer recognize them, for training.
 
 A cue is the part of a sub-title by which a rule recognizes a pattern, such as "Folge". A classifier that sees
-"Folge 12" a thousand times learns only the rule. Therefore cue words are replaced by other words of the guide
-or lose letters, separators are exchanged, and members of lists and articles are dropped. The results
-("Kapitola 12", "Bayern - Ajax", "Lucky Penny") are sub-titles that the rules do not recognize.
+"Folge 12" a thousand times learns only the rule. Therefore cues are hidden: cue words are replaced by other
+words of the guide or lose letters, separators are exchanged, and members of lists and articles are dropped.
+Results are "Kapitola 12", "Bayern - Ajax" or "Lucky Penny".
 """
 
 import random
@@ -13,7 +13,7 @@ from functools import cache
 
 from tasks.subtitles.rules import PLAIN, collapse_spaces, first_names, places
 
-_ANY = re.IGNORECASE
+_ANY_CASE = re.IGNORECASE
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\d+")
 
@@ -25,7 +25,7 @@ def _words(text: str) -> tuple[str, ...]:
 _DAYS = _words("Monday Wednesday Saturday Montag Donnerstag Freitag Sonntag lundi mercredi dimanche")
 _MONTHS = _words("January March April May June August November Januar März Juli mars août")
 _TIME = re.compile(r"\d{1,2}[:.]\d\d(?: (?:am|pm|Uhr))?(?: - \d{1,2}:\d\d (?:am|pm))?")
-# Replacements of cue words; similar words occur in titles (tasks/text/marks.py).
+# Words that replace cue words; similar words occur in titles (tasks/text/marks.py).
 EPISODES = _words(
     "episodio episódio episode aflevering avsnitt afsnit odcinek díl epizoda επεισόδιο επ. jakso bölüm "
     "capítulo chapter kapitel puntata emission volume no."
@@ -48,7 +48,7 @@ def _places() -> list[str]:
 
 
 class Cues:
-    """Hides cues at random; ``words`` are words of the guide that may replace cue words."""
+    """Hides the cues of sub-titles at random; ``words`` are words of the guide that may replace cue words."""
 
     def __init__(self, words: Sequence[str], seed: int) -> None:
         self._words, self._random = list(words) or ["word"], random.Random(seed)
@@ -70,21 +70,25 @@ class Cues:
         return collapse_spaces(self._by_pattern[pattern](text)) or text
 
     def _chance(self, probability: float) -> bool:
+        """Returns True with the given probability."""
         return self._random.random() < probability
 
     def _word(self) -> str:
+        """Returns a random word of the guide, often with changed case."""
         word = self._random.choice(self._words)
         return word if self._chance(0.3) else self._random.choice((word.capitalize(), word.lower()))
 
     def _phrase(self) -> str:
+        """Returns one to four random words."""
         return " ".join(self._word() for _ in range(self._random.randint(1, 4)))
 
-    def _blurred(self, word: str) -> str:
+    def _blur(self, word: str) -> str:
         """Returns the beginning of the word, followed by the second half of another word."""
         prefix_length, other = self._random.randint(1, len(word)), self._random.choice(self._words).lower()
         return word[:prefix_length] + other[len(other) // 2 :]
 
-    def _numbers(self, text: str) -> str:
+    def _replace_numbers(self, text: str) -> str:
+        """Replaces the numbers of a text by random numbers, except for numbers of four digits (years)."""
         return _NUMBER.sub(lambda match: self._digits(match[0]), text)
 
     def _digits(self, number: str) -> str:
@@ -99,19 +103,19 @@ class Cues:
         if self._chance(0.15):
             text = f"{self._phrase()} {self._random.choice(('', '- ', '('))}{text}"
         text = re.sub(r"^.*?\b(?=\w+ \d|\d{1,2}[./-])", "", text, count=1) if self._chance(0.2) else text
-        text = _LETTERS.sub(lambda match: self._blurred(match[0]) if self._chance(0.5) else match[0], text)
+        text = _LETTERS.sub(lambda match: self._blur(match[0]) if self._chance(0.5) else match[0], text)
         if self._chance(0.3):
             text = re.sub(r"[,.]? ?\b(19|20)\d\d\b", "", text)
         if self._chance(0.3):
-            text = re.sub(r"(\d{1,2})([./])(\d{1,2})[./](\d{4})", self._reordered, text)
+            text = re.sub(r"(\d{1,2})([./])(\d{1,2})[./](\d{4})", self._reorder_date, text)
         if self._chance(0.2):
             text = re.sub(r"(\d{1,2}) (\w+)", r"\1 de \2", text, count=1)
         return text
 
     def _day(self) -> str:
-        """Returns a weekday, a month or a day of a month; the ends of some months are replaced."""
+        """Returns a random weekday, month or date; the ends of some names of months are replaced."""
         day, month = self._random.randint(1, 31), self._random.choice(_MONTHS)
-        month = self._blurred(month) if self._chance(0.3) else month
+        month = self._blur(month) if self._chance(0.3) else month
         year = self._random.randint(1900, 2030)
         forms = (
             month,
@@ -122,7 +126,8 @@ class Cues:
         )
         return self._random.choice((self._random.choice(_DAYS), *forms))
 
-    def _reordered(self, match: re.Match[str]) -> str:
+    def _reorder_date(self, match: re.Match[str]) -> str:
+        """Returns a date as year, month, day, or without the year, with another separator."""
         first, mark, second, year = match.groups()
         dash = self._random.choice(("-", "/", ". ", mark))
         return self._random.choice((f"{year}{dash}{second}{dash}{first}", f"{first}{dash}{second}"))
@@ -131,7 +136,7 @@ class Cues:
         head, colon, match = text.rpartition(": ")
         if colon and self._chance(0.6):
             text = match if self._chance(0.8) else f"{head} - {match}"
-        text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_VERSUS), text, flags=_ANY)
+        text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_VERSUS), text, flags=_ANY_CASE)
         if self._chance(0.3):  # add the name of a competition
             heading = self._random.choice(
                 (f"{self._phrase()} {self._random.randint(1990, 2030)}", self._phrase())
@@ -151,72 +156,79 @@ class Cues:
         return text
 
     def _competition(self, text: str) -> str:
-        text = self._numbers(text)
+        text = self._replace_numbers(text)
         if self._chance(0.3):  # keep only the name
             number = r"(?:round|runde|match ?day|spieltag|stage|day|week) \d+|\d+\. (?:runde|spieltag)"
-            text = re.sub(rf"\W*\b(?:{number})\b\W*", " ", text, flags=_ANY)
+            text = re.sub(rf"\W*\b(?:{number})\b\W*", " ", text, flags=_ANY_CASE)
         cue = r"round|runde|match ?day|spieltag|journée|étape|stage|\w*-?finale?s?\b"
         return re.sub(
-            cue, lambda match: self._blurred(match[0]) if self._chance(0.7) else match[0], text, flags=_ANY
+            cue,
+            lambda match: self._blur(match[0]) if self._chance(0.7) else match[0],
+            text,
+            flags=_ANY_CASE,
         )
 
     def _segments(self, text: str) -> str:
         return self._random.choice(_SEPARATORS).join(re.split(r"\s*//\s*|\s*/\s*", text))
 
     def _part(self, text: str) -> str:
-        text = self._numbers(text)
+        text = self._replace_numbers(text)
         cue, choice = r"(\W*)\b(?:part|pt\.?|teil|partie) ?(\d+|\w+)\b", self._random.random()
-        word = self._cased(self._random.choice(PARTS))
+        word = self._change_case(self._random.choice(PARTS))
         number = str(self._random.randint(1, 9)) if self._chance(0.7) else self._random.choice(_COUNTS)
         if self._chance(0.15):
             text += self._random.choice((": ", ", ", " - ")) + self._phrase()
         if choice < 0.3:
-            return re.sub(cue, f" {number}", text, flags=_ANY)
+            return re.sub(cue, f" {number}", text, flags=_ANY_CASE)
         if choice < 0.8:
-            return re.sub(cue, lambda match: f"{match[1]}{word} {number}", text, flags=_ANY)
+            return re.sub(cue, lambda match: f"{match[1]}{word} {number}", text, flags=_ANY_CASE)
         ordinal = self._random.choice((f"{number}.", f"{number}a", f"{number}ª", f"{number}e", *_ORDINALS))
-        return re.sub(cue, lambda match: f"{match[1]}{self._cased(ordinal)} {word}", text, flags=_ANY)
+        return re.sub(cue, lambda match: f"{match[1]}{self._cased(ordinal)} {word}", text, flags=_ANY_CASE)
 
-    def _cased(self, word: str) -> str:
+    def _change_case(self, word: str) -> str:
         return self._random.choice((word, word.capitalize()))
 
     def _episode(self, text: str) -> str:
         if self._chance(0.25):
-            return self._numbered()
-        text = self._numbers(text)
+            return self._episode_number()
+        text = self._replace_numbers(text)
         cue = r"\b(?:episode|épisode|folge|staffel|saison|season|series|ep|nr)\b"
         choice = self._random.random()
         if choice < 0.3:
-            text = re.sub(cue, lambda _: self._word(), text, flags=_ANY)
+            text = re.sub(cue, lambda _: self._word(), text, flags=_ANY_CASE)
         elif choice < 0.8:
-            text = re.sub(cue, lambda _: self._cased(self._random.choice(EPISODES)), text, flags=_ANY)
+            text = re.sub(
+                cue, lambda _: self._change_case(self._random.choice(EPISODES)), text, flags=_ANY_CASE
+            )
         if self._chance(0.2):
-            text = _NUMBER.sub(lambda _: self._cased(self._random.choice(_COUNTS)), text)
+            text = _NUMBER.sub(lambda _: self._change_case(self._random.choice(_COUNTS)), text)
         if self._chance(0.15):
             text = re.sub(r"^(\w+) (\d+)$", r"\2. \1", text)
         if self._chance(0.15):
             text = f"{self._phrase()}{self._random.choice((' - ', ': ', ' '))}{text}"
         if self._chance(0.3):
-            text = re.sub(r"^[SE]\d+ ?(?:E(\d+))?", self._marked, text)
+            text = re.sub(r"^[SE]\d+ ?(?:E(\d+))?", self._change_mark, text)
             text = re.sub(r"\s*([).:/])\s*-\s*", r"\1 ", text)
         return text
 
-    def _numbered(self) -> str:
-        """Returns a number and a title, or a word for episode, a number and a title."""
+    def _episode_number(self) -> str:
+        """Returns a random episode number with or without a title, such as "12/40: Lorem" or "Kapitel 3"."""
         number, total = self._random.randint(1, 99), self._random.randint(10, 200)
         word, separators = (
-            self._cased(self._random.choice(EPISODES)),
+            self._change_case(self._random.choice(EPISODES)),
             (". ", ") ", f"/{total}", f"/{total}: ", ""),
         )
         front = f"{number}{self._random.choice(separators)}"
         mark = self._random.choice((front, front, f"{word} {number}: ", f"{word} {number}"))
         return mark + (self._phrase() if mark.endswith(" ") else "")
 
-    def _marked(self, match: re.Match[str]) -> str:
+    def _change_mark(self, match: re.Match[str]) -> str:
+        """Replaces "S1 E2" by "2" with another punctuation mark."""
         number = match[1] or str(self._random.randint(1, 40))
         return number + self._random.choice((". ", ") ", ": ", "/20 ", " - ", "."))
 
-    def _listed(self, text: str, conjunctions: Sequence[str]) -> str:
+    def _shuffle_list(self, text: str, conjunctions: Sequence[str]) -> str:
+        """Shuffles the members of a list, drops some of them and joins the last two by a conjunction."""
         parts = re.split(r",\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+", text)
         parts = [part for part in parts if self._chance(0.8)] or parts[:1]
         self._random.shuffle(parts)
@@ -229,8 +241,10 @@ class Cues:
             )
         if self._chance(0.1):
             return f"{self._word()}: {text}"
-        text = re.sub(r"^(?:guests?|gäste|invités?|with|mit|avec)\b\W*", "", text, flags=_ANY)
-        return self._listed(text, (", ", " & ", " e ", " y ", " og ", " en ", " och ", " a ", " and ", " - "))
+        text = re.sub(r"^(?:guests?|gäste|invités?|with|mit|avec)\b\W*", "", text, flags=_ANY_CASE)
+        return self._shuffle_list(
+            text, (", ", " & ", " e ", " y ", " og ", " en ", " och ", " a ", " and ", " - ")
+        )
 
     def _place(self, text: str) -> str:
         if self._chance(0.25):
@@ -239,11 +253,11 @@ class Cues:
             return first + between + second
         if self._chance(0.1):
             return f"{text} {self._random.choice(('Castle', 'Island', 'Bay', 'Beach', 'Coast', 'Mountains'))}"
-        return self._listed(text, (", ", " - ", " to ", " e ", " til ")) if "," in text else text
+        return self._shuffle_list(text, (", ", " - ", " to ", " e ", " til ")) if "," in text else text
 
     def _plain(self, text: str) -> str:
         if self._chance(0.06):
-            return self._no_date()
+            return self._other_numbers()
         words = text.split()
         if len(words) > 1 and self._chance(0.6):  # a few consecutive words, mostly without the cue
             length = self._random.randint(1, min(4, len(words)))
@@ -264,8 +278,8 @@ class Cues:
             )  # fmt: skip
         return text[:1].upper() + text[1:]
 
-    def _no_date(self) -> str:
-        """Returns a text with numbers other than dates and episodes: years, verses, amounts, lists."""
+    def _other_numbers(self) -> str:
+        """Returns a random text with numbers other than dates and episodes: years, verses, amounts, lists."""
         year, first, second = (self._random.randint(*span) for span in ((1500, 2030), (1, 150), (1, 40)))
         word, until = self._word(), year + self._random.randint(1, 60)
         row = self._random.choice((", ", ",", "-")).join(str(first + step) for step in range(second % 4 + 3))

@@ -1,4 +1,4 @@
-"""Stores the sub-title classifier in the home, so that nightly runs need no training."""
+"""Writes the sub-title classifier to the home and reads it, so that nightly runs need not train it."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ FOLDER = "patterns"  # folder in the home
 
 
 def write_classifier(home: Path, model: PatternClassifier) -> None:
-    """Replaces the home's classifier."""
+    """Writes a classifier to the home, in place of the previous one."""
     with replaced_folder(home / FOLDER) as new:
         model.save(new)
 
 
 def read_classifier(home: Path) -> PatternClassifier:
-    """Opens the home's classifier; raises PatternError if there is none."""
+    """Reads the classifier of a home; raises PatternError if there is none."""
     if not (home / FOLDER / METADATA).exists():
         raise PatternError(
             f"{home} has no classifier of sub-titles; run `guidespace patterns` without --kept"

@@ -1,6 +1,6 @@
-"""Hashed n-grams of a text and of its shape, and a linear classifier on them.
+"""Computes hashed n-grams of texts and of their shapes, and defines a linear classifier on them.
 
-A recurrent network encodes the complete sub-title; n-grams memorize words and punctuation. Their errors
+A recurrent network encodes the complete sub-title; n-grams memorize words and punctuation. The errors of both
 differ, so their predictions are averaged (classifier.py). The shape of a text has a single letter for every
 run of letters: "Anna Loos, Tom" has the shape "A A, A", and "Kapitel 99" has the shape "A 99" (classifier.py
 replaces digits by 9).
@@ -15,33 +15,34 @@ from torch import Tensor, nn
 
 from storage.arrays import Ragged, offsets_of
 
-_BUCKETS = 1 << 16  # hashes modulo this are the ids of n-grams
-_MAX_LENGTH, _MAX_SHAPE_LENGTH = 5, 7  # characters of n-grams of texts and of shapes
-_PRIME = np.uint64(0x100000001B3)
+_BUCKETS = 1 << 16  # number of n-gram ids, which are hashes modulo this number
+_MAX_LENGTH, _MAX_SHAPE_LENGTH = 5, 7  # maximum characters of the n-grams of texts and of shapes
+_PRIME = np.uint64(0x100000001B3)  # FNV prime
 
 
 def ngrams(texts: Sequence[str]) -> Ragged:
-    """Returns the ids of the n-grams of each text and its shape, int64 (any,), below 65,536."""
-    marked = [f"\x02{text.lower()}\x03" for text in texts]
+    """Returns the ids of the n-grams of each text and of its shape, int64, below 65,536, one row per text."""
+    delimited_texts = [f"\x02{text.lower()}\x03" for text in texts]
     shapes = [f"\x04{_shape(text)}\x05" for text in texts]
-    owners, values = [], []
-    for lines, longest in ((marked, _MAX_LENGTH), (shapes, _MAX_SHAPE_LENGTH)):
-        points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), np.uint32)
-        owner = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
-        hashes = np.full(len(points), longest, dtype=np.uint64)
-        for length in range(1, longest + 1):
-            count = max(0, len(points) - length + 1)
-            hashes = (hashes[:count] ^ points[length - 1 :]) * _PRIME
+    text_id_parts, id_parts = [], []
+    for lines, max_length in ((delimited_texts, _MAX_LENGTH), (shapes, _MAX_SHAPE_LENGTH)):
+        code_points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), np.uint32)
+        text_ids = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
+        hashes = np.full(len(code_points), max_length, dtype=np.uint64)
+        for length in range(1, max_length + 1):
+            count = max(0, len(code_points) - length + 1)
+            hashes = (hashes[:count] ^ code_points[length - 1 :]) * _PRIME
             mixed = (hashes ^ (hashes >> np.uint64(29))) % np.uint64(_BUCKETS)
-            inside = owner[:count] == owner[length - 1 :]
-            owners.append(owner[:count][inside])
-            values.append(mixed[inside].astype(np.int64))
-    owner, value = np.concatenate(owners), np.concatenate(values)
-    order = np.argsort(owner, kind="stable")
-    return Ragged(offsets_of(np.bincount(owner, minlength=len(texts))), value[order])
+            is_within_text = text_ids[:count] == text_ids[length - 1 :]
+            text_id_parts.append(text_ids[:count][is_within_text])
+            id_parts.append(mixed[is_within_text].astype(np.int64))
+    text_ids, ids = np.concatenate(text_id_parts), np.concatenate(id_parts)
+    order = np.argsort(text_ids, kind="stable")
+    return Ragged(offsets_of(np.bincount(text_ids, minlength=len(texts))), ids[order])
 
 
 def _shape(text: str) -> str:
+    """Replaces every run of letters by "A" or "a", according to the case of its first letter."""
     return re.sub(r"[^\W\d_]+", lambda run: "a" if run[0][0].islower() else "A", re.sub("['’]", "", text))
 
 
@@ -49,7 +50,7 @@ class VectorAndNgramHead(nn.Module):
     """Two linear classifiers: one reads the vector of a text, the other its n-grams."""
 
     def __init__(self, hidden: int, classes: int, device: torch.device | None = None) -> None:
-        """Initializes all weights to zero."""
+        """Creates classifiers of vectors of size ``hidden`` into ``classes`` classes, with zero weights."""
         super().__init__()
         self.vector = nn.Linear(hidden, classes, device=device)
         self.ngrams = nn.EmbeddingBag(_BUCKETS, classes, mode="sum", device=device)
@@ -58,7 +59,10 @@ class VectorAndNgramHead(nn.Module):
                 parameter.zero_()
 
     def forward(self, vectors: Tensor, ngrams: Ragged) -> tuple[Tensor, Tensor]:
-        """Computes the logits of each classifier, float32 (texts, classes)."""
+        """Computes the logits of both classifiers, each float32 (texts, classes).
+
+        The n-gram weights of a text are divided by the square root of its number of n-grams.
+        """
         ids = torch.from_numpy(ngrams.values).to(vectors.device)
         weights = torch.from_numpy(np.maximum(ngrams.lengths, 1) ** -0.5)[ngrams.row_ids]
         offsets = torch.from_numpy(ngrams.offsets[:-1]).to(vectors.device)

@@ -1,11 +1,11 @@
-"""Patterns of sub-titles, and weak rules that recognize clear cases of each.
+"""Defines the patterns of sub-titles, and weak rules that recognize clear cases of each pattern.
 
-Rules are precise rather than complete and abstain in doubt: cue words are English, German and French only,
-and the lists of first names and places contain only frequent ones. The classifier is trained on the labels of
-the rules with hidden cues (cues.py), so that it generalizes to other languages and forms (classifier.py).
+Rules are precise rather than complete: their words are English, German and French only, and the lists of
+first names and places contain only frequent names. The classifier is trained on sub-titles that the rules
+label, without the words that the rules use (cues.py), so that it generalizes to other languages.
 
-If several rules match, the first decides: "Round 4: Lazio v Torino" has the pattern teams, "S6 E2 - The
-Bridge" has the pattern episode_number.
+If several rules match, the first rule decides: "Round 4: Lazio v Torino" has the pattern teams, and "S6 E2 -
+The Bridge" has the pattern episode_number.
 """
 
 import re
@@ -17,25 +17,25 @@ from typing import NamedTuple
 FOLDER = Path(__file__).resolve().parent
 PLAIN = "plain_title"
 
-_ANY = re.IGNORECASE
+_ANY_CASE = re.IGNORECASE
 _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december|"
     "januar|februar|märz|mai|juni|juli|oktober|dezember|"
     "janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"
 )
 _COUNT = r"(?:\d{1,3}|[IVX]{1,4}|one|two|three|four|eins|zwei|drei|une?|deux|trois)"
-_JOINED = r"\s*;\s*|,\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+"
+_LIST_SEPARATOR = r"\s*;\s*|,\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+"
 
 
 class Rule(NamedTuple):
-    """A pattern, and a predicate on cleaned sub-titles that is rarely true for other patterns."""
+    """Rule that recognizes sub-titles of a pattern."""
 
-    pattern: str
-    holds: Callable[[str], object]
+    pattern: str  # name of the pattern
+    holds: Callable[[str], object]  # predicate on a sub-title with collapsed spaces
 
 
 def collapse_spaces(sub_title: str) -> str:
-    """Collapses white space, including a literal backslash followed by n, to single spaces."""
+    """Replaces white space, including a literal backslash followed by n, by single spaces."""
     return " ".join(sub_title.replace("\\n", " ").split())
 
 
@@ -52,8 +52,8 @@ def places() -> frozenset[str]:
 
 
 def _is_match(text: str) -> bool:
-    """Returns whether ``v`` or ``vs`` separates two short names; text before a colon is ignored."""
-    sides = re.split(r"\s+(?:v|vs)\.?\s+", text.rpartition(": ")[2], flags=_ANY)
+    """Returns whether the text, after any colon, is two short names separated by "v" or "vs"."""
+    sides = re.split(r"\s+(?:v|vs)\.?\s+", text.rpartition(": ")[2], flags=_ANY_CASE)
     return len(sides) == 2 and all(len(side.split()) <= 5 and is_capitalized(side) for side in sides)
 
 
@@ -64,7 +64,10 @@ def is_capitalized(text: str) -> bool:
 
 
 def is_person(text: str, *, listed: bool) -> bool:
-    """Returns whether the text is two or three capitalized words (``listed``: with a known first name)."""
+    """Returns whether the text looks like a person's name: two or three capitalized words.
+
+    With ``listed``, the first word must also be in first_names.txt.
+    """
     words = text.split()
     if not 2 <= len(words) <= 3 or not is_capitalized(text) or re.search(r"\d|[:!?/]", text):
         return False
@@ -72,16 +75,18 @@ def is_person(text: str, *, listed: bool) -> bool:
 
 
 def _is_guest_list(text: str) -> bool:
-    """Returns whether the text lists persons, half of whom have a known first name ("Al Doe, Lil Jon")."""
-    if cued := re.match(r"(?:guests?|with|mit|gäste|invités?|avec|featuring|feat\.)\s*:?\s+(.+)", text, _ANY):
+    """Returns whether the text lists persons, at least half of them with a frequent first name."""
+    if cued := re.match(
+        r"(?:guests?|with|mit|gäste|invités?|avec|featuring|feat\.)\s*:?\s+(.+)", text, _ANY_CASE
+    ):
         text = cued[1]
-    people = re.split(_JOINED, text)
+    people = re.split(_LIST_SEPARATOR, text)
     named = sum(is_person(person, listed=True) for person in people)
     return 2 * named >= len(people) and all(is_person(person, listed=False) for person in people)
 
 
 def _is_place(text: str) -> bool:
-    """Returns whether the text is a known place, or a list of capitalized names with half of them known."""
+    """Returns whether the text is a place in places.txt, or a list of names of which half are such places."""
     if text in places():
         return True
     parts = re.split(r",\s+| (?:to|nach) ", text)
@@ -91,13 +96,13 @@ def _is_place(text: str) -> bool:
 
 
 def _is_segments(text: str) -> bool:
-    """Returns whether slashes separate two or more titles."""
+    """Returns whether the text is two or more titles separated by slashes."""
     parts = re.split(r"\s*//\s*|\s+/\s+|(?<=\w\w)/(?=[A-ZÀ-ÖØ-Þ]\w)", text)
     return len(parts) > 1 and all(re.search(r"[^\W\d_]{3}", part) for part in parts) and " " in text.strip()
 
 
 def _is_sentence(text: str) -> bool:
-    """Returns whether the text contains function words, as phrases do, and no separators."""
+    """Returns whether the text contains function words ("the", "is"), as sentences do, and no separators."""
     if re.search(r"[\d,;:/|+–#()\[\]\"@]| - |-.*-", text):
         return False
     return bool(_PHRASE.search(text))
@@ -108,35 +113,40 @@ _PHRASE = re.compile(
     r"warum|mein|meine|comment|pourquoi|mon|ma|ce|il|elle|on|you|we|it's|i'm|no|not|nicht|kein|to) \w|"
     r" (?:of|is|are|was|my|your|his|her|with|without|for|ist|sind|hat|im|am|vom|zum|zur|mit|ohne|für|auf|"
     r"aus|est|sont|du|dans|sur|pour|sans|qui|que|ne|the|das) \w|[^.]!$|\?$",
-    _ANY,
+    _ANY_CASE,
 )
 
 
-def _regular(pattern: str) -> Callable[[str], object]:
-    return re.compile(pattern, _ANY).search
+def _matches_regex(pattern: str) -> Callable[[str], object]:
+    """Returns a predicate that searches a text for a regular expression, ignoring case."""
+    return re.compile(pattern, _ANY_CASE).search
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("date", _regular(r"\b\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d\b")),
-    Rule("date", _regular(rf"\b(?:\d{{1,2}}(?:\.|th|st|nd|rd)? )(?:{_MONTHS})\b")),
-    Rule("date", _regular(rf"\b(?:{_MONTHS}) \d{{1,2}}(?:,|\b)")),
+    Rule("date", _matches_regex(r"\b\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d\b")),
+    Rule("date", _matches_regex(rf"\b(?:\d{{1,2}}(?:\.|th|st|nd|rd)? )(?:{_MONTHS})\b")),
+    Rule("date", _matches_regex(rf"\b(?:{_MONTHS}) \d{{1,2}}(?:,|\b)")),
     Rule("teams", _is_match),
-    Rule("competition", _regular(r"\b(?:round|runde|match ?day|week|day|stage|étape|heat) \d{1,2}\b")),
+    Rule("competition", _matches_regex(r"\b(?:round|runde|match ?day|week|day|stage|étape|heat) \d{1,2}\b")),
     Rule(
         "competition",
-        _regular(r"\b\d{1,2}(?:\.|e|ème|th|st|nd|rd) (?:runde|spieltag|journée|étape|round|stage)\b"),
+        _matches_regex(r"\b\d{1,2}(?:\.|e|ème|th|st|nd|rd) (?:runde|spieltag|journée|étape|round|stage)\b"),
     ),
-    Rule("competition", _regular(r"\b(?:quarter|semi)[ -]?finals?\b|\b(?:halb|viertel|achtel)finale\b")),
-    Rule("competition", _regular(r"\bdemi-finales?\b|\bquarts? de finale\b")),
-    Rule("competition", _regular(r"\b(?:grand prix|world (?:cup|tour|series)|championships?|weltcup)\b")),
-    Rule("competition", _regular(r"\bcoupe du monde\b")),
+    Rule(
+        "competition", _matches_regex(r"\b(?:quarter|semi)[ -]?finals?\b|\b(?:halb|viertel|achtel)finale\b")
+    ),
+    Rule("competition", _matches_regex(r"\bdemi-finales?\b|\bquarts? de finale\b")),
+    Rule(
+        "competition", _matches_regex(r"\b(?:grand prix|world (?:cup|tour|series)|championships?|weltcup)\b")
+    ),
+    Rule("competition", _matches_regex(r"\bcoupe du monde\b")),
     Rule("segments", _is_segments),
-    Rule("part", _regular(rf"\b(?:part|pt\.?|teil|partie) ?{_COUNT}\b")),
-    Rule("part", _regular(r"\w \(\d(?:/\d)?\)$")),
-    Rule("episode_number", _regular(r"\b(?:episode|épisode|folge|ep\.?):? ?\d+\b")),
-    Rule("episode_number", _regular(r"\b(?:staffel|saison|season|series):? ?\d+\b")),
-    Rule("episode_number", _regular(r"^s\d{1,2}(?: ?e\d+)?\b|^e\d{1,4}\b|\bs\d{1,2} ?ep?\d+\b")),
-    Rule("episode_number", _regular(r"^#?\d{1,5}$|#\d+|\bNr\. ?\d+")),
+    Rule("part", _matches_regex(rf"\b(?:part|pt\.?|teil|partie) ?{_COUNT}\b")),
+    Rule("part", _matches_regex(r"\w \(\d(?:/\d)?\)$")),
+    Rule("episode_number", _matches_regex(r"\b(?:episode|épisode|folge|ep\.?):? ?\d+\b")),
+    Rule("episode_number", _matches_regex(r"\b(?:staffel|saison|season|series):? ?\d+\b")),
+    Rule("episode_number", _matches_regex(r"^s\d{1,2}(?: ?e\d+)?\b|^e\d{1,4}\b|\bs\d{1,2} ?ep?\d+\b")),
+    Rule("episode_number", _matches_regex(r"^#?\d{1,5}$|#\d+|\bNr\. ?\d+")),
     Rule("guests", _is_guest_list),
     Rule("place", _is_place),
     Rule(PLAIN, _is_sentence),

@@ -27,6 +27,6 @@ class PatternSettings:
 
 @configurable
 class LabellingSettings:
-    """Settings of the command ``patterns``; they are set by ``--set patterns.examples=3000``."""
+    """Settings of the command ``patterns``, for example ``--set patterns.examples=3000``."""
 
     patterns: PatternSettings = setting(PatternSettings(), "The sub-title classifier")

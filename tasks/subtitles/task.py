@@ -1,4 +1,4 @@
-"""Task of the flow patterns: classifies the sub-titles of a home's catalogue."""
+"""Prefect task that classifies the sub-titles in the catalogue of a home by patterns."""
 
 import math
 import time
@@ -17,31 +17,31 @@ from tasks.subtitles.confusion import confusion_table, count_confusion, plot_con
 from tasks.subtitles.home import read_classifier, write_classifier
 from tasks.subtitles.settings import PatternSettings
 
-EXAMPLES = 3  # sub-titles shown per pattern
+MAX_EXAMPLES = 3  # maximum number of sub-titles shown per pattern
 
 
 @dataclass(frozen=True)
 class PatternCounts:
-    """Summary of a classification run."""
+    """Summary of a classification of the sub-titles of a home."""
 
-    sub_titles: int
-    seconds: float
+    sub_titles: int  # number of distinct sub-titles
+    seconds: float  # duration of the task
     counts: dict[str, int]  # number of distinct sub-titles by pattern
-    by_rule: dict[str, int]  # number of those that a rule decided
+    by_rule: dict[str, int]  # number of distinct sub-titles by pattern that a rule decided
     examples: dict[str, list[str]]  # most frequent sub-titles of each pattern that no rule decided
 
 
 @task(name="patterns", task_run_name="patterns", persist_result=False)
 def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "") -> PatternCounts:
-    """Trains on the catalogue's sub-titles, stores the classifier in the home and writes the patterns.
+    """Trains a classifier on the catalogue's sub-titles, and writes their patterns to the catalogue.
 
-    Logs the loss, the confusion matrix of held-out sub-titles and the counts to MLflow.
+    Stores the classifier in the home, and logs loss, confusion matrix and counts to MLflow.
 
     Args:
         home: Folder with a catalogue.
         settings: Settings of the training.
         kept: Whether to use the classifier stored in the home instead of training one.
-        run: MLflow run id; empty logs nothing.
+        run: Id of the MLflow run; "" to log nothing.
 
     Raises:
         PatternError: The rules find fewer than two patterns, or the home has no classifier.
@@ -60,7 +60,7 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
         time.perf_counter() - started,
         patterns.count(),
         patterns.count(ruled=True),
-        patterns.examples(sub_titles, table["programmes"].to_pylist(), EXAMPLES),
+        patterns.examples(sub_titles, table["programmes"].to_pylist(), MAX_EXAMPLES),
     )
     get_run_logger().info("patterns of %d of %d sub-titles", sum(result.counts.values()), result.sub_titles)
     if run:
@@ -70,6 +70,7 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
 
 
 def _train(home: Path, sub_titles: list[str], settings: PatternSettings, run: str) -> PatternClassifier:
+    """Trains a classifier, writes it to the home, and logs its confusion matrix to the MLflow run ``run``."""
     logger, tracking = get_run_logger(), Tracking(home) if run else None
     training = PatternTraining(sub_titles, settings)
     for progress in training.run():

@@ -1,4 +1,7 @@
-"""Ranks programmes for viewers: scores, filters seen and disliked ones, diversifies, and adds reasons."""
+"""Makes a list of recommended programmes for each viewer, with reasons, from scores of their titles.
+
+Programmes that a viewer has seen and shows that a viewer dislikes are omitted.
+"""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -14,59 +17,59 @@ from tasks.recommend.lists import FittedRecommender, top_indices
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
 
-MIN_REASON_SHARE = 0.02  # smaller shares are not shown
-VIEWERS_PER_BATCH = 1000  # with 5,000 shows, 20 MB of scores
+MIN_REASON_SHARE = 0.02  # minimum share of the score for a reason to be shown
+VIEWERS_PER_BATCH = 1000  # viewers scored at once: 20 MB of scores with 5,000 shows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """A title that a viewer liked or disliked, and its share of the score."""
+    """Reason of a recommendation: a title that the viewer liked or disliked."""
 
     title: str
-    share: float
-    liked: bool
+    share: float  # share of the score, 0 to 1
+    liked: bool  # False: disliked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Credit:
-    """A person and the role in a programme: actor, director, guest or presenter."""
+    """Person who takes part in a programme."""
 
-    role: str
+    role: str  # actor, director, guest or presenter
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class LikedPerson:
-    """A person of a programme whom the viewer knows from a liked title."""
+    """Person of a recommended programme who also takes part in a title that the viewer likes."""
 
     name: str
-    role: str  # in the programme
-    title: str  # the liked title
+    role: str  # role in the recommended programme
+    title: str  # title that the viewer likes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """A recommended programme."""
+    """Programme on a viewer's list; people.py adds credits, icon and people."""
 
-    viewer: str  # hash
-    rank: int  # from 1
-    score: float
+    viewer: str  # salted hash of the viewer
+    rank: int  # position on the list, from 1
+    score: float  # higher is better
     programme: Programme
-    why: tuple[Why, ...]  # largest share first, at most settings.reasons
-    credits: tuple[Credit, ...] = ()  # these three by tasks/tonight/people.py
-    icon: str = ""
-    people: tuple[LikedPerson, ...] = ()
-    counterfactual: str = ""  # sentence: which change of likes would remove the programme from the list
+    why: tuple[Why, ...]  # reasons, largest share first, at most settings.reasons
+    credits: tuple[Credit, ...] = ()  # people of the programme
+    icon: str = ""  # URL of a picture; "" if there is none
+    people: tuple[LikedPerson, ...] = ()  # people of the programme whom the viewer knows from liked titles
+    counterfactual: str = ""  # sentence that says which change of likes would remove the programme
 
 
 class Evening:
-    """Shows of an evening and the likes of viewers, over one table of titles.
+    """Upcoming shows of an evening and the likes of viewers, from which lists are made.
 
     Args:
-        shows: Upcoming shows.
-        opinions: Likes and dislikes, from ``read_likes``.
-        seen: Episodes that viewers have seen, from ``read_likes``.
-        titles: Data of ``titles_to_rank(shows, opinions)``, in that order.
+        shows: Upcoming shows with their programmes.
+        opinions: Table of likes and dislikes, from ``read_likes``.
+        seen: Table of episodes that viewers have seen, from ``read_likes``.
+        titles: Data of the titles in ``titles_to_rank(shows, opinions)``, in that order.
         settings: Settings of the ranking.
     """
 
@@ -79,13 +82,13 @@ class Evening:
         settings: TonightSettings,
     ) -> None:
         names = titles_to_rank(shows, opinions)
-        row_of = {key: row for row, key in enumerate(names)}
+        row_by_key = {key: row for row, key in enumerate(names)}
         self.shows, self.settings, self.names = shows, settings, list(names.values())
         self.show_keys = list(names)
         codes = opinions["viewer"].combine_chunks().dictionary_encode()
         self.viewers: list[str] = codes.dictionary.to_pylist()
-        self.rows = np.array([row_of[show.show_key] for show in shows], dtype=np.int32)  # in titles
-        liked = np.array([row_of[key] for key in opinions["show_key"].to_pylist()], dtype=np.int32)
+        self.rows = np.array([row_by_key[show.show_key] for show in shows], dtype=np.int32)  # rows in titles
+        liked = np.array([row_by_key[key] for key in opinions["show_key"].to_pylist()], dtype=np.int32)
         # to_pylist: to_numpy would import pandas (tasks/tonight/vectors.py)
         values = np.array(opinions["value"].to_pylist(), dtype=np.float32)
         times = np.array(opinions["time"].to_pylist(), dtype="datetime64[us]").astype(np.int64) / 1e6
@@ -93,7 +96,9 @@ class Evening:
         self.likes = Likes(viewers, liked, values, times, len(self.viewers))
         self.titles = titles
         self.fitted = settings.recommender.fit(self.likes, titles)
-        self._row_of = {programme: row_of[show.show_key] for show in shows for programme in show.programmes}
+        self._row_of = {
+            programme: row_by_key[show.show_key] for show in shows for programme in show.programmes
+        }
         index_of_show = {show.show_key: index for index, show in enumerate(shows)}
         self.seen: dict[str, dict[int, list[tuple[str, str]]]] = {}
         for row in seen.to_pylist():
@@ -102,22 +107,22 @@ class Evening:
                 episodes.append((row["episode"], fold_sub_title(row["sub_title"])))
         self._disliked: dict[int, set[int]] = {}
         index_of_row = {row: index for index, row in enumerate(self.rows.tolist())}
-        for at in np.flatnonzero(values < 0).tolist():
-            if (index := index_of_row.get(int(liked[at]))) is not None:
-                self._disliked.setdefault(int(viewers[at]), set()).add(index)
+        for position in np.flatnonzero(values < 0).tolist():
+            if (index := index_of_row.get(int(liked[position]))) is not None:
+                self._disliked.setdefault(int(viewers[position]), set()).add(index)
 
     def show_key(self, programme: Programme) -> str:
-        """Returns the show key of a programme of the evening."""
+        """Returns the show key (normalized title) of a programme of the evening."""
         return self.show_keys[self._row_of[programme]]
 
     def liked_titles(self, viewer: str) -> dict[str, str]:
-        """Returns the titles that a viewer (a hash) likes by show key, the most liked first."""
+        """Returns the titles that a viewer (given by hash) likes, by show key, the most liked first."""
         likes = self.likes.take(np.flatnonzero(self.likes.viewers == self.viewers.index(viewer)))
         pairs = sorted(zip((-likes.values).tolist(), likes.titles.tolist(), strict=True))
         return {self.show_keys[row]: self.names[row] for value, row in pairs if value < 0}
 
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
-        """Yields the recommendations of each viewer, a hash in ``self.viewers``, best first."""
+        """Yields the list of recommendations for each viewer, best first; ``viewers`` are salted hashes."""
         code_of = {viewer: code for code, viewer in enumerate(self.viewers)}
         parts = [
             viewers[begin : begin + VIEWERS_PER_BATCH] for begin in range(0, len(viewers), VIEWERS_PER_BATCH)
@@ -135,7 +140,7 @@ class Evening:
                     yield self._list(code, viewer_scores)
 
     def add_counterfactuals(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
-        """Adds to each programme of one viewer's list which change of likes would remove it from the list."""
+        """Adds to the list of one viewer, per programme, which change of likes would remove the programme."""
         if not recommendations:
             return []
         code = self.viewers.index(recommendations[0].viewer)
@@ -144,8 +149,9 @@ class Evening:
         viewers = np.array([code], dtype=np.int32)
 
         def listed(fitted: FittedRecommender) -> np.ndarray:
+            """Returns the rows of the titles on the viewer's list according to a recommender."""
             scores = fitted.scores(viewers, self.rows)[0]
-            return self.rows[[place for place, _ in self._choose(fitted, code, scores)]]
+            return self.rows[[index for index, _ in self._choose(fitted, code, scores)]]
 
         explained = []
         for recommendation in recommendations:
@@ -155,6 +161,7 @@ class Evening:
         return explained
 
     def _sentence(self, counterfactual: Counterfactual) -> str:
+        """Returns a sentence about a change of likes, or "" if there is no such change."""
         titles = [f"“{self.names[row]}”" for row in counterfactual.without]
         if titles:
             joined = f"{', '.join(titles[:-1])} and {titles[-1]}" if titles[1:] else titles[0]
@@ -164,6 +171,7 @@ class Evening:
         return ""
 
     def _list(self, code: int, scores: np.ndarray) -> list[Recommendation]:
+        """Returns the list of the viewer with number ``code`` from the scores of all shows."""
         return [
             Recommendation(
                 viewer=self.viewers[code],
@@ -178,7 +186,7 @@ class Evening:
     def _choose(
         self, fitted: FittedRecommender, code: int, scores: np.ndarray
     ) -> list[tuple[int, Programme]]:
-        """Chooses the shows of a viewer's list, each with its first unseen programme."""
+        """Chooses the shows of a viewer's list; returns their indices and first unseen programmes."""
         seen, disliked = self.seen.get(self.viewers[code], {}), self._disliked.get(code, ())
         candidates: list[tuple[int, Programme]] = []
         for index in top_indices(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
@@ -193,9 +201,10 @@ class Evening:
         indices = np.array([index for index, _ in candidates], dtype=np.int64)
         _, shares = fitted.shares(code, self.rows[indices])
         chosen = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
-        return [candidates[at] for at in chosen.tolist()]
+        return [candidates[position] for position in chosen.tolist()]
 
     def _why(self, code: int, index: int) -> tuple[Why, ...]:
+        """Returns the reasons why a show is recommended to a viewer."""
         reasons = self.fitted.why(code, int(self.rows[index]))[: self.settings.reasons]
         return tuple(
             Why(title=self.names[reason.title], share=round(reason.share, 4), liked=reason.liked)
@@ -205,7 +214,7 @@ class Evening:
 
 
 def titles_to_rank(shows: Sequence[Show], opinions: pa.Table) -> dict[str, str]:
-    """Maps the show keys of upcoming and rated shows to their titles."""
-    coming = {show.show_key: show.programmes[0].title for show in shows}
+    """Returns the titles of upcoming shows and of liked or disliked shows, by show key."""
+    upcoming = {show.show_key: show.programmes[0].title for show in shows}
     liked = dict(zip(opinions["show_key"].to_pylist(), opinions["title"].to_pylist(), strict=True))
-    return coming | {key: title for key, title in liked.items() if key not in coming}
+    return upcoming | {key: title for key, title in liked.items() if key not in upcoming}

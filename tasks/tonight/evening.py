@@ -1,4 +1,4 @@
-"""Loads an evening of a home's newest guide with the champion model."""
+"""Loads the programmes of an evening from the newest guide, and their vectors from the served model."""
 
 import datetime
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.vectors import open_titles
 
-EVENING_HOUR = 18  # in the time zone of the home
+EVENING_HOUR = 18  # hour at which an evening begins, in the time zone of the home
 EVENING_LENGTH = datetime.timedelta(hours=6)
-MIN_LENGTH = datetime.timedelta(hours=3)
-NIGHT_END_HOUR = 5  # earlier hours belong to the previous evening
+MIN_LENGTH = datetime.timedelta(hours=3)  # minimum length of the recommended interval
+NIGHT_END_HOUR = 5  # hours before this one belong to the previous evening
 
 
 class TonightError(ExpectedError, ValueError):
-    """No list can be computed; the message contains the reason and the remedy."""
+    """Raised if no list can be computed; the message contains the reason and the remedy."""
 
 
 def evening_interval(
@@ -37,45 +37,45 @@ def evening_interval(
     end: datetime.datetime | None,
     hours: float | None,
 ) -> tuple[datetime.datetime, datetime.datetime]:
-    """Returns begin and end of the programmes to recommend, by default the rest of the evening.
+    """Returns begin and end of the interval to recommend programmes for, by default the rest of the evening.
 
     Args:
-        now: Time in the zone of the home, which is also the zone of the result.
-        begin: Begin; None: now, or the beginning of the evening if that is later and ``hours`` is None.
-        end: End; None: midnight, but at least MIN_LENGTH after the beginning.
-        hours: Length of the interval, in place of ``end``.
+        now: Current time in the zone of the home, which is also the zone of the result.
+        begin: Begin of the interval; None: now, or EVENING_HOUR if that is later and ``hours`` is None.
+        end: End of the interval; None: midnight, but at least MIN_LENGTH after the begin.
+        hours: Length of the interval in hours, in place of ``end``.
 
     Raises:
         TonightError: The interval is empty.
     """
-    day = (now - datetime.timedelta(hours=NIGHT_END_HOUR)).replace(
+    evening_begin = (now - datetime.timedelta(hours=NIGHT_END_HOUR)).replace(
         hour=EVENING_HOUR, minute=0, second=0, microsecond=0
     )
-    first = begin or (now if hours is not None else max(now, day))
+    first = begin or (now if hours is not None else max(now, evening_begin))
     if hours is not None:
         last = _add_elapsed(first, datetime.timedelta(hours=hours))
     else:
-        last = end or max(day + EVENING_LENGTH, _add_elapsed(first, MIN_LENGTH))
+        last = end or max(evening_begin + EVENING_LENGTH, _add_elapsed(first, MIN_LENGTH))
     if first >= last:
         raise TonightError(f"--from {first.isoformat()} is not before --until {last.isoformat()}")
     return first, last
 
 
 def _add_elapsed(moment: datetime.datetime, elapsed: datetime.timedelta) -> datetime.datetime:
-    """Adds elapsed time; plain addition adds clock time, which daylight saving shifts."""
+    """Adds elapsed time to a datetime, across changes of daylight saving time (+ would add clock time)."""
     return (moment.astimezone(datetime.UTC) + elapsed).astimezone(moment.tzinfo)
 
 
 @dataclass(frozen=True)
 class OpenEvening:
-    """An evening, the folder of its guide, and the numbers of hidden programmes."""
+    """Evening with the folder of its guide, and the numbers of programmes that settings hide."""
 
     evening: Evening
-    guide: Path
+    guide: Path  # Guide folder
     hidden: Hidden
 
     def explain(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
-        """Adds counterfactuals, credits and liked people to the list of one viewer."""
+        """Adds counterfactual sentences, credits and people of liked titles to the list of one viewer."""
         explained = add_credits(self.evening.add_counterfactuals(recommendations), self.guide)
         return add_liked_people(self.evening, explained, self.guide)
 
@@ -89,7 +89,16 @@ def open_evening(
     settings: TonightSettings,
     champion: Champion | None = None,
 ) -> OpenEvening:
-    """Loads the programmes that start in [``begin``, ``end``), and the viewers of ``opinions``.
+    """Loads the programmes that start from ``begin`` to ``end`` (exclusive), for recommendations to viewers.
+
+    Args:
+        home: Folder of the home.
+        begin: Begin of the interval.
+        end: End of the interval.
+        opinions: Table of likes and dislikes of all viewers, from ``read_likes``.
+        seen: Table of episodes that viewers have seen, from ``read_likes``.
+        settings: Settings of the ranking.
+        champion: Served model; None to look it up in the registry.
 
     Raises:
         TonightError: The guide has no programme in that interval, all are hidden, or the guide was made by a
@@ -113,7 +122,7 @@ def open_evening(
             else "it is empty"
         )
         advice = (
-            "Read a newer one (`guidespace ingest --feed …`), or name another time (--at, --from, --until)"
+            "Read a newer guide (`guidespace ingest --feed …`), or name another time (--at, --from, --until)"
         )
         hours = f"{utc(begin):%F %H:%M} to {utc(end):%F %H:%M} UTC"
         raise TonightError(f"the guide has no programme from {hours}; {content}. {advice}.")
@@ -121,7 +130,7 @@ def open_evening(
         shows = select_kinds(shows, settings.kinds, champion.folder)
         if not shows:
             raise TonightError(
-                f"no programme of this evening is known to be of a kind: {', '.join(settings.kinds)}"
+                f"no programme of this evening is of the requested kinds: {', '.join(settings.kinds)}"
             )
     shows, hidden = hide_programmes(shows, settings)
     if not shows:
@@ -131,7 +140,7 @@ def open_evening(
 
 
 def find_champion(home: Path) -> Champion:
-    """Returns the champion model; raises HomeError if there is none."""
+    """Returns the champion (served model) of a home; raises HomeError if the home has none."""
     champion = Registry(home).champion()
     if champion is None:
         raise HomeError(f"{home} has no champion model yet; run `guidespace nightly --feed …` first")

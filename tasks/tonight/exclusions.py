@@ -1,6 +1,7 @@
-"""Finds programmes that hardly anybody wants to be recommended: placeholders, shopping and adult programmes.
+"""Recognizes programmes that are not recommended by default: placeholders, shopping and adult programmes.
 
-excluded.toml has the names of categories, and the patterns of channels and titles.
+A placeholder is a title that names no programme ("To be announced"). The rules are in excluded.toml: names of
+categories, and regular expressions for channels and titles.
 """
 
 import functools
@@ -17,17 +18,19 @@ EXCLUSIONS: tuple[Exclusion, ...] = get_args(Exclusion)
 
 
 class _Rule(NamedTuple):
+    """Rule for one kind of excluded programme, which applies if any of its fields matches."""
+
     categories: frozenset[str]
     channels: re.Pattern[str]
     titles: re.Pattern[str]
 
 
 def find_exclusion(title: str, show_key: str, channel: str, categories: Iterable[str]) -> Exclusion | None:
-    """Returns why a programme is not recommended by default, or None.
+    """Returns the kind of exclusion to which a programme belongs, or None if it may be recommended.
 
     Args:
         title: Raw title.
-        show_key: Show key of the title.
+        show_key: Show key (normalized title).
         channel: Display name of the channel.
         categories: Categories as in the guide.
     """
@@ -47,7 +50,7 @@ def _is_match(pattern: re.Pattern[str], text: str) -> bool:
 
 @functools.cache
 def _rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
-    """Returns the generic categories, and the rules by kind."""
+    """Reads excluded.toml; returns the categories that rules ignore ("generic"), and the rules by kind."""
     content = tomllib.loads(Path(__file__).with_name("excluded.toml").read_text(encoding="utf-8"))
     kinds: tuple[Exclusion, ...] = ("adult", "shopping")
     rules: dict[Exclusion, _Rule] = {

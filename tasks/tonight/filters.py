@@ -1,4 +1,4 @@
-"""Hides repeats and programmes with a higher minimum age, and counts what it hides."""
+"""Hides repeats and programmes with a minimum age above the limit, and counts the hidden programmes."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,28 +8,28 @@ from tasks.tonight.exclusions import Exclusion
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
 
-ADULT_AGE = 18
-MAX_NAMES = 5  # unknown ratings in a message
+ADULT_AGE = 18  # age limit from which adult programmes may be included
+MAX_NAMES = 5  # maximum number of unknown ratings in a message
 
 
 @dataclass
 class Hidden:
-    """Numbers of programmes that were hidden, and of those without an age rating."""
+    """Numbers of programmes that the settings hide, by reason."""
 
-    programmes: int = 0  # before
-    repeats: int = 0
-    too_old: int = 0  # minimum age above the limit
-    unrated: int = 0  # no age rating; hidden if the settings say so
-    unknown: Counter[str] = field(default_factory=Counter)  # programmes by unknown age rating; hidden
+    programmes: int = 0  # all programmes before hiding
+    repeats: int = 0  # hidden repeats
+    too_old: int = 0  # hidden programmes with a minimum age above the limit
+    unrated: int = 0  # programmes without an age rating, hidden with settings.hide_unrated
+    unknown: Counter[str] = field(default_factory=Counter)  # hidden programmes by unknown age rating
 
     def messages(self, settings: TonightSettings) -> Iterator[str]:
-        """Yields a sentence for each kind of programme that the settings concern."""
+        """Yields a message about each reason for hiding programmes that the settings select."""
         if settings.hide_repeats:
             yield f"repeats, hidden: {self.repeats:,} of {self.programmes:,} programmes"
         if settings.age is None:
             return
         if 0 < self.unrated == self.programmes - self.repeats and not settings.hide_unrated:
-            yield "no programme of this evening has an age rating, so that the limit of age has no effect"
+            yield "no programme of this evening has an age rating, so the age limit has no effect"
             return
         yield f"minimum age above {settings.age}, hidden: {self.too_old:,}"
         if self.unknown:
@@ -42,23 +42,26 @@ class Hidden:
 
 
 def included(settings: TonightSettings) -> tuple[Exclusion, ...]:
-    """Returns the kinds of programmes that are included; adult ones never with a limit of age below 18."""
+    """Returns the kinds in ``settings.include``, without "adult" if there is an age limit below 18."""
     is_limited = settings.age is not None and settings.age < ADULT_AGE
     return tuple(kind for kind in settings.include if not (is_limited and kind == "adult"))
 
 
 def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], Hidden]:
-    """Returns the shows with the programmes that the settings do not hide, and the numbers of hidden ones."""
+    """Removes the programmes that the settings hide; returns the remaining shows and the numbers removed."""
     hidden = Hidden()
-    remaining = [
-        replace(show, programmes=programmes)
-        for show in shows
-        if (programmes := tuple(one for one in show.programmes if not _is_hidden(one, settings, hidden)))
-    ]
+    remaining = []
+    for show in shows:
+        programmes = tuple(
+            programme for programme in show.programmes if not _is_hidden(programme, settings, hidden)
+        )
+        if programmes:
+            remaining.append(replace(show, programmes=programmes))
     return remaining, hidden
 
 
 def _is_hidden(programme: Programme, settings: TonightSettings, hidden: Hidden) -> bool:
+    """Returns whether the settings hide a programme, and counts the programme in ``hidden``."""
     hidden.programmes += 1
     if settings.hide_repeats and programme.is_repeat:
         hidden.repeats += 1

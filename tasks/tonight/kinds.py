@@ -12,28 +12,28 @@ from tasks.tonight.programmes import Show
 
 
 def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) -> list[Show]:
-    """Returns the shows with the programmes that are of one of the kinds.
+    """Returns the shows with only the programmes that are of one of the selected kinds.
 
-    The kinds of a programme are what its categories state, and those of its title in the model
-    (tasks/kinds). Models of older versions have none.
+    The kinds of a programme come from its categories, and from the predictions for its title in the model
+    (tasks/kinds), if the model has any.
 
     Args:
         shows: Shows of the evening.
-        kinds: The kinds to select.
+        kinds: Kinds to select.
         model: Model folder.
     """
     from tasks.kinds.decisions import TitleKinds  # takes 0.05 s, only with --kind
 
     title_kinds = _read_kinds(model, {show.show_key for show in shows})
-    of_titles = TitleKinds([title_kinds.get(show.show_key, ()) for show in shows])
+    kinds_of_titles = TitleKinds([title_kinds.get(show.show_key, ()) for show in shows])
     selected = []
     for index, show in enumerate(shows):
         programmes = tuple(
             programme
             for programme in show.programmes
             if any(
-                each.kind in kinds
-                for each in of_titles.of(index, programme.categories, bool(programme.episode))
+                prediction.kind in kinds
+                for prediction in kinds_of_titles.of(index, programme.categories, bool(programme.episode))
             )
         )
         if programmes:
@@ -42,6 +42,7 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
 
 
 def _read_kinds(model: Path, show_keys: Collection[str]) -> dict[str, tuple[KindPrediction, ...]]:
+    """Reads the predicted kinds of titles from a Model folder, by show key."""
     file = pq.ParquetFile(model / "titles.parquet")  # read_table imports pyarrow.dataset
     if not set(COLUMNS.names) <= set(file.schema_arrow.names):
         return {}

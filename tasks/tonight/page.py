@@ -1,7 +1,7 @@
-"""Renders tonight.html: a time line of the evening, the programmes with their reasons, and like buttons.
+"""Renders tonight.html: a timeline of the evening, the recommended programmes with reasons, and like buttons.
 
-The page sends nothing: viewers save their choices as a file for ``guidespace like --from``. The URL fragment
-contains the choices as well, so that a link opens the page with the same choices.
+The page sends no data: viewers save their likes as a file for ``guidespace like --from``. The URL fragment
+contains the likes as well, so that a link opens the page with the same likes.
 """
 
 import datetime
@@ -23,14 +23,14 @@ def render_tonight(
     end: datetime.datetime,
     zone: str = "",
 ) -> str:
-    """Renders the page, to be written as UTF-8.
+    """Returns tonight.html as text, to be written as UTF-8.
 
     Args:
-        recommendations: The list, best first; may be empty.
-        viewer: Name of the viewer on the page and in the file of choices; "" for none.
+        recommendations: List of one viewer, best first; may be empty.
+        viewer: Name of the viewer on the page and in the file of likes; "" for none.
         begin: Begin of the evening.
         end: End of the evening.
-        zone: IANA name of the zone of the times; "": that of the browser.
+        zone: IANA name of the time zone of the page; "": the zone of the browser.
     """
     heading = f"Tonight for {viewer}" if viewer else "Tonight"
     data = {
@@ -51,7 +51,7 @@ def render_tonight(
 
 
 def programme_marks(programme: Programme) -> list[str]:
-    """Returns what to show beside the categories: new, premiere or repeat, and the age ratings."""
+    """Returns the labels of a programme: new, premiere or repeat, and at most two age ratings."""
     states = {
         "premiere": programme.is_premiere,
         "new": programme.is_new and not programme.is_premiere,
@@ -61,6 +61,7 @@ def programme_marks(programme: Programme) -> list[str]:
 
 
 def _programme(recommendation: Recommendation) -> dict[str, Any]:
+    """Returns the data of a recommended programme that tonight.js shows."""
     programme = recommendation.programme
     return {
         "rank": recommendation.rank,
@@ -85,4 +86,5 @@ def _airing(airing: Airing) -> dict[str, Any]:
 
 
 def _minute(moment: datetime.datetime) -> int:
+    """Converts a time to minutes since 1970-01-01 UTC."""
     return int(moment.timestamp()) // 60

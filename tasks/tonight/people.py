@@ -1,4 +1,4 @@
-"""Adds credits and people of liked titles to recommendations: "with Ann Actor, as in Vera"."""
+"""Adds the people of programmes to recommendations, such as "with Ann Actor, as in Vera" (a liked title)."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
@@ -8,16 +8,16 @@ from storage.catalogue.evening import credited_titles, read_credits
 from tasks.text.titles import parse_title
 from tasks.tonight.choose import Credit, Evening, LikedPerson, Recommendation
 
-MAX_PEOPLE = 2  # per programme
+MAX_PEOPLE = 2  # maximum number of people of liked titles per programme
 DIRECTOR = "director"
 
 
 def add_credits(recommendations: Sequence[Recommendation], guide: Path) -> list[Recommendation]:
-    """Adds credits and icon, each of the first airing that has some."""
-    shown = read_credits(guide, (row for item in recommendations for row in item.programme.rows))
+    """Adds to each recommendation the credits and the icon that the guide has for its airings."""
+    details_by_row = read_credits(guide, (row for item in recommendations for row in item.programme.rows))
     completed = []
     for item in recommendations:
-        airings = [shown[row] for row in item.programme.rows if row in shown]
+        airings = [details_by_row[row] for row in item.programme.rows if row in details_by_row]
         people = next((people for people, _ in airings if people), [])
         credits = tuple(Credit(role=person["role"], name=person["name"]) for person in people)
         icon = next((icon for _, icon in airings if icon), "")
@@ -28,15 +28,15 @@ def add_credits(recommendations: Sequence[Recommendation], guide: Path) -> list[
 def add_liked_people(
     evening: Evening, recommendations: Sequence[Recommendation], guide: Path
 ) -> list[Recommendation]:
-    """Adds to each recommendation of one viewer the people of liked titles, in the order of its credits.
+    """Adds to each recommendation the people who also take part in a title that the viewer likes.
 
     Directors are compared with directors; actors, guests and presenters with each other. The credits of
-    liked titles are those of the guide.
+    liked titles come from the guide.
 
     Args:
-        evening: The evening of the recommendations.
-        recommendations: The list of one viewer.
-        guide: Folder of the guide.
+        evening: Evening of the recommendations.
+        recommendations: List of one viewer, with credits.
+        guide: Guide folder.
     """
     if not recommendations:
         return []
@@ -56,6 +56,14 @@ def _with_people(
     liked: Mapping[str, str],
     people_keys: Mapping[tuple[str, bool], Set[str]],
 ) -> Recommendation:
+    """Returns the recommendation with at most MAX_PEOPLE people of liked titles, in the order of credits.
+
+    Args:
+        recommendation: Recommendation with credits.
+        show_key: Show key of the recommended programme.
+        liked: Titles that the viewer likes, by show key.
+        people_keys: Show keys of liked titles by (name of a person, whether the person is the director).
+    """
     people: dict[str, LikedPerson] = {}
     for credit in recommendation.credits:
         keys = people_keys.get((credit.name, credit.role == DIRECTOR), set())

@@ -1,8 +1,8 @@
 """Groups the upcoming programmes of a guide by show and merges repeated airings.
 
-Rows are the same programme if they have the same show key and the same episode, or if their channels are
-twins (HD and SD, or one hour later on +1) and their times agree. A programme has a flag or a rating if one of
-its rows has it, also as a mark in the title: "(Wdh.)", "[K8]".
+Rows of the guide are the same programme if they have the same show key (normalized title) and episode, or if
+their channels are twins (HD and SD, or one hour later on "+1") and their times agree. A programme has a flag
+or a rating if one of its rows has it, also as a mark in the title: "(Wdh.)" (repeat), "[K8]" (age 8).
 """
 
 import datetime
@@ -29,34 +29,34 @@ _SLACK = datetime.timedelta(minutes=5)  # maximum difference of durations of twi
 
 @dataclass(frozen=True, kw_only=True)
 class Airing:
-    """Time (UTC, time-zone aware; stop is None if unknown) and channel of an airing."""
+    """Broadcast of a programme on a channel."""
 
-    start: datetime.datetime
-    stop: datetime.datetime | None
-    channel: str  # name
+    start: datetime.datetime  # UTC, time-zone aware
+    stop: datetime.datetime | None  # UTC, time-zone aware; None if unknown
+    channel: str  # name of the channel
 
 
 @dataclass(frozen=True, kw_only=True)
 class Programme(Airing):
-    """An episode of a show, or a film, at its first airing of the evening."""
+    """Film or episode of a show; the fields of Airing refer to its first airing of the evening."""
 
-    title: str  # display title
+    title: str  # title to display
     sub_title: str
-    episode: str  # s2e4, e4 or empty
+    episode: str  # episode number such as s2e4 or e4, or empty
     description: str
-    categories: tuple[str, ...]
-    regular: bool  # airs on many days without episode data
+    categories: tuple[str, ...]  # categories as in the guide
+    regular: bool  # whether it airs on many days without episode data
     is_new: bool = False
     is_premiere: bool = False
-    is_repeat: bool = False  # shown before and not new, as in Jellyfin
-    age: int | None = None  # minimum age; None: not rated, or unknown
-    ratings: tuple[str, ...] = ()  # as in the guide, such as "FSK 12"
-    unknown_ratings: tuple[str, ...] = ()  # those that state no known age, if age is None
-    rows: tuple[int, ...] = ()  # those of its airings in programmes.parquet
-    also: tuple[Airing, ...] = ()  # other airings of the evening, ascending
+    is_repeat: bool = False  # whether it was shown before and is not marked as new
+    age: int | None = None  # minimum age in years; None: not rated, or rating not recognized
+    ratings: tuple[str, ...] = ()  # age ratings as in the guide, such as "FSK 12"
+    unknown_ratings: tuple[str, ...] = ()  # ratings that were not recognized, if age is None
+    rows: tuple[int, ...] = ()  # row numbers of its airings in programmes.parquet
+    also: tuple[Airing, ...] = ()  # other airings of the evening, ascending by time
 
     def seen_in(self, seen: Sequence[tuple[str, str]]) -> bool:
-        """Whether it is among the (episode, sub-title) pairs of its show that a viewer has seen."""
+        """Returns whether a viewer saw the programme, given the (episode, sub-title) pairs seen."""
         keys = self.episode, fold_sub_title(self.sub_title)
         if not any(keys):
             return not self.regular and ("", "") in seen
@@ -70,38 +70,39 @@ class Programme(Airing):
 
 @dataclass(frozen=True)
 class Show:
-    """The programmes of one show key, sorted by start."""
+    """Programmes of one show, for example the episodes of a series."""
 
-    show_key: str
-    programmes: tuple[Programme, ...]
+    show_key: str  # normalized title
+    programmes: tuple[Programme, ...]  # sorted by start
 
 
 @dataclass
 class _Group:
+    """Rows of the guide that are the same programme."""
+
     show_key: str
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
-def fold_programmes(coming: pa.Table, include: Collection[Exclusion] = ()) -> list[Show]:
-    """Groups the rows of ``upcoming_programmes``, sorted by first start.
+def fold_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) -> list[Show]:
+    """Groups rows of the guide to programmes and shows, sorted by start.
 
     Args:
-        coming: The rows.
-        include: Which of placeholders, shopping and adult programmes are not skipped.
+        upcoming: Result of ``upcoming_programmes``.
+        include: Kinds of programmes (placeholders, shopping, adult) that are not skipped.
     """
     groups: dict[tuple[str, str], _Group] = {}  # by show key and episode
-    slots: dict[
-        tuple[str, int], list[tuple[dict[str, Any], _Group]]
-    ] = {}  # rows by base name of the channel and start time
-    rows = [{**row, **_read(row)} for row in coming.to_pylist()]
+    # rows by base name of the channel and start time
+    slots: dict[tuple[str, int], list[tuple[dict[str, Any], _Group]]] = {}
+    rows = [{**row, **_derive_fields(row)} for row in upcoming.to_pylist()]
     for row in sorted(rows, key=lambda row: (row["start"], row["shift"], row["channel_name"])):
-        about = row["title"], row["show_key"], row["channel_name"]
-        exclusion = find_exclusion(*about, row["categories"] or ())
+        names = row["title"], row["show_key"], row["channel_name"]
+        exclusion = find_exclusion(*names, row["categories"] or ())
         if exclusion is not None and exclusion not in include:
             continue
         minute = (row["start"] - datetime.timedelta(hours=row["shift"])).timestamp() // 60
         slot = slots.setdefault((row["base"], int(minute)), [])
-        twin = next((group for other, group in slot if _agree(row, other)), None)
+        twin = next((group for other, group in slot if _is_twin_airing(row, other)), None)
         episode = row["episode"] or row["folded"]
         group = twin or groups.setdefault((row["show_key"], episode), _Group(row["show_key"]))
         group.rows.append(row)
@@ -109,7 +110,7 @@ def fold_programmes(coming: pa.Table, include: Collection[Exclusion] = ()) -> li
     shows: dict[str, list[Programme]] = {}
     for group in groups.values():
         if group.rows:
-            shows.setdefault(group.show_key, []).append(_programme(group.rows))
+            shows.setdefault(group.show_key, []).append(_merge_rows(group.rows))
     return [
         Show(key, tuple(sorted(programmes, key=lambda programme: programme.start)))
         for key, programmes in shows.items()
@@ -117,13 +118,14 @@ def fold_programmes(coming: pa.Table, include: Collection[Exclusion] = ()) -> li
 
 
 def channel_twin(name: str) -> tuple[str, int]:
-    """Returns the common name of twins and the delay in hours: ("film4", 1) for "Film4 +1"."""
+    """Returns the common name of twin channels and the delay in hours: ("film4", 1) for "Film4 +1"."""
     base = _TWIN.sub(" ", name).strip().casefold()
     shifts = [int(match[1]) for match in _TWIN.finditer(name) if match[1]]
     return (base, sum(shifts)) if base else (name.casefold(), 0)
 
 
-def _read(row: dict[str, Any]) -> dict[str, Any]:
+def _derive_fields(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a row that are derived from its title, episode and channel name."""
     base, shift = channel_twin(row["channel_name"])
     episode, folded = EpisodeNumber(*(row[name] for name in EpisodeNumber._fields)).keys(row["sub_title"])
     parsed = parse_title(row["title"])
@@ -140,26 +142,29 @@ def _read(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _agree(row: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two rows that begin together on different twin channels also end together."""
+def _is_twin_airing(row: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Returns whether two rows of twin channels with the same start (without delay) also end together."""
     if row["channel"] == other["channel"] or row["stop"] is None or other["stop"] is None:
         return False
     return abs((row["stop"] - row["start"]) - (other["stop"] - other["start"])) <= _SLACK
 
 
-def _programme(rows: Sequence[dict[str, Any]]) -> Programme:
+def _merge_rows(rows: Sequence[dict[str, Any]]) -> Programme:
+    """Merges the rows of one programme, sorted by start, to a Programme."""
     first = rows[0]
     airings = [
         Airing(
-            start=_aware(row["start"]), stop=row["stop"] and _aware(row["stop"]), channel=row["channel_name"]
+            start=_set_utc(row["start"]),
+            stop=row["stop"] and _set_utc(row["stop"]),
+            channel=row["channel_name"],
         )
         for row in rows
     ]
-    stated = (
+    all_ratings = (
         *({"system": "", "value": value} for row in rows for value in row["title_ratings"]),
         *(rating for row in rows for rating in row["ratings"] or ()),
     )
-    age, unknown_ratings = minimum_age(stated)
+    age, unknown_ratings = minimum_age(all_ratings)
     is_new = any(row["is_new"] for row in rows)
     return Programme(
         start=airings[0].start,
@@ -175,12 +180,13 @@ def _programme(rows: Sequence[dict[str, Any]]) -> Programme:
         is_premiere=any(row["is_premiere"] for row in rows),
         is_repeat=any(row["previously_shown"] for row in rows) and not is_new,
         age=age,
-        ratings=tuple(dict.fromkeys(map(rating_text, stated))),
+        ratings=tuple(dict.fromkeys(map(rating_text, all_ratings))),
         unknown_ratings=unknown_ratings,
         rows=tuple(row["row"] for row in rows),
         also=tuple(dict.fromkeys(airing for airing in airings[1:] if airing != airings[0])),
     )
 
 
-def _aware(moment: datetime.datetime) -> datetime.datetime:
+def _set_utc(moment: datetime.datetime) -> datetime.datetime:
+    """Adds the time zone UTC to a naive datetime."""
     return moment.replace(tzinfo=datetime.UTC)

@@ -1,8 +1,8 @@
-"""Minimum ages of programmes, from the rating systems in ratings.toml and from ratings in titles.
+"""Determines the minimum ages of programmes from their age ratings, by the rating systems in ratings.toml.
 
-Guides often write a wrong system (many grabbers write MPAA or VCHIP for any value) or none. A value that the
-table of its system does not contain is therefore read as an age if it contains one number, else by the tables
-of all systems; if these differ, the highest age is used.
+Guides often write a wrong system (many grabbers write MPAA or VCHIP for any value) or none. If the table of
+the system does not contain a value, a value with one number is read as an age, and other values are searched
+in the tables of all systems, of which the highest age is used.
 """
 
 import functools
@@ -11,22 +11,21 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-OLDEST = 21  # larger numbers are not ages
+MAX_AGE = 21  # larger numbers are not ages
 _NUMBER = re.compile(r"\d+")
-_CONTENT = re.compile(
-    r"[ -][dlsvfhn](?:[ ,/]?[dlsvfhn])*$"
-)  # letters for what a programme contains: TV-MA-LSV
+# Letters after a rating that describe the content, such as LSV (language, sex, violence) in TV-MA-LSV.
+_CONTENT = re.compile(r"[ -][dlsvfhn](?:[ ,/]?[dlsvfhn])*$")
 
 
 def minimum_age(ratings: Iterable[Mapping[str, str | None]]) -> tuple[int | None, tuple[str, ...]]:
     """Returns the minimum age of a programme according to its ratings.
 
     Args:
-        ratings: ``system`` (None: not stated) and ``value`` of each rating.
+        ratings: Mappings with ``system`` (None: not stated) and ``value`` of each rating.
 
     Returns:
-        The highest of the ages, and the ratings without a known age if no other rating has one. The age is
-        None for a programme without ratings, and for one whose ratings say that it is not rated.
+        The highest age of all ratings, or None if no rating states an age; and in the latter case, the
+        ratings that were not recognized.
     """
     ages, unknown = [], []
     for rating in ratings:
@@ -40,7 +39,7 @@ def minimum_age(ratings: Iterable[Mapping[str, str | None]]) -> tuple[int | None
 
 
 def rating_text(rating: Mapping[str, str | None]) -> str:
-    """Formats a rating for a reader: "FSK 12", but "TV-14" where the value alone is clear."""
+    """Formats a rating for a reader as "SYSTEM VALUE", or as the value if it names the system ("TV-14")."""
     system, value = rating["system"] or "", rating["value"] or ""
     is_clear = not system or "-" in value.strip("-") or system.casefold() in value.casefold()
     return value if is_clear else f"{system} {value}"
@@ -48,7 +47,7 @@ def rating_text(rating: Mapping[str, str | None]) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def rating_age(system: str, value: str) -> int | None:
-    """Returns the minimum age of one rating; None if it is unknown or means "not rated"."""
+    """Returns the minimum age of one rating; None if it is not recognized or means "not rated"."""
     tables, unrated = _tables()
     value, numbers = _fold(value), _NUMBER.findall(value)
     values = dict.fromkeys((value, _CONTENT.sub("", value)))
@@ -57,18 +56,19 @@ def rating_age(system: str, value: str) -> int | None:
         return age
     if value in unrated:
         return None
-    if len(numbers) == 1 and (number := float(numbers[0])) <= OLDEST:  # int rejects thousands of digits
+    if len(numbers) == 1 and (number := float(numbers[0])) <= MAX_AGE:  # int rejects thousands of digits
         return int(number)
     return max((ages[name] for name in values for ages in tables.values() if name in ages), default=None)
 
 
 def _fold(text: str) -> str:
+    """Normalizes a rating or the name of a system: lower case, single spaces, no brackets."""
     return " ".join(text.casefold().strip(" []()").split())
 
 
 @functools.cache
 def _tables() -> tuple[dict[str, dict[str, int]], frozenset[str]]:
-    """Returns the ages of the values of each system by its names, and the values that mean "not rated"."""
+    """Reads ratings.toml: minimum ages by value for each name of a system, and values for "not rated"."""
     content = tomllib.loads(Path(__file__).with_name("ratings.toml").read_text(encoding="utf-8"))
     unrated = frozenset(map(_fold, content.pop("unrated")))
     tables: dict[str, dict[str, int]] = {}

@@ -1,4 +1,4 @@
-"""Settings of recommendations."""
+"""Settings of the recommendations for an evening."""
 
 from typing import Literal
 
@@ -7,12 +7,12 @@ from tasks.kinds.kinds import Kind
 from tasks.recommend import NearestLikes, Recommender
 from tasks.recommend.lists import POOL, TRADE_OFF
 
-PAGES = "tonight"  # artifact folder of the pages in the MLflow run
+PAGES = "tonight"  # folder of the HTML pages among the artifacts of the MLflow run
 
 
 @configurable
 class TonightSettings:
-    """Settings of the choice and the ranking of an evening's programmes."""
+    """Settings of which programmes of an evening are recommended, and of their ranking."""
 
     recommender: Recommender = setting(NearestLikes(), "Strategy that scores titles")
     count: int = setting(10, "Programmes on a list", ge=1, le=100)

@@ -1,4 +1,4 @@
-"""Converts lists to a table; storage/formats/tonight.py has the schema."""
+"""Converts lists of recommendations to an Arrow table with the schema in storage/formats/tonight.py."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from tasks.tonight.choose import Recommendation
 
 
 def to_table(lists: Iterable[Iterable[Recommendation]]) -> pa.Table:
-    """Returns one row per viewer and programme, in the order of the lists."""
+    """Returns a table with one row per recommendation, from one list of recommendations per viewer."""
     return pa.Table.from_pylist(
         [_row(recommendation) for recommendations in lists for recommendation in recommendations],
         schema=TONIGHT,

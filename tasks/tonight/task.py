@@ -1,4 +1,4 @@
-"""Task that computes the lists of all viewers of a home: guide, model and likes to Tonight."""
+"""Prefect task that publishes lists of recommended programmes for all viewers of a home."""
 
 import datetime
 import time
@@ -29,8 +29,8 @@ def recommend(
 ) -> Tonight:
     """Publishes a list for every viewer with likes, and sample pages of ``settings.pages`` viewers.
 
-    Viewers with another zone than the home get programmes between the same times of the clock in their zone.
-    Logs the pages, without names or hashes of viewers, and the counts to MLflow.
+    Viewers in another time zone than the home get programmes between the same clock times in their zone.
+    The MLflow run with the id ``run`` receives counts and anonymous sample pages; "" logs nothing.
 
     Raises:
         TonightError: There are no likes, or no programmes to recommend in that interval.
@@ -50,21 +50,21 @@ def recommend(
         failures: list[TonightError] = []
         shows = 0
         for zone, viewers in sorted(by_zone.items()):
-            first, last = (
+            zone_begin, zone_end = (
                 moment.replace(tzinfo=read_zone(zone)) if zone else moment for moment in (begin, end)
             )
             try:
-                opened = open_evening(workspace.home, first, last, opinions, seen, settings)
-            except TonightError as error:  # the evening of other zones may be in the guide
+                opened = open_evening(workspace.home, zone_begin, zone_end, opinions, seen, settings)
+            except TonightError as error:  # the guide may contain the evening in other zones
                 failures.append(error)
                 get_run_logger().warning("no lists in the zone %s: %s", zone or "of the home", error)
                 continue
             shows = max(shows, len(opened.evening.shows))
             zone_lists = list(opened.evening.recommend(viewers))
             lists += zone_lists
-            some = [recommendations for recommendations in zone_lists if recommendations]
-            for recommendations in some[: settings.pages - len(pages)]:  # hashes are in a random order
-                pages.append(render_tonight(opened.explain(recommendations), "", first, last, zone))
+            nonempty = [recommendations for recommendations in zone_lists if recommendations]
+            for recommendations in nonempty[: settings.pages - len(pages)]:  # hashes are in a random order
+                pages.append(render_tonight(opened.explain(recommendations), "", zone_begin, zone_end, zone))
         if len(failures) == len(by_zone):
             raise failures[0]
         pq.write_table(to_table(lists), draft.folder / FILE, compression="zstd")

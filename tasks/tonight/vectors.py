@@ -1,9 +1,9 @@
-"""Vectors of the titles that a ranking needs: upcoming and liked ones.
+"""Loads the vectors of upcoming and liked titles, which recommenders compare.
 
-The champion's folder contains similarity vectors of the guide's titles. Other titles (a film of a media
-library, a title that is new tonight) are embedded from their words. Because this imports PyTorch, their
-vectors are cached in ``unlisted-DIGEST.parquet`` in the home until the champion changes. The file contains
-liked titles, so it is written only if the likes have not changed since the ranking began; otherwise it could
+The folder of the served model (champion) contains vectors of the guide's titles. Other ("unlisted") titles,
+such as films of a media library, are embedded from their words. Because this imports PyTorch, their vectors
+are cached in ``unlisted-DIGEST.parquet`` in the home until the champion changes. The file contains liked
+titles, so it is written only if the likes have not changed since the ranking began; otherwise it could
 restore data that ``guidespace forget`` has removed in the meantime.
 """
 
@@ -27,14 +27,14 @@ FILE_NAME = "unlisted-{}.parquet"
 def open_titles(
     folder: Path, digest: str, home: Path, titles: Mapping[str, str], opinions: pa.Table
 ) -> Titles:
-    """Loads vectors, airings and channels of titles; row i belongs to the i-th title.
+    """Loads the vectors, numbers of airings and channels of titles; row i belongs to the i-th title.
 
     Args:
         folder: Model folder of the champion.
         digest: Digest of the champion.
-        home: Folder of the cached vectors.
-        titles: Show key to raw title.
-        opinions: Likes, from ``read_likes``.
+        home: Folder of the home, which contains the cached vectors.
+        titles: Raw titles by show key (normalized title).
+        opinions: Table of likes, from ``read_likes``.
     """
     file = pq.ParquetFile(folder / "titles.parquet")  # read_table imports pyarrow.dataset
     indices = pc.index_in(_strings(list(titles)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
@@ -44,11 +44,11 @@ def open_titles(
     vectors = np.zeros((len(titles), table.shape[1]), dtype=np.float32)
     vectors[listed] = table[rows[listed]]
     airings, channels = np.zeros(len(titles), dtype=np.int64), [[] for _ in titles]
-    about = file.read(["airings", "channels"]).take(indices.drop_null())
-    if "airings" in about.column_names:  # missing in models of older versions
-        airings[listed] = about["airings"].to_pylist()
+    title_data = file.read(["airings", "channels"]).take(indices.drop_null())
+    if "airings" in title_data.column_names:  # missing in models of older versions
+        airings[listed] = title_data["airings"].to_pylist()
     names: dict[str, int] = {}
-    for index, title_channels in zip(listed.tolist(), about["channels"].to_pylist(), strict=True):
+    for index, title_channels in zip(listed.tolist(), title_data["channels"].to_pylist(), strict=True):
         channels[index] = [names.setdefault(channel, len(names)) for channel in title_channels]
     if unlisted := {key: title for key, title, row in zip(titles, titles.values(), rows) if row < 0}:
         vectors[rows < 0] = _unlisted_vectors(
@@ -58,15 +58,15 @@ def open_titles(
 
 
 def forget_unlisted(home: Path) -> None:
-    """Removes the cached vectors, including temporary files of killed processes."""
+    """Removes the cached vectors of unlisted titles, including temporary files of killed processes."""
     for file in home.glob(f"{FILE_NAME.format('*')}*"):
         file.unlink(missing_ok=True)
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:
-    """Creates an Arrow array from one buffer: five times as fast as pa.array, and without importing pandas.
+    """Creates an Arrow array of strings without importing pandas, five times as fast as pa.array.
 
-    pa.array, pa.scalar, to_numpy of a table, and parameters of DuckDB import pandas.
+    The functions pa.array and pa.scalar, to_numpy of a table, and DuckDB parameters import pandas.
     """
     encoded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
@@ -76,6 +76,7 @@ def _strings(texts: Sequence[str]) -> pa.Array:
 def _unlisted_vectors(
     folder: Path, file: Path, unlisted: Mapping[str, str], opinions: pa.Table
 ) -> np.ndarray:
+    """Returns the vectors of titles that the model lacks, from the cache ``file`` or by embedding them."""
     vectors = _read_vectors(file)
     if new := {key: title for key, title in unlisted.items() if key not in vectors}:
         from tasks.search.query import Query
@@ -91,6 +92,7 @@ def _unlisted_vectors(
 
 
 def _read_vectors(file: Path) -> dict[str, np.ndarray]:
+    """Reads cached vectors by show key; returns {} if the file does not exist."""
     if not file.exists():
         return {}
     table = pq.ParquetFile(file).read()
@@ -98,7 +100,8 @@ def _read_vectors(file: Path) -> dict[str, np.ndarray]:
 
 
 def _write_vectors(file: Path, vectors: Mapping[str, np.ndarray]) -> None:
-    forget_unlisted(file.parent)  # also those of previous champions
+    """Replaces all cached vectors in the folder of ``file`` by new ones."""
+    forget_unlisted(file.parent)  # also removes the caches of previous champions
     columns = {"show_key": list(vectors), "vector": [vector.tolist() for vector in vectors.values()]}
     with replaced_file(file, durable=False) as new:
         pq.write_table(pa.table(columns), new)

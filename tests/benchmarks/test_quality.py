@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.quality import quality
 from benchmarks.quality.facts import write_facts
-from tasks.scoring.folds import HeldOutPredictions, pool
+from tasks.scoring.folds import HeldOutPredictions, mean_scores
 
 GUIDE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <tv source-info-name="x">
@@ -46,15 +46,15 @@ def held(correct: list[int], family: list[int], precision: list[float] | None = 
 
 
 def test_folds_are_pooled_and_a_family_is_drawn_whole():
-    figures = pool([held([1, 1], [7, 7], [0.5, 0.7]), held([0, 0, 0], [9, 9, 9], [0.1, 0.1, 0.1])])
+    figures = mean_scores([held([1, 1], [7, 7], [0.5, 0.7]), held([0, 0, 0], [9, 9, 9], [0.1, 0.1, 0.1])])
     assert figures["accuracy"].value == pytest.approx(0.4) and figures["accuracy"].n == 5
     assert figures["precision_at_10"].value == pytest.approx(0.3)
     # Two families: half of the resamples hold one of them alone, of accuracy 0 or 1.
     assert figures["accuracy"].error == pytest.approx(0.35, abs=0.02)
-    apart = pool([held([1, 1], [7, 7]), held([1, 0, 0, 0], [7, 9, 9, 9])])
+    apart = mean_scores([held([1, 1], [7, 7]), held([1, 0, 0, 0], [7, 9, 9, 9])])
     assert set(apart) == {"accuracy"}
-    same = pool([held([1, 0, 1, 0], [1, 2, 3, 4]), held([1, 0, 1, 0], [1, 2, 3, 4])])
-    once = pool([held([1, 0, 1, 0], [1, 2, 3, 4])])
+    same = mean_scores([held([1, 0, 1, 0], [1, 2, 3, 4]), held([1, 0, 1, 0], [1, 2, 3, 4])])
+    once = mean_scores([held([1, 0, 1, 0], [1, 2, 3, 4])])
     assert same["accuracy"].error == pytest.approx(once["accuracy"].error)  # two folds of the same titles
 
 

@@ -1,1 +1,1 @@
-"""One trial of an ablation."""
+"""Runs a trial of an ablation: trains a model with changed settings and predicts held-out titles."""

@@ -1,8 +1,8 @@
-"""Stage trial: trains on a Corpus with the settings of one trial, and answers the held-out titles.
+"""Stage trial: trains on a Corpus with the settings of one trial, and predicts the held-out titles.
 
 Only the TrialPredictions are published. Checkpoint, encoder and vectors (60 MB on a national guide) are
-written to a temporary home. This file must not import the plan of the ablation (tasks/ablate/plan.py): its
-imports are in the cache key, and a new block must not run the old trials again.
+written to a temporary home. This file must not import the plan of the ablation (tasks/ablate/plan.py),
+because its imports are in the cache key, and a new block must not invalidate the results of old trials.
 """
 
 import tempfile
@@ -32,7 +32,7 @@ from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import Submit
 from tasks.scoring.agreement import b_cubed_per_title, noise_as_singletons, reference_labels
-from tasks.scoring.folds import HeldOutPredictions, answer_knn
+from tasks.scoring.folds import HeldOutPredictions, predict_held_out
 from tasks.scoring.folds import PredictionsByCell as TitleAnswers
 from tasks.scoring.protocols import CorpusTitles
 from tasks.train.settings import TrainSettings
@@ -43,38 +43,35 @@ STAGE = Stage(TrialPredictions, __file__, "trial")
 
 @dataclass(frozen=True, kw_only=True)
 class Learning:
-    """Settings of a trial except for its corpus; ``name`` is not part of the cache key."""
+    """Settings of a trial except for those of its corpus; ``name`` is not part of the cache key."""
 
-    name: str = field(metadata={"keyed": False})  # "n-grams 2/3"
+    name: str = field(metadata={"keyed": False})  # block, fold and seed, such as "n-grams 2/3"
     train: TrainSettings
     augment: AugmentSettings
     cluster: ClusterSettings | None  # None: the trial is scored by categories, not by clusters
-    k: int
+    k: int  # number of neighbours that vote
 
 
 @task(**{**STAGE.options, "task_run_name": "{learning.name}"})
 def measure(
     home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning, submit: Submit
 ) -> TrialPredictions:
-    """Runs the trial in a process of the pool behind ``submit``, and publishes its answers."""
-    answers = submit(run_trial, home, vocabulary, corpus, learning).result()
+    """Runs a trial in a process of the pool to which ``submit`` belongs, and publishes its predictions."""
+    predictions = submit(run_trial, home, vocabulary, corpus, learning).result()
     with STAGE.publish(home, vocabulary, corpus, learning) as draft:
-        write_answers(draft.folder, answers)
-        draft.counts |= {"answers": sum(len(answer.family) for answer in answers.values())}
+        write_answers(draft.folder, predictions)
+        draft.counts |= {"answers": sum(len(answer.family) for answer in predictions.values())}
     return draft.artifact
 
 
 def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning) -> TitleAnswers:
-    """Trains, embeds the corpus and answers its held-out titles, in a process without Prefect."""
+    """Trains, embeds the corpus and predicts its held-out titles, in a process without Prefect."""
     workspace = Workspace(home)
     folder = workspace.folder(corpus)
-    opened = open_corpus(folder)
+    corpus_files = open_corpus(folder)
     family = hashes(texts_of(folder / "titles.parquet", "family"), "family")
-    with (
-        _temporary_home(workspace) as scratch,
-        disable_run_logger(),
-        threadpool_limits(1),
-    ):  # one thread, because each core has a process
+    # one thread, because each core has a process
+    with _temporary_home(workspace) as scratch, disable_run_logger(), threadpool_limits(1):
         checkpoint = train.fn(scratch, corpus, learning.train)
         encoder_files = augment.fn(
             scratch, vocabulary, corpus, checkpoint, learning.train.encoder, learning.augment
@@ -83,20 +80,20 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
         blocks = list(embed_corpus(folder, encoder))
         full = np.concatenate([block.full for block in blocks])
         if learning.cluster is not None:
-            return _answer_clusters(opened, family, full, learning.cluster)
-        titles = CorpusTitles.of(opened)
+            return _score_clusters(corpus_files, family, full, learning.cluster)
+        titles = CorpusTitles.of(corpus_files)
         forms = {"title_only": np.concatenate([block.vectors for block in blocks])}
         if any(any(block.contexts) for block in blocks):
             forms["title_context"] = full
-        answers: TitleAnswers = {}
+        predictions: TitleAnswers = {}
         for form, vectors in forms.items():
-            answers |= answer_knn(titles, family, form, vectors, learning.k)
-        return answers
+            predictions |= predict_held_out(titles, family, form, vectors, learning.k)
+        return predictions
 
 
 @contextmanager
 def _temporary_home(workspace: Workspace) -> Iterator[str]:
-    """Creates a home that shares vocabularies and corpora with another one, and removes it."""
+    """Creates a temporary home that shares vocabularies and corpora with another home; yields its path."""
     with tempfile.TemporaryDirectory(prefix="guidespace-trial-") as name:
         (artifacts := Path(name) / "artifacts").mkdir()
         for kind in (Vocabulary, Corpus):
@@ -105,10 +102,13 @@ def _temporary_home(workspace: Workspace) -> Iterator[str]:
         yield name
 
 
-def _answer_clusters(
+def _score_clusters(
     corpus: OpenCorpus, family: np.ndarray, points: np.ndarray, settings: ClusterSettings
 ) -> TitleAnswers:
-    """Computes B-cubed F of each labelled title, noise as singletons; placeholder titles are left out."""
+    """Clusters the titles and computes the B-cubed F of each labelled title, with noise as singletons.
+
+    Placeholder titles, which name no programme, are omitted.
+    """
     titles = np.flatnonzero(corpus.split != PLACEHOLDER)
     nearest = settings.search.open(points[titles]).among_themselves(settings.strategy.neighbours)
     seeds = range(settings.seed, settings.seed + settings.seeds)

@@ -159,7 +159,7 @@ def like(viewer: str) -> dict:
     [
         (["--include", "news"], "choose placeholders, shopping, adult"),
         (["--kind", "filme"], "choose film, series, news"),
-        (["--kind", "news"], "no programme of this evening is known to be of a kind: news"),
+        (["--kind", "news"], "no programme of this evening is of the requested kinds: news"),
         (["--hide-unrated"], "--hide-unrated needs --age"),
         (["--age", "-1"], "--age"),
         (["--age", "3", "--hide-unrated"], "nothing is left to recommend: minimum age above 3"),

@@ -161,7 +161,7 @@ def test_rivals_that_read_sentence_vectors_are_left_out_where_there_are_none():
     for name in ("sentence_knn", "tfidf_svm_sentence"):
         assert scores[name]["n"] == 0 and "no sentence vectors" in scores[name]["reason"]
     assert scores["tfidf_svm"]["accuracy"] == 1.0 and scores["n"] == 27
-    assert len(steps) == steps[-1].total and "sentence_knn left out: the corpus" in steps[4].note
+    assert len(steps) == steps[-1].total and "sentence_knn skipped: the corpus" in steps[4].note
 
 
 def test_one_seed_gives_the_same_bits_and_another_moves_only_intervals():
@@ -232,7 +232,7 @@ def test_settings_speak_to_the_form():
     for wrong in ({"k": 0}, {"neighbours": 3}, {"baselines": [{"name": "tfidf_svm", "c": 1.0}]}):
         with pytest.raises(ValidationError):
             TypeAdapter(EvaluateSettings).validate_python(wrong)
-    with pytest.raises(ValueError, match="named once"):
+    with pytest.raises(ValueError, match="listed once"):
         EvaluateSettings(baselines=(TfidfKnn(), TfidfKnn(k=3)))
 
 
