@@ -1,9 +1,9 @@
-"""Enriched copies of feeds in the home's folder ``enriched``, which change only with feed, model or options.
+"""Writes enriched copies of feeds to the home's folder ``enriched``, if the feed, model or options changed.
 
-``NAME.json`` beside the copies of a location has their state and the validators of the last download. If the
-state is current, the request for the feed is conditional, and an unchanged feed is not enriched again. If a
-feed cannot be fetched, its last copy remains. Changes of the home's guides alone, a second source of episode
-numbers, do not renew a copy.
+``NAME.json`` beside the copies of a location has their state and the HTTP validators (ETag, Last-Modified) of
+the last download. If the state is current, the request for the feed is conditional, and an unchanged feed is
+not enriched again. If a feed cannot be fetched, its last copy remains. A change of the home's other guides,
+from which episode numbers are copied, is not a reason to write a copy again.
 """
 
 import hashlib
@@ -37,29 +37,29 @@ from tasks.ingest.sources.resolve import locate
 
 FOLDER = "enriched"  # folder in the home
 _SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2|zst|zip))+$", re.IGNORECASE)
-Publish = Callable[[Sequence[NamedFeed]], Path]  # reads feeds into the catalogue; returns the Guide's folder
+Publish = Callable[[Sequence[NamedFeed]], Path]  # reads feeds into the catalogue; returns the Guide folder
 
 
 @dataclass(frozen=True)
 class Filled:
-    """Result for one feed: the enriched file with its report, an error, or an earlier file and an error."""
+    """Result of enriching one feed; after a failure, ``file`` is the last copy, if there is one."""
 
-    source: str
-    file: str = ""
-    report: tuple[str, ...] = ()
-    error: str = ""
-    digest: str = ""  # of the feed
-    unchanged: bool = False  # an earlier copy is up to date
+    source: str  # name of the feed
+    file: str = ""  # path of the enriched copy; "" if there is none
+    report: tuple[str, ...] = ()  # lines that say what was added
+    error: str = ""  # why the feed could not be read or enriched; "" after success
+    digest: str = ""  # digest of the content of the feed
+    unchanged: bool = False  # whether the last copy is up to date
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Writes the copies of feeds.
+    """Writer of the enriched copies of feeds in a home.
 
     Attributes:
         home: Folder of the home.
         reading: Settings for reading feeds.
-        options: Selects what is added.
+        options: Options that select what is added to a guide.
         model: Folder of the model that predicts categories.
     """
 
@@ -74,12 +74,12 @@ class Copies:
         publish: Publish | None = None,
         home_guide: Path | None = None,
     ) -> list[Filled]:
-        """Fetches feeds and writes a copy of each that has changed; a feed that fails stops no other.
+        """Fetches feeds and writes a copy of each feed that changed; the failure of a feed affects no other.
 
         Args:
             feeds: Locations of guides.
-            publish: Reads the fetched feeds into the catalogue before the copies are written.
-            home_guide: Folder of the home's Guide, unless ``publish`` returns a new one.
+            publish: Function that reads the fetched feeds into the catalogue, before copies are written.
+            home_guide: Folder of the home's newest Guide, if ``publish`` is None or not called.
         """
         (self.home / FOLDER).mkdir(exist_ok=True)
         locations, errors = locate(feeds, self.reading.private_addresses)
@@ -114,13 +114,14 @@ class Copies:
         return results
 
     def _failed(self, source: str, error: FeedError) -> list[Filled]:
-        """Returns the last copies with the error, or the error alone."""
+        """Returns the results of a feed that failed: its last copies with the error, or only the error."""
         copies = self._read_state(source).copies
         if not copies:
             return [Filled(source, error=str(error))]
         return [replace(copy, report=(), error=f"{error}; its last copy remains") for copy in copies]
 
     def _write(self, source: str, download: Fetched, home_guide: Path | None) -> list[Filled]:
+        """Enriches the feeds of a download that changed, and writes the new state of the location."""
         state, key = self._read_state(source), self._key(source)
         if download.unchanged:
             return [replace(copy, unchanged=True) for copy in state.copies]
@@ -140,6 +141,7 @@ class Copies:
         return results
 
     def _fill(self, feed: Feed, home_guide: Path | None) -> Filled:
+        """Writes the enriched copy of one feed; returns its report, or the error."""
         folder = self.home / FOLDER
         out = folder / file_name(feed.source)
         try:
@@ -157,20 +159,22 @@ class Copies:
 
     @cached_property
     def _category_model(self) -> CategoryModel:
+        """Model that predicts categories, with the corrections of the home."""
         return CategoryModel(self.model, read_corrections(self.home))
 
     def _key(self, source: str) -> str:
-        """Returns a digest of what a copy depends on, except for the feed."""
+        """Returns the cache key of a copy: a digest of everything but the feed on which the copy depends."""
         vocabulary = content_digest(self.options.vocabulary)
         parts = [str(self.model), content_digest(self.home / CORRECTIONS), repr(self.options), vocabulary]
         parts += [self.reading.zone(source), home_zone(self.home).key, fingerprint(__file__)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _state_file(self, source: str) -> Path:
+        """Returns the path of the state of a location, beside its copies."""
         return self.home / FOLDER / file_name(source).replace(".xml.gz", ".json")
 
     def _read_state(self, source: str) -> "_State":
-        """Reads the state of a location; it is empty if a file is missing or damaged."""
+        """Reads the state of a location; returns an empty state if a file is missing or damaged."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(self._state_file(source).read_text(encoding="utf-8"))
             copies = [Filled(**{**copy, "report": tuple(copy["report"])}) for copy in content["copies"]]
@@ -182,17 +186,20 @@ class Copies:
 
 @dataclass(frozen=True)
 class _State:
+    """State of the copies of a location at the end of the last update."""
+
     key: str = ""
     validators: Validators = field(default_factory=Validators)
     copies: tuple[Filled, ...] = ()
 
 
 def _feeds(status: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the feeds in the status file of the last reading."""
     return status["feeds"]
 
 
 def file_name(source: str) -> str:
-    """Returns the name of the output file: the last part of the source, and eight digits of its hash."""
+    """Returns the file name of a copy: the last part of the feed's name, and eight digits of its hash."""
     stem = _SUFFIXES.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
     digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem)[:60]}-{digest}.xml.gz"

@@ -1,9 +1,9 @@
 """Decides which categories and episode numbers are added to a guide, and inserts them.
 
-Categories come from a user's correction, else from other programmes of the same show, else from a vote of the
-nearest titles. Episode numbers, which are optional, come from episodes.py. There is a vote only for
-programmes without categories: a category that is missing in the vocabulary table is nearly always unknown to
-the model too, and a vote can only choose among the model's labels.
+Categories come from a user's correction, else from other programmes of the same show, else from a k-NN vote
+of similar titles. Episode numbers, which are optional, come from other airings (episodes.py). There is a vote
+only for programmes without categories, because the model can predict only its labels, and a category that is
+missing in the vocabulary table is nearly always missing in the model too.
 """
 
 import html
@@ -27,24 +27,25 @@ from tasks.enrich.titles import GuideTitles, gather_titles, read_rows
 from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
 from tasks.pool import open_pool
 
-EXAMPLES = 20  # examples of the vote in the report
-SEPARATE_PROCESS_BYTES = 16 << 20  # file size from which a process is started, which takes a second
+EXAMPLES = 20  # maximum number of predictions that the report shows
+SEPARATE_PROCESS_BYTES = 16 << 20  # file size from which a guide is read in another process (starts in 1 s)
+# Sources of categories, as named in the report.
 GUIDE, MODEL, VOTE = "the same show in this guide", "the same show in the home's guides", "the vote"
 CORRECTED, EDITION = "a person's correction", "a person's correction of the nearest edition of the show"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Categories that are added to the programmes of a title that have none."""
+    """Categories to add to programmes of a title that have no category."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # names of the categories
     by: str  # source of the names: GUIDE, MODEL, VOTE, CORRECTED or EDITION
-    confidence: float = 1.0  # minimum over the names
+    confidence: float = 1.0  # lowest probability that a name is correct
 
 
 @dataclass(frozen=True)
 class Example:
-    """A title and its predicted categories."""
+    """Title with predicted categories, shown in the report."""
 
     title: str
     answer: Answer
@@ -52,32 +53,31 @@ class Example:
 
 @dataclass
 class Report:
-    """Counts of programmes, and results of the vote."""
+    """Numbers of programmes that an enrichment changes, and results of the vote."""
 
-    programmes: int = 0
+    programmes: int = 0  # all programmes of the guide
     unreadable: int = 0  # elements that could not be read
-    with_categories: int = 0
-    filled: Counter[str] = field(
-        default_factory=Counter
-    )  # programmes that got their first categories, by source
-    extended: int = 0  # programmes with categories that got additional ones
-    placeholders: int = 0  # programmes without categories that have a placeholder title
-    levels: list[Voted] = field(default_factory=list)  # one per level of the vocabulary
+    with_categories: int = 0  # programmes that have categories in the guide
+    # programmes that got their first categories, by source of the categories
+    filled: Counter[str] = field(default_factory=Counter)
+    extended: int = 0  # programmes with categories that got additional categories
+    placeholders: int = 0  # programmes without categories whose title names no programme
+    levels: list[Voted] = field(default_factory=list)  # results of the vote by level of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
-    numbered: int = 0  # of these programmes, those that got a number
-    written: Mapping[str, Counter[str]] = field(default_factory=dict)  # programmes by player and name
-    titles_voted_on: int = 0
-    examples: list[Example] = field(default_factory=list)
-    damage: str = ""  # reason why the guide ends early, or empty
+    numbered: int = 0  # programmes among ``without_number`` that got a number
+    written: Mapping[str, Counter[str]] = field(default_factory=dict)  # programmes by player and added name
+    titles_voted_on: int = 0  # number of titles whose categories were predicted
+    examples: list[Example] = field(default_factory=list)  # sample of predictions
+    damage: str = ""  # why the guide ends early; "" if it is not damaged
 
     @property
     def missing(self) -> int:
-        """Programmes without categories."""
+        """Number of programmes without categories in the guide."""
         return self.programmes - self.with_categories
 
 
 def read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[Survey, GuideTitles]:
-    """Reads a guide once and writes its tables into the folder.
+    """Reads a guide once, writes its tables into a folder, and groups its titles.
 
     A large guide is read in a separate process, so that its memory is free before the model is loaded.
     """
@@ -86,25 +86,26 @@ def read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[Su
 
 
 def _read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[Survey, GuideTitles]:
+    """Does the work of ``read_guide`` in the current process."""
     return read_survey(source, folder, options), gather_titles(folder)
 
 
 @dataclass(frozen=True)
 class Enrichment:
-    """A guide and the elements that are added to it."""
+    """Guide with the elements to add to it."""
 
-    source: Source
+    source: Source  # bytes of the guide
     survey: Survey
     guide: GuideTitles
     vocabulary: Vocabulary
     options: EnrichOptions
-    answers: dict[int, Answer]  # by title (index into ``guide.title``)
-    numbers: dict[Episode, Numbers]
-    players: PlayerNames | None  # None if the options name no player
+    answers: dict[int, Answer]  # categories to add, by index of the title in ``guide.title``
+    numbers: dict[Episode, Numbers]  # episode numbers to add
+    players: PlayerNames | None  # names for players; None if the options select no player
     report: Report
 
     def additions(self) -> Iterator[tuple[int, bytes]]:
-        """Yields ascending offsets and the bytes to insert there, and updates the report."""
+        """Yields (offset, bytes to insert there) by ascending offset, and updates the report."""
         report = self.report
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
         for row in read_rows(self.guide.folder / "programmes.parquet", [*columns, *NUMBERS]):
@@ -142,7 +143,7 @@ class Enrichment:
                 yield number_place, self._markup(episode_xml, number_indent, 1.0)
 
     def _names(self, answer: Answer | None, categories: Sequence[str]) -> list[str]:
-        """Returns the names of the vocabulary that are added to a programme."""
+        """Returns the names of the vocabulary to add to a programme with these categories."""
         if not categories:
             return [*answer.names] if answer else []
         if not self.options.every:
@@ -154,13 +155,14 @@ class Enrichment:
         return [name for name in names if name not in categories]
 
     def _markup(self, elements: Iterable[str], indent: bytes, confidence: float) -> bytes:
+        """Encodes XML elements, each after an indent and optionally before a comment with the confidence."""
         note = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""
         encoded = ((element + note).encode(*self._charset) for element in elements)
         return b"".join(indent + text for text in encoded)
 
     @property
     def _charset(self) -> tuple[str, str]:
-        """Codec and error handler: UTF-8 if declared, else ASCII with character references."""
+        """Codec and error handler of added text: UTF-8 if declared, else ASCII with character references."""
         return ("utf-8", "strict") if self.survey.encoding == "utf-8" else ("ascii", "xmlcharrefreplace")
 
     def pieces(self) -> Iterator[bytes]:
@@ -182,11 +184,11 @@ def plan(
     """Decides what is added to a guide.
 
     Args:
-        source: The guide as a byte stream.
+        source: Guide as a byte stream.
         survey, guide: Results of ``read_guide``.
-        model: Model that votes.
-        options: Selects what is added.
-        home_guide: Folder of the home's newest Guide, a second source of episode numbers.
+        model: Model that predicts categories.
+        options: Options that select what is added.
+        home_guide: Folder of the home's newest Guide, from which episode numbers are copied as well.
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)
     report, answers = Report(unreadable=survey.unreadable), _find_answers(guide, model, vocabulary)
@@ -226,13 +228,16 @@ def plan(
 
 
 def _find_answers(guide: GuideTitles, model: CategoryModel, vocabulary: Vocabulary) -> dict[int, Answer]:
-    """Returns the categories of corrected titles, and of titles that have some in the guide or the model."""
+    """Returns the categories of titles for which no vote is needed.
+
+    These are the titles that a user has corrected, and titles with categories in the guide or the model.
+    """
     answers: dict[int, Answer] = {}
     for title, show in enumerate(guide.show_key):
         if guide.placeholder[title]:
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
-        if correction:  # if the table has no name for it, nothing is written
+        if correction:  # nothing is written if the vocabulary has no name for its categories
             answers[title] = Answer(_of_labels(vocabulary, correction.categories), CORRECTED)
             continue
         names, by = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
@@ -244,7 +249,7 @@ def _find_answers(guide: GuideTitles, model: CategoryModel, vocabulary: Vocabula
 
 
 def _of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the distinct names of labels in the vocabulary, broadest level first."""
+    """Returns the distinct names that the vocabulary has for labels of the model, broadest level first."""
     names = [vocabulary.of_label(label) for label in labels]
     by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)
     return tuple(dict.fromkeys(filter(None, by_level)))

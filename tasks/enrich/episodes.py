@@ -1,10 +1,10 @@
 """Copies episode numbers to programmes without one from other airings of the same episode.
 
-An episode is identified by show key and sub-title (letters and digits; "Episode 4" alone does not count). A
-number is copied if all airings in this guide and in the home's guide have one number per system and all
-numbers mean the same episode. Two kinds of shows are skipped: shows with both numbers within seasons and
-continuous numbers, and shows whose numbered airings share a single sub-title, because it is part of the name
-of the show ("Original Sin").
+An episode is identified by show key (normalized title) and sub-title; sub-titles such as "Episode 4" do not
+identify an episode. A number is copied if all airings of the episode in this guide and in the home's guide
+have one number per numbering system, and if these numbers mean the same episode. Two kinds of shows are
+skipped: shows with both numbers within seasons and continuous numbers, and shows whose numbered airings share
+a single sub-title, because the sub-title is part of the name of the show ("Original Sin").
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,18 +17,18 @@ from storage.episodes.numbers import fold_sub_title, read_numbers
 from tasks.enrich.titles import GuideTitles, read_rows
 from tasks.text.titles import parse_title
 
-NUMBERS = "episode_numbers", "episode_systems"  # columns of programmes
-XMLTV, ONSCREEN = "xmltv_ns", "onscreen"  # systems of numbers that are copied
-Episode = tuple[int, str]  # (title index, folded sub-title)
+NUMBERS = "episode_numbers", "episode_systems"  # columns of programmes.parquet
+XMLTV, ONSCREEN = "xmltv_ns", "onscreen"  # numbering systems whose numbers are copied
+Episode = tuple[int, str]  # (title index, normalized sub-title)
 Numbers = Sequence[tuple[str, str]]  # (system, text) of each episode-num element
 
 
 def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, Numbers]:
-    """Finds numbers for episodes of the guide that have airings without one.
+    """Finds the numbers of episodes that have airings without a number in a guide.
 
     Args:
         guide: Titles of the guide.
-        home_guide: Folder of a Guide that is an additional source of airings.
+        home_guide: Folder of a Guide whose airings are used as well; None to use only ``guide``.
     """
     file, columns = guide.folder / "programmes.parquet", ["title", "sub_title"]
     episodes = {
@@ -44,7 +44,12 @@ def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, N
 def agreeing_numbers(
     episodes: set[Episode], airings: Iterable[tuple[Episode, Numbers]]
 ) -> dict[Episode, Numbers]:
-    """Returns numbers of those ``episodes`` whose numbered ``airings`` (one item each) agree."""
+    """Returns the numbers of episodes whose airings have no contradictory numbers.
+
+    Args:
+        episodes: Episodes for which numbers are needed.
+        airings: An episode and its numbers for each airing that has both.
+    """
     titles = {title for title, _ in episodes}
     numbers_of: dict[Episode, set[tuple[str, str]]] = {}
     has_season: dict[int, set[bool]] = {}  # for each title, whether its numbers contain a season (or both)
@@ -66,38 +71,44 @@ def agreeing_numbers(
 
 
 def _agree(numbers: set[tuple[str, str]]) -> bool:
+    """Returns whether there is one number per numbering system, and all numbers mean the same episode."""
     return len({system for system, _ in numbers}) == len(numbers) and len(_keys(numbers)) <= 1
 
 
 def _keys(numbers: Iterable[tuple[str, str]]) -> set[str]:
+    """Returns the normalized keys of numbers, such as s2e4, without unreadable numbers."""
     return {_key(number) for number in numbers} - {""}
 
 
 def has_number(texts: Sequence[str] | None, systems: Sequence[str | None] | None) -> bool:
-    """Returns whether an episode number can be read from a programme's elements (columns NUMBERS)."""
+    """Returns whether one of a programme's episode-num elements (texts, systems) is a readable number."""
     pairs = zip(systems or (), texts or (), strict=True)
     return any(_key((system or "", text)) for system, text in pairs)
 
 
 @lru_cache(maxsize=65_536)
 def _key(number: tuple[str, str]) -> str:
+    """Returns the normalized key of a (system, text) pair, such as s2e4; "" if it is not readable."""
     return read_numbers((number,)).key
 
 
 def _numbered_airings(guide: GuideTitles, home_guide: Path | None) -> Iterator[tuple[Episode, Numbers]]:
-    """Yields the airings of the guide's titles that have both numbers and a sub-title."""
+    """Yields (episode, numbers) for all airings of the guide's titles with a number and a sub-title."""
     yield from _read_airings(guide.folder / "programmes.parquet", guide.title_of_raw.__getitem__)
     if (
         home_guide is None
         or NUMBERS[1] not in pq.read_schema(file := home_guide / "programmes.parquet").names
     ):
-        return  # a Guide of an older version lacks systems; the next run adds them
+        return  # the Guide has no numbering systems, because an older version wrote it
     title_of = {key: title for title, key in enumerate(guide.show_key)}
     yield from _read_airings(file, cache(lambda raw: title_of.get(parse_title(raw).show_key, -1)))
 
 
 def _read_airings(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
-    """Yields the numbered airings of one guide; ``title_of`` returns a title index, or -1 to skip a title."""
+    """Yields (episode, numbers) for the airings in a programmes.parquet with a number and a sub-title.
+
+    ``title_of`` maps a raw title to its title index, or to -1 to skip the airing.
+    """
     for raw, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
         if texts and (folded := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
             pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)

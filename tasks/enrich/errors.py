@@ -1,7 +1,7 @@
-"""The error for unusable guides, vocabularies and models."""
+"""Defines the error that is raised for unusable guides, vocabularies and models."""
 
 from storage.errors import ExpectedError
 
 
 class EnrichError(ExpectedError, ValueError):
-    """An input cannot be used. The message has one line: the problem, what is expected, and what to do."""
+    """Raised if an input cannot be used; the message has the problem, the expected input, and the remedy."""

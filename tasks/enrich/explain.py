@@ -1,7 +1,8 @@
-"""Explains which source decides the categories of a title.
+"""Explains from which source the categories of a title come.
 
-The sources, in order of precedence: a user's correction, the guide, a correction of the nearest edition of
-the show, the vote of the nearest training titles. The result of the vote is always included.
+The sources, in order of precedence, are: a user's correction, the guide, a correction of the most similar
+edition of the same show, and a vote of the nearest training titles. The result of the vote is always
+included.
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from tasks.text.titles import parse_title
 
 @dataclass(frozen=True, kw_only=True)
 class Voter:
-    """A nearby training title with categories."""
+    """Training title that votes on the categories of a similar title."""
 
     title: str
     cosine: float
@@ -29,22 +30,22 @@ class Voter:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Categories of a title, their source, and the votes of its neighbours."""
+    """Categories of a title, with their source and the votes of the nearest training titles."""
 
     title: str
     categories: list[str]
-    by: Literal["correction", "guide", "edition", "vote"] | None  # None: no source has categories
-    guide: list[str]  # labels of the title in the model; empty if they equal the correction
-    voted: str  # category with the highest score; empty without voters
+    by: Literal["correction", "guide", "edition", "vote"] | None  # source; None: no source has categories
+    guide: list[str]  # categories of the title in the model; empty if they equal the correction
+    voted: str  # category with the highest score; empty without votes
     confidence: float | None  # probability that ``voted`` is correct
-    unsure: str  # why the confidence is None, or empty
-    votes: dict[str, int]  # number of voters of each category: ``voted`` first, then by count
-    voters: list[Voter]  # nearest first
-    kinds: list[KindPrediction]  # of the title in the model: film, series, …
+    unsure: str  # why ``confidence`` is None; "" if it is not
+    votes: dict[str, int]  # number of votes by category: ``voted`` first, then in descending order
+    voters: list[Voter]  # training titles that vote, nearest first
+    kinds: list[KindPrediction]  # kinds of the title in the model: film, series, …
 
 
 def decide(model: CategoryModel, title: str) -> Decision:
-    """Decides the categories of a title. A title that the model lacks is embedded from its text alone.
+    """Decides the categories of a title; a title that the model lacks is embedded from its text alone.
 
     Raises:
         SearchError: The title has neither a vector nor a correction.
@@ -56,7 +57,7 @@ def decide(model: CategoryModel, title: str) -> Decision:
 
 
 def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> list[Decision | SearchError]:
-    """Decides the categories of several titles; returns an error in place of a decision that fails."""
+    """Decides the categories of several titles; the result has an error in place of a decision that fails."""
     shows = [parse_title(title).show_key for title in titles]
     rows = np.array([model.row_of.get(show, -1) for show in shows], dtype=np.int64)
     queries = np.zeros((len(titles), model.dim), dtype=np.float32)

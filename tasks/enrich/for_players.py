@@ -1,4 +1,7 @@
-"""Adds names for players to the programmes of a guide: collects what the strategies of players/ decide on."""
+"""Adds categories that TV players (Kodi, Jellyfin …) expect to the programmes of a guide.
+
+The strategies in players/ select the names from the kinds, genres and categories that this file collects.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,14 +20,14 @@ from tasks.kinds.model import KindModel, TitleKinds
 
 @dataclass(frozen=True)
 class PlayerNames:
-    """Names for the players of a guide's programmes.
+    """Selects the categories to add to the programmes of a guide for TV players, and counts them.
 
     Attributes:
         players: Players that read the output.
-        kinds: Kinds of the titles.
-        genres: DVB genre and its confidence, by the vote, of titles whose categories have none.
+        kinds: Kinds of programmes (film, series …) by title.
+        genres: Predicted DVB genre and its confidence, by title, for titles whose categories have no genre.
         written: Number of programmes that got each name, by player.
-        categories: All categories of the output, for the table of genres.
+        categories: All categories of the output, for Kodi's table of genres.
     """
 
     players: tuple[Player, ...]
@@ -40,16 +43,17 @@ class PlayerNames:
     def extend(
         self, title: int, categories: Sequence[str], names: Sequence[str], is_numbered: bool
     ) -> tuple[list[str], float]:
-        """Adds names for players to those that fill a gap, and removes those that a number excludes.
+        """Returns the names to add to a programme, including the names that players expect.
 
         Args:
             title: Index of the title.
             categories: Categories of the programme.
-            names: Names that are added to it if it has no categories.
-            is_numbered: Whether it has an episode number, or gets one.
+            names: Names that are to be added because the programme has no categories. Names that a player
+                does not allow for programmes with an episode number are omitted.
+            is_numbered: Whether the programme has an episode number, or gets one.
 
         Returns:
-            All names to add, and the minimum confidence of what decided on the added ones.
+            All names to add, and the lowest confidence of the predictions from which names for players come.
         """
         allowed = [name for name in names if not (is_numbered and self.excludes_number([name]))]
         kinds = self.kinds.of(title, (*categories, *allowed), is_numbered)
@@ -71,13 +75,13 @@ class PlayerNames:
 def prepare_names(
     guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Sequence[str]]
 ) -> PlayerNames:
-    """Predicts the kinds of a guide's titles, and genres if a player shows genres of DVB.
+    """Predicts the kinds of a guide's titles, and their genres if a player shows DVB genres.
 
     Args:
         guide: Titles of the guide.
-        model: Model that predicts.
-        options: Players and minimum precision.
-        answers: Names that fill the gaps of a title.
+        model: Model that predicts kinds and genres.
+        options: Options with the players and the minimum precision.
+        answers: Names to add to programmes without categories, by title.
     """
     files = guide.folder / "programmes.parquet", guide.folder / "variants.parquet"
     kinds = KindModel.open(model.folder).predict(*files, guide.title, guide.show_key, guide.folder)
@@ -88,7 +92,7 @@ def prepare_names(
 def _vote_genres(
     guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Sequence[str]]
 ) -> dict[int, tuple[str, float]]:
-    """Votes on the DVB genre of titles whose categories have none; returns genres and confidences."""
+    """Predicts the DVB genre and its confidence of each title whose categories have no genre."""
     table = genre_table()
     without_genre = [
         title

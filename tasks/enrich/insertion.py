@@ -1,6 +1,6 @@
-"""Finds where in a programme an element is inserted, by the order of elements in xmltv.dtd, and inserts it.
+"""Inserts elements into the bytes of an XMLTV guide, at the position that xmltv.dtd prescribes.
 
-The bytes are searched and not parsed, because they are copied to the output unchanged.
+The bytes are searched by regular expressions and not parsed, because they are copied to the output unchanged.
 """
 
 import codecs
@@ -21,13 +21,13 @@ _SPACE = re.compile(rb"\s*\Z")
 def find_place(
     content: bytes, masked: bytes, span: tuple[int, int], after: re.Pattern[bytes]
 ) -> tuple[int, bytes]:
-    """Finds the offset at which to insert an element, and the white space to put before it.
+    """Finds the offset at which to insert an element, and the white space to insert before the element.
 
     Args:
-        content: Bytes of a frame.
-        masked: The same bytes with comments and CDATA blanked.
-        span: Begin and end of the programme.
-        after: Elements after which the new one belongs: CATEGORY or NUMBER.
+        content: Bytes of a section of the guide.
+        masked: The same bytes, with comments and CDATA sections blanked.
+        span: Begin and end of the programme in ``content``.
+        after: Pattern of the elements after which the new element belongs: CATEGORY or NUMBER.
 
     Returns:
         Offset and white space. The offset is -1 if the programme has none of these elements.
@@ -44,7 +44,7 @@ def find_place(
 
 
 def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Yields the stream ``pieces`` with additions (ascending offset, bytes) inserted."""
+    """Yields a byte stream in which additions, (offset, bytes) by ascending offset, are inserted."""
     offset, text = next(additions, (-1, b""))
     begin = 0
     for piece in pieces:
@@ -60,7 +60,7 @@ def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> I
 
 
 def declare(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Adds an XML declaration at the start, after a byte order mark, unless the stream has one."""
+    """Yields a byte stream with an XML declaration at the start (after a byte order mark) if it has none."""
     first = next(pieces, b"")
     mark = codecs.BOM_UTF8 if first.startswith(codecs.BOM_UTF8) else b""
     has_declaration = first[len(mark) :].startswith(b"<?xml")

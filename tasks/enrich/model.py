@@ -1,14 +1,14 @@
-"""Predicts categories with the champion model: a vote of the nearest labelled titles.
+"""Predicts the categories of titles by a k-NN vote of the training titles of a model (the voters).
 
-Corrections form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR 2017). A slot
-has the vector of a corrected title as key and its categories as value. The categories of the nearest slot are
-used if it is at least as near as every voter. We differ: it must also be an edition of the same show;
-docs/log has figures of alternatives.
+Voters are training titles with labels (categories), both in predictions and on the held-out titles to which
+the confidence is fitted. Their vectors are the last columns of the similarity vectors, normalized.
 
-Voters are the training titles with labels, in predictions and on the held-out titles to which the confidence
-is fitted. Their vectors are the part of the similarity vectors after the sentence embedding, normalized.
+Corrections of users form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR
+2017). A slot has the vector of a corrected title as key and its categories as value. The categories of the
+nearest slot are used if the slot is at least as near as every voter. We differ: the title must also be an
+edition of the same show as the slot; docs/log has figures of alternatives.
 
-torch (200 MB) is imported only after the guide was read, when its memory is free again.
+torch (200 MB) is imported only after the guide was read, when the memory of reading is free again.
 """
 
 import json
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from tasks.scoring.confidence import Calibrations
 
 _CHUNK = 4096  # texts encoded at once
-_TOLERANCE = 1e-5  # exceeds differences of a cosine that result from different block sizes
+_TOLERANCE = 1e-5  # tolerance for cosines, which depend on block sizes of matrix products
 
 
 class VotingNeighbours(NamedTuple):
-    """The k nearest titles that vote on the categories of each title."""
+    """The k nearest training titles (voters) of each title, nearest first."""
 
-    ids: np.ndarray  # int64 (titles, k), rows of the model; -1: none
-    cosines: np.ndarray  # float32 (titles, k)
+    ids: np.ndarray  # int64 (titles, k), row numbers of voters in the model; -1: no voter
+    cosines: np.ndarray  # float32 (titles, k), cosine similarities
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,11 @@ class Voted:
     """Result of a vote at one level of a vocabulary.
 
     Attributes:
-        names: Winning name of each title; empty without votes.
-        confidence: Probability that the name is correct.
-        chosen: Whether the name is added to the guide.
-        held_out: Figures on held-out titles (tasks/scoring/confidence.py), or the reason why there are none.
+        names: Predicted name (category) of each title; "" without votes.
+        confidence: Probability that each name is correct.
+        chosen: Whether each name reaches the requested precision and is added to the guide.
+        held_out: Precision and coverage on held-out titles (tasks/scoring/confidence.py), or the reason why
+            they cannot be computed.
     """
 
     names: list[str]
@@ -70,15 +71,15 @@ class Voted:
 
 @dataclass(frozen=True, eq=False)
 class Ballot:
-    """Candidates of a vote at one level of a vocabulary, and held-out titles for calibration.
+    """Candidate names of a vote at one level of a vocabulary, and the calibration of its confidence.
 
     Attributes:
-        names: Candidates.
-        labels: Candidates of each title of the model, as indices into ``names``.
-        scores, correct, languages, groups: For each held-out title, score of the winning name, whether the
+        names: Candidate names (categories).
+        labels: Names of each title of the model, as indices into ``names``.
+        scores, correct, languages, groups: For each held-out title: score of the predicted name, whether the
             name is correct, language, and franchise.
-        calibrations: Maps scores to confidence; None if too few titles are held out.
-        unsure: Why ``calibrations`` is None, or empty.
+        calibrations: Calibrations that map scores to confidence; None if too few titles are held out.
+        unsure: Why ``calibrations`` is None; "" if it is not.
     """
 
     names: list[str]
@@ -93,7 +94,7 @@ class Ballot:
     def count(
         self, neighbours: VotingNeighbours, languages: np.ndarray
     ) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """Returns winning names (empty without votes), their scores, and confidences (0 if uncalibrated)."""
+        """Returns predicted names ("" without votes), their scores, and confidences (0 if uncalibrated)."""
         from tasks.scoring.confidence import score_votes
 
         best, scores = score_votes(neighbours.ids, neighbours.cosines, self.labels, len(self.names))
@@ -103,7 +104,7 @@ class Ballot:
 
 
 class CategoryModel:
-    """Categories of a Model folder and of corrections (by show key), and votes of similar titles."""
+    """Predictor of categories: training titles of a Model folder vote; users' corrections take precedence."""
 
     def __init__(self, folder: Path, corrections: Mapping[str, Correction] | None = None) -> None:
         self.folder, self.corrections = folder, corrections or {}
@@ -131,7 +132,7 @@ class CategoryModel:
 
     @cached_property
     def encoder(self) -> "TitleEncoder":
-        """Encoder for titles that the model lacks (60 MB for 10,000 titles, and 120 MB for sentences)."""
+        """Encoder of titles that the model lacks (60 MB for 10,000 titles, and 120 MB for sentences)."""
         from tasks.encoder.title_encoder import TitleEncoder
 
         return TitleEncoder.open(self.folder)
@@ -143,6 +144,7 @@ class CategoryModel:
 
     @cached_property
     def _kinds(self) -> pa.Table | None:
+        """Table of the kinds of the model's titles; None for a model of an older version."""
         names = pq.read_schema(self.folder / "titles.parquet").names
         columns = COLUMNS.names
         return (
@@ -150,25 +152,25 @@ class CategoryModel:
         )
 
     def kinds_of(self, row: int) -> list[KindPrediction]:
-        """Returns the kinds of a title of the model; empty for a model of an older version."""
+        """Returns the kinds (film, series …) of a title of the model; empty for models without kinds."""
         if self._kinds is None:
             return []
         return [KindPrediction(*values) for values in zip(*self._kinds.slice(row, 1).to_pylist()[0].values())]
 
     @cached_property
     def voters_index(self) -> "Exact":
-        """Index of the vectors of the voters."""
+        """Search index of the vectors of the voters."""
         from tasks.neighbours.index import Exact
 
         return Exact(self.vectors(self.voters))
 
     def vectors(self, rows: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
-        """Returns the unit vectors, with context, of titles of the model (row indices)."""
+        """Returns the vectors, with airing context and unit norm, of titles of the model by row number."""
         similarity = open_array(self.folder, "similarity")
         return unit_rows(np.asarray(similarity[rows][:, -self.dim :], dtype=np.float32))
 
     def embed(self, guide: GuideTitles, titles: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
-        """Returns unit vectors of titles of a guide, from the model or else from the data of the guide."""
+        """Returns unit vectors of titles of a guide; the encoder computes those that the model lacks."""
         rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
         new = np.flatnonzero(rows < 0)
         contexts, described = guide.contexts(titles[new]), guide.descriptions(titles[new], self.descriptions)
@@ -184,7 +186,7 @@ class CategoryModel:
     def neighbours(
         self, queries: Float32[np.ndarray, "titles dim"], exclude: np.ndarray | None = None
     ) -> VotingNeighbours:
-        """Finds the nearest voters of each query, without the row ``exclude`` of the model (-1: none)."""
+        """Finds the nearest voters of each query, without the title of row ``exclude`` (-1: none)."""
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
@@ -196,9 +198,9 @@ class CategoryModel:
     def corrected_editions(
         self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: VotingNeighbours
     ) -> dict[int, Sequence[str]]:
-        """Returns labels, by position in ``titles``, of titles that are editions of a corrected show.
+        """Returns the corrected categories of other editions of corrected shows, by position in ``titles``.
 
-        The nearest corrected title must be an edition of the show and at least as near as the nearest voter.
+        The nearest corrected title must be an edition of the same show, and at least as near as all voters.
         """
         slots = np.array([self.row_of[show] for show in self.corrections if show in self.row_of], np.int64)
         if not (len(slots) and len(titles)):
@@ -215,7 +217,7 @@ class CategoryModel:
         return labels_of
 
     def ballot(self, vocabulary: Vocabulary, level: int) -> "Ballot":
-        """Builds the ballot of one level of a vocabulary, calibrated on held-out titles."""
+        """Returns the candidates at one level of a vocabulary, and calibrates the vote on held-out titles."""
         from tasks.scoring import confidence as scoring
 
         names, labels = self._names(vocabulary, level)
@@ -241,7 +243,7 @@ class CategoryModel:
         level: int,
         minimum_precision: float,
     ) -> Voted:
-        """Votes at one level of a vocabulary and decides which names reach the minimum precision."""
+        """Predicts a name at a level of a vocabulary for each title, and which names reach the precision."""
         from tasks.scoring import confidence as scoring
 
         ballot = self.ballot(vocabulary, level)
@@ -256,7 +258,7 @@ class CategoryModel:
         return Voted(names, confidence, chosen, figures)
 
     def _names(self, vocabulary: Vocabulary, level: int) -> tuple[list[str], Ragged]:
-        """Returns the names of a level, and for each title of the model the indices of its names."""
+        """Returns the names at a level of a vocabulary, and the indices of each model title's names."""
         of_label = {
             label: vocabulary.of_label(label)[level] for title_labels in self.labels for label in title_labels
         }
@@ -270,11 +272,11 @@ class CategoryModel:
         return names, Ragged.from_rows(rows)
 
     def _dense(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray | None:
-        """Computes the dense inputs of titles, or None without a sentence encoder.
+        """Computes the sentence and description vectors of titles; returns None without a sentence encoder.
 
         Args:
             display: Display titles.
-            owners: Index into ``display`` for each description.
+            owners: Index in ``display`` of the title of each description.
             texts: Descriptions.
         """
         meaning = self.encoder.meaning

@@ -28,7 +28,7 @@ _SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2))+$", re.IGNORECASE)
 
 
 def write_output(out: str, pieces: Iterable[bytes]) -> None:
-    """Writes a file atomically, or to standard output for "-".
+    """Writes a file atomically, compressed according to its suffix, or to standard output for "-".
 
     Raises:
         EnrichError: The folder is missing or not writable.
@@ -49,7 +49,7 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
 
 
 def write_guide(out: str, enrichment: Enrichment) -> None:
-    """Writes an enriched guide, and Kodi's table of genres beside it if a player needs one.
+    """Writes an enriched guide, and Kodi's table of genres beside the guide if a player needs the table.
 
     Raises:
         EnrichError: The folder is missing or not writable.
@@ -60,13 +60,13 @@ def write_guide(out: str, enrichment: Enrichment) -> None:
 
 
 def genres_file(out: str) -> Path:
-    """Returns the path of the table of genres: guide.genres.xml for guide.xml.gz."""
+    """Returns the path of Kodi's table of genres for an output file: guide.genres.xml for guide.xml.gz."""
     path = Path(out).expanduser()
     return path.with_name(_SUFFIXES.sub("", path.name) + ".genres.xml")
 
 
 def check_output(out: str, options: EnrichOptions | None = None) -> None:
-    """Checks the output path before the guide is read.
+    """Checks that the output path can be written, before the guide is read.
 
     Raises:
         EnrichError: The path is a folder, its parent folder is missing, or a file is needed beside it.
@@ -84,6 +84,7 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a temporary file that replaces ``path`` at the end; raises EnrichError without permission."""
     try:
         with replaced_file(path, keep_equal=True) as new, open(new, "wb") as file:
             yield file

@@ -19,7 +19,7 @@ _PRECISION = "Minimum precision of predictions; a higher precision fills fewer p
 
 @configurable
 class EnrichOptions:
-    """Selects what is added to a guide."""
+    """Options that select what is added to a guide."""
 
     vocabulary: str = setting(GUIDE_VOCABULARY, _VOCABULARY)
     every: bool = setting(
@@ -39,7 +39,7 @@ class EnrichOptions:
 
     @property
     def changes_all(self) -> bool:
-        """Whether categories are also added to programmes that have some."""
+        """Whether categories are also added to programmes that already have categories."""
         return self.every or bool(self.players)
 
     @property
@@ -49,7 +49,7 @@ class EnrichOptions:
 
     @property
     def uses_genres(self) -> bool:
-        """Whether a player shows genres of DVB."""
+        """Whether a player shows DVB genres."""
         return self.needs(DVB)
 
     def needs(self, addition: str) -> bool:
@@ -58,7 +58,7 @@ class EnrichOptions:
 
 
 def make_players(names: Collection[str]) -> tuple[Player, ...]:
-    """Returns the players with these names, each once.
+    """Returns the players with the given names, without duplicates.
 
     Raises:
         EnrichError: A name is unknown.

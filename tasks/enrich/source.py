@@ -1,4 +1,4 @@
-"""A guide as a byte stream that can be read twice: once for analysis, once for writing."""
+"""Opens a guide as a byte stream that can be read twice: once for analysis, once for writing."""
 
 import codecs
 import shutil
@@ -23,14 +23,14 @@ STANDARD = "-"
 
 @dataclass
 class Source:
-    """An uncompressed XMLTV guide. UTF-16 is converted to UTF-8 and back by ``encode``."""
+    """XMLTV guide as a stream of uncompressed bytes; UTF-16 is read as UTF-8, and ``encode`` restores it."""
 
-    feed: Feed
-    size_cap_bytes: int
-    zone: str  # zone of times that state none (``ingest.zones``); empty means UTC
-    home_zone: str  # zone of channels, unless ``zone`` names a place
-    codec: str = field(default="", init=False)  # codec of UTF-16; else empty
-    damage: str = field(default="", init=False)  # reason why reading stopped early; else empty
+    feed: Feed  # file of the guide
+    size_cap_bytes: int  # maximum size of the uncompressed guide
+    zone: str  # time zone of times without a zone (``ingest.zones``); "" means UTC
+    home_zone: str  # time zone of the channels, unless ``zone`` is the zone of a place
+    codec: str = field(default="", init=False)  # codec of a UTF-16 file; "" for other encodings
+    damage: str = field(default="", init=False)  # why reading stopped early; "" if it did not
 
     def __post_init__(self) -> None:
         head = FeedStream(self.feed, self.size_cap_bytes).head()
@@ -41,10 +41,10 @@ class Source:
         self.codec = UTF_16.get(head[:2], "")
 
     def pieces(self) -> Iterator[bytes]:
-        """Yields the bytes in pieces of about 400 KiB.
+        """Yields the guide in pieces of about 400 KiB.
 
         Raises:
-            EnrichError: A UTF-16 file contains invalid characters and could not be reproduced.
+            EnrichError: A UTF-16 file has invalid characters, so that its bytes could not be reproduced.
         """
         stream = FeedStream(self.feed, self.size_cap_bytes)
         if not self.codec:
@@ -62,7 +62,7 @@ class Source:
         self.damage = stream.damage
 
     def encode(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Converts pieces back to the encoding of the file."""
+        """Converts pieces of the (enriched) guide back to the encoding of the file."""
         if not self.codec:
             return pieces
         decoder = codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
@@ -73,10 +73,10 @@ class Source:
 def open_source(
     reference: str, work: Path, settings: IngestSettings, home_zone: str = "UTC"
 ) -> Iterator[Source]:
-    """Opens one guide.
+    """Downloads a guide if necessary, and yields it as a Source.
 
     Args:
-        reference: A file, a URL, env:NAME (docs/feeds.md), or "-" for standard input.
+        reference: Path, URL, env:NAME (docs/feeds.md), or "-" for standard input.
         work: Folder for temporary files.
         settings: Settings for reading feeds.
         home_zone: Time zone of the home.

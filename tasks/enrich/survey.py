@@ -1,9 +1,10 @@
-"""Reads the programmes of a guide as ingest does, and locates missing elements.
+"""Reads the programmes of a guide as the stage ingest does, and locates where elements are missing.
 
-Writes the files of a Guide that the queries of storage/catalogue need: channels.parquet, descriptions.parquet
-(for programmes that lack a category), and programmes.parquet, in the order of the file. Additional columns
-of programmes.parquet are ``place`` (offset at which a category is inserted, -1 for none), ``indent``
-(white space before it), and ``number_place`` and ``number_indent`` (the same for an episode number).
+It writes the files of a Guide that the queries of storage/catalogue need: channels.parquet,
+descriptions.parquet (for programmes that lack a category), and programmes.parquet, in the order of the guide.
+Additional columns of programmes.parquet are ``place`` (offset in the guide at which a category is inserted;
+-1: none is inserted), ``indent`` (white space to insert before it), and ``number_place`` and
+``number_indent`` (the same for an episode number).
 """
 
 import re
@@ -50,7 +51,7 @@ _DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()),
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """Counts of a guide's programmes, and its encoding."""
+    """Numbers of programmes that were read from a guide, and the encoding of the guide."""
 
     programmes: int  # programmes with title, channel and start
     unreadable: int  # elements that cannot be read and are copied unchanged
@@ -58,7 +59,7 @@ class Survey:
 
 
 def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
-    """Reads a guide once and writes its files into a folder.
+    """Reads a guide once and writes its tables (see the module) into a folder.
 
     Raises:
         FeedError: The file is not XMLTV.
@@ -94,7 +95,10 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
 def _locate(
     records: FrameRecords, spans: np.ndarray, options: EnrichOptions, source: Source
 ) -> tuple[pa.Table, pa.Table]:
-    """Returns rows of SCHEMA and of descriptions for the programmes that have a span."""
+    """Returns the rows of programmes.parquet and descriptions.parquet for the programmes in ``records``.
+
+    ``spans`` are begin and end of each programme in bytes; programmes without a span (-1) are omitted.
+    """
     rows, details = records.chunk.programmes, records.chunk.details
     has_span = spans[:, 0] >= 0
     lacks_category = has_span & (_is_empty(rows["categories"]) | options.changes_all)
@@ -123,13 +127,17 @@ def _locate(
 
 
 def _is_empty(lists: pa.ListArray) -> np.ndarray:
+    """Returns for each list whether it is null or empty."""
     return np.asarray(lists.value_lengths().fill_null(0)) == 0
 
 
 def _places(
     frame: Frame, spans: np.ndarray, is_needed: np.ndarray, predecessors: re.Pattern[bytes]
 ) -> tuple[np.ndarray, list[bytes]]:
-    """Returns offsets in the file at which to insert an element (-1: none), and white space before it."""
+    """Returns per programme the offset in the guide at which to insert an element, and its indent.
+
+    The offset is -1 for programmes that need no element (``is_needed``) or have none of ``predecessors``.
+    """
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
     masked = hide_cdata(frame.content)
     for row in np.flatnonzero(is_needed).tolist():

@@ -1,4 +1,4 @@
-"""Task of the flow refresh: reads feeds into the catalogue and writes an enriched copy of each."""
+"""Prefect task of the flow refresh, which reads feeds into the catalogue and writes enriched copies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,15 +18,15 @@ from tasks.ingest.sources.feeds import FeedError, NamedFeed
 def fill(
     home: str, feeds: Sequence[str | NamedFeed], reading: IngestSettings, options: EnrichOptions, model: str
 ) -> list[Filled]:
-    """Reads feeds into the catalogue and writes each to the home's folder ``enriched``.
+    """Reads feeds into the catalogue and writes an enriched copy of each feed to the folder ``enriched``.
 
-    Each feed is downloaded once, and only if it has changed. A feed that fails does not stop the others.
+    Each feed is downloaded once, and only if it has changed. The failure of a feed does not affect others.
 
     Args:
         home: Folder of the home.
         feeds: Locations of guides.
         reading: Settings for reading feeds.
-        options: Selects what is added.
+        options: Options that select what is added.
         model: Folder of the model that predicts categories.
 
     Raises:

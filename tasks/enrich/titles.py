@@ -1,4 +1,4 @@
-"""Titles of a guide, with all data that can be computed without a model.
+"""Groups the programmes of a guide by title, and computes the data of titles that need no model.
 
 Shows, airings and descriptions are computed by the same queries as in the nightly run.
 """
@@ -27,20 +27,20 @@ BATCH = 8192  # programmes read at once
 
 @dataclass(frozen=True)
 class GuideTitles:
-    """Titles of one guide, sorted by show key; lists have one entry per title."""
+    """Titles of one guide, sorted by show key (normalized title); lists have one entry per title."""
 
-    folder: Path
-    title: list[str]
-    raw_title: list[str]
+    folder: Path  # folder with the tables of the guide
+    title: list[str]  # display titles
+    raw_title: list[str]  # titles as in the guide
     show_key: list[str]
-    language: list[str]  # empty if unknown
-    placeholder: np.ndarray  # bool
+    language: list[str]  # language code; "" if unknown
+    placeholder: np.ndarray  # bool, whether the title names no programme ("To be announced")
     title_of_raw: dict[str, int]  # title index by raw title
     categories: dict[int, tuple[str, ...]]  # most frequent list of categories of each title that has any
     has_gap: np.ndarray  # bool: some programme of the title lacks categories, and they can be inserted
 
     def contexts(self, titles: np.ndarray) -> list[list[str]]:
-        """Returns the context tokens (channel, hour, ...) of each title."""
+        """Returns the airing-context tokens (channel, hour, …) of each of ``titles`` (indices)."""
         if not len(titles):
             return []
         variants, file = self.folder / "variants.parquet", self.folder / "contexts.parquet"
@@ -57,9 +57,14 @@ class GuideTitles:
         return tokens_of
 
     def descriptions(self, titles: np.ndarray, max_texts: int) -> tuple[np.ndarray, list[str]]:
-        """Returns ascending positions in ``titles``, and a description or sub-title for each position.
+        """Reads descriptions (or sub-titles) of titles, at most ``max_texts`` per title.
 
-        A title has at most ``max_texts`` texts.
+        Args:
+            titles: Title indices.
+            max_texts: Maximum number of texts per title.
+
+        Returns:
+            For each text, the position of its title in ``titles`` (ascending), and the text.
         """
         if not (len(titles) and max_texts):
             return np.zeros(0, dtype=np.int64), []
@@ -80,14 +85,14 @@ class GuideTitles:
 
 
 def read_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:
-    """Yields the rows of a Parquet file with one batch in memory."""
+    """Yields the rows of a Parquet file as tuples of the given columns, with one batch in memory."""
     batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(BATCH, columns=columns, use_threads=False)
     for batch in batches:
         yield from zip(*(batch[name].to_pylist() for name in columns))
 
 
 def gather_titles(folder: Path) -> GuideTitles:
-    """Groups the raw titles of a surveyed guide (survey.py) by show."""
+    """Groups the raw titles in the tables of a guide (survey.py) by show key."""
     raw = folder / "raw.parquet"
     with temporary_database(folder, MEMORY_BYTES) as connection:
         write_raw_titles(connection, folder, raw, ROWS)

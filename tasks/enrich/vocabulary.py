@@ -1,8 +1,8 @@
-"""Vocabularies of category names: the guide's own categories, or a table that maps them.
+"""Defines vocabularies of category names: the categories of guides, or a table that maps them to other names.
 
-A table is a UTF-8 CSV file with the column ``raw`` (a category as it occurs in guides) and one column per
-level, broadest first; an empty cell means no name. Case is ignored. If a raw value has several rows, the
-first is used.
+A table is a UTF-8 CSV file with the column ``raw`` (a category as it occurs in guides) and one column of
+names per level, broadest level first; an empty cell means no name. Case is ignored. If a raw value has
+several rows, the first row is used.
 ``etsi.csv`` has the content descriptors of ETSI EN 300 468 (table 29) in the spelling of Tvheadend and Kodi.
 """
 
@@ -23,7 +23,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class GuideVocabulary:
-    """Uses the guide's own categories, in the spelling of guides."""
+    """Vocabulary of the categories that guides contain, in their most frequent spelling."""
 
     spellings: Mapping[str, str]  # most frequent spelling of each label
     levels: int = 1
@@ -43,13 +43,13 @@ class GuideVocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Maps categories to the names in a table."""
+    """Vocabulary that maps the categories of guides to the names in a table."""
 
     rows: Mapping[str, Names]  # maps a folded raw category to its name at each level
 
     @property
     def levels(self) -> int:
-        """Number of name columns."""
+        """Number of levels, which is the number of columns of names."""
         return len(next(iter(self.rows.values())))
 
     def of_label(self, label: str) -> Names:
@@ -68,11 +68,12 @@ class Table:
 
     @functools.cached_property
     def _pairs(self) -> set[tuple[str, str]]:
+        """Pairs of a name and a name one level below it in the same row."""
         return {pair for names in self.rows.values() for pair in itertools.pairwise(names)}
 
     @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
     def find(self, category: str) -> tuple[Names, ...]:
-        """Returns the rows of the category as a whole, or else of each item of a list ("Drama, Crime")."""
+        """Returns the row of a category, or else the rows of the items of a list such as "Drama, Crime"."""
         if (folded := fold(category)) in self.rows:
             return (self.rows[folded],)
         synonyms, parts = _synonyms(), [value for value, _ in clean_category(category)]
@@ -85,15 +86,16 @@ Vocabulary = GuideVocabulary | Table
 
 @functools.cache
 def _synonyms() -> dict[str, str]:
+    """Returns the bundled mapping of categories to equivalent categories."""
     return read_mapping()
 
 
 def read_vocabulary(name: str, spellings: Mapping[str, str]) -> Vocabulary:
-    """Opens a vocabulary.
+    """Returns the vocabulary with a name, or reads a table.
 
     Args:
-        name: ``own``, ``etsi`` or the path of a table.
-        spellings: Spelling of each label of the model.
+        name: ``own`` (categories of guides), ``etsi``, or the path of a table.
+        spellings: Most frequent spelling of each label of the model.
 
     Raises:
         EnrichError: The table cannot be read or is malformed.
@@ -104,7 +106,7 @@ def read_vocabulary(name: str, spellings: Mapping[str, str]) -> Vocabulary:
 
 
 def read_table(file: Path) -> dict[str, Names]:
-    """Reads a table; returns the names at each level by case-folded raw category."""
+    """Reads a table; returns the names at each level by raw category in lower case."""
     rows: dict[str, Names] = {}
     try:
         with open(file, encoding="utf-8-sig", newline="") as opened:

@@ -1,10 +1,11 @@
-"""Logistic regression per kind on the features of titles, with thresholds that reach a precision.
+"""Predicts kinds of titles (film, series, news …) by logistic regression, with thresholds for a precision.
 
-Each kind is fitted to the titles whose label is known (logistic.py). Each title also gets a margin from a
-model that was not fitted to any edition of its show (folds by franchise). A threshold is the lowest margin
-above which the precision on these titles reaches the requested value with 95 % confidence, 75 % for films
-(lower bound of Clopper and Pearson. The use of confidence or fiducial limits illustrated in the case of the
-binomial. Biometrika 26, 1934).
+A logistic regression per kind is fitted to the titles whose kind is stated by the guide (logistic.py). The
+margin of a title is the value of its linear function. For thresholds, each of these titles gets a margin from
+a model that was fitted without its franchise (held-out folds). A threshold is the lowest margin above which
+the precision on these titles reaches the requested value with 95 % confidence, 75 % for films (lower bound of
+Clopper and Pearson. The use of confidence or fiducial limits illustrated in the case of the binomial.
+Biometrika 26, 1934).
 
 Nothing is predicted on channels without labelled titles: with thresholds from folds by channel, the precision
 of films was .91 on twelve guides, .72 on the worst (docs/kinds.md).
@@ -22,32 +23,33 @@ from tasks.kinds.kinds import KINDS, Kind
 from tasks.kinds.logistic import fit_columns
 from tasks.scoring.isotonic import fit_shares
 
-PRECISION: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.95), "film": 0.97}
-FOLDS = 4
-MAX_TRAINING = 100_000  # titles; more are sampled
-MIN_EXAMPLES = 20  # titles of a kind; with fewer, it is not predicted
-SOURCE_EXAMPLES = 50  # a feed with at least this many titles of a kind has its own threshold
-LEAST_PROBABILITY = 0.8  # a precision may be reached although the last titles are wrong
+PRECISION: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.95), "film": 0.97}  # default minimum precision
+FOLDS = 4  # folds of franchises
+MAX_TRAINING = 100_000  # maximum number of training titles; a larger number is sampled
+MIN_EXAMPLES = 20  # minimum number of titles of a kind; a kind with fewer titles is not predicted
+SOURCE_EXAMPLES = 50  # minimum number of titles of a kind for a separate threshold of a feed
+LEAST_PROBABILITY = 0.8  # minimum probability, because the precision is a mean over all predicted titles
 # Probability that the precision is lower than requested. With .05 for films, guides with about 100 films had
-# no predictions; with .25, the precision was .982 on nine guides (at least .957), the recall .86 and not .62.
+# no predictions; with .25, nine guides had a precision of .982 (at least .957) and a recall of .86.
 RISK: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.05), "film": 0.25}
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Margins of training titles by models that were not fitted to them, and what follows from them.
+    """Held-out margins of training titles, from which thresholds and probabilities are computed.
 
-    All is computed when the model is fitted, because the light installation has no SciPy.
+    Probabilities and bounds are computed when the model is fitted, because the light installation, which only
+    predicts, has no SciPy.
 
     Attributes:
         titles: Title ids.
-        labels: 1: of the kind, 0: of other kinds, -1: unknown.
-        folds: Fold of each title.
-        margins: Margins.
-        probabilities: Probability of the kind at this margin (isotonic regression).
-        bounds: Lower bound of the precision of this margin and above; 0 for unknown labels.
-        source_bounds: The same within the feed of the title, with risk .5.
-        sources: Index of the feed in ``KindClassifier.sources``.
+        labels: 1: title of the kind, 0: title of other kinds, -1: unknown.
+        folds: Held-out fold of each title.
+        margins: Margin of each title and kind, by a model that was fitted without the fold.
+        probabilities: Probability of the kind at each margin (isotonic regression).
+        bounds: Lower bound of the precision of titles with at least each margin; 0 for unknown labels.
+        source_bounds: Lower bounds among the titles of the same feed, with risk .5.
+        sources: Feed of each title, as an index into ``KindClassifier.sources``.
     """
 
     titles: Int[np.ndarray, " examples"]
@@ -63,7 +65,7 @@ class Validation:
     def of(
         titles: np.ndarray, labels: np.ndarray, folds: np.ndarray, margins: np.ndarray, sources: np.ndarray
     ) -> "Validation":
-        """Computes probabilities and bounds."""
+        """Creates the object from titles and margins; computes probabilities and bounds."""
         probabilities, bounds, source_bounds = (np.zeros(margins.shape, np.float32) for _ in range(3))
         for column, kind in zip(range(labels.shape[1]), KINDS):
             rows = np.flatnonzero(labels[:, column] >= 0)
@@ -77,7 +79,7 @@ class Validation:
         return Validation(titles, labels, folds, margins, probabilities, bounds, source_bounds, sources)
 
     def take(self, rows: np.ndarray) -> "Validation":
-        """Selects titles and computes probabilities and bounds again."""
+        """Returns the titles with the row numbers ``rows``, with newly computed probabilities and bounds."""
         return Validation.of(
             self.titles[rows],
             self.labels[rows],
@@ -89,14 +91,14 @@ class Validation:
 
 @dataclass(frozen=True)
 class KindClassifier:
-    """A fitted classifier.
+    """Fitted classifier of kinds.
 
     Attributes:
         scaling: Scaling of the features.
-        weights: Weights of all features (``Inputs.margins``).
-        validation: Margins from which thresholds and probabilities are computed.
-        channels: Channels of the titles with labels; nothing is predicted on others.
-        sources: Feeds of the training titles.
+        weights: Weights of all features and intercepts (``Inputs.margins``).
+        validation: Held-out margins, from which thresholds and probabilities are computed.
+        channels: Channels of the training titles; nothing is predicted on other channels.
+        sources: Names of the feeds of the training titles.
     """
 
     scaling: Scaling
@@ -106,14 +108,14 @@ class KindClassifier:
     sources: tuple[str, ...]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns all arrays by name."""
+        """Returns all arrays of the classifier by name, for storage."""
         arrays = {f"scaling.{name}": array for name, array in vars(self.scaling).items()}
         arrays |= {f"validation.{name}": array for name, array in vars(self.validation).items()}
         return arrays | {"weights": self.weights}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> "KindClassifier | None":
-        """Returns the classifier of arrays and of the settings channels and sources; None without arrays."""
+        """Creates a classifier from stored arrays and settings; returns None if there are no arrays."""
         if "weights" not in arrays:
             return None
         scaling = Scaling(**{field.name: arrays[f"scaling.{field.name}"] for field in fields(Scaling)})
@@ -126,15 +128,18 @@ class KindClassifier:
     def select(
         self, margins: np.ndarray, sources: Sequence[str], precision: Mapping[Kind, float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns which kinds reach their precision, bool (titles, kinds), and their probabilities.
+        """Selects the kinds to predict, so that each kind reaches its minimum precision.
 
-        A feed with many titles of a kind also has a threshold of its own, at which the expected precision is
+        A feed with many titles of a kind also has a separate threshold, at which the expected precision is
         reached; few feeds have enough titles for more confidence.
 
         Args:
             margins: Margins of titles, (titles, kinds).
-            sources: Feed of each title.
+            sources: Name of the feed of each title.
             precision: Minimum precision of each kind.
+
+        Returns:
+            Whether each kind is predicted, bool (titles, kinds), and probabilities, float64 (titles, kinds).
         """
         validation, probabilities = self.validation, np.zeros(margins.shape)
         limits = np.zeros(margins.shape)
@@ -159,7 +164,7 @@ class KindClassifier:
 
 
 def _lowest(margins: np.ndarray, bounds: np.ndarray, precision: float) -> float:
-    """Returns the lowest margin whose bound reaches the precision, or infinity."""
+    """Returns the lowest margin whose lower bound of the precision is sufficient, or infinity if none is."""
     return float(margins[bounds >= precision].min(initial=np.inf))
 
 
@@ -171,12 +176,13 @@ def fit_classifier(
     channels: list[str],
     sources: list[str],
 ) -> KindClassifier | None:
-    """Fits a classifier; None if no kind has enough examples.
+    """Fits a classifier of kinds; returns None if no kind has MIN_EXAMPLES titles.
 
     Args:
-        scaling, inputs: Features of all titles.
-        labels: 1, 0 or -1 (unknown).
-        families: Hash of each title's franchise.
+        scaling: Scaling by which ``inputs`` were computed.
+        inputs: Features of all titles.
+        labels: 1: title of the kind, 0: title of other kinds, -1: unknown.
+        families: Hash of each title's franchise; a franchise is in one fold.
         channels, sources: Main channel and feed of each title.
     """
     labels = np.where((labels == 1).sum(axis=0) >= MIN_EXAMPLES, labels, -1).astype(np.int8)
@@ -197,7 +203,7 @@ def fit_classifier(
 def _fit(
     inputs: Inputs, labels: np.ndarray, folds: np.ndarray
 ) -> tuple[Float32[np.ndarray, "weights kinds"], Float32[np.ndarray, "examples kinds"]]:
-    """Returns weights fitted to all titles, and margins by models that were not fitted to the same fold."""
+    """Returns weights fitted to all titles, and the margins of titles by models fitted without their fold."""
     kinds = np.flatnonzero((labels == 1).any(axis=0))
     is_example = labels[:, kinds] >= 0
     parts = [is_example, *(is_example & (folds != fold)[:, None] for fold in range(FOLDS))]
@@ -213,7 +219,10 @@ def _fit(
 
 
 def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> np.ndarray:
-    """Returns lower bounds of the precision of titles with at least each margin (Clopper and Pearson)."""
+    """Returns for each margin a lower bound of the precision of titles with at least this margin.
+
+    ``risk`` is the probability that the precision is below the bound (Clopper and Pearson).
+    """
     from scipy.special import betaincinv
 
     order = np.argsort(-margins, kind="stable")

@@ -1,4 +1,4 @@
-"""Decides on kinds of titles and programmes from what guides state, episode numbers and predictions."""
+"""Decides on the kinds of titles and programmes from categories, episode numbers and predictions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,21 @@ from tasks.kinds.names import stated_kinds
 
 @dataclass(frozen=True)
 class TitleKinds:
-    """Kinds of the titles of a guide."""
+    """Kinds of the titles of a guide, from which the kinds of single programmes are derived."""
 
-    titles: Sequence[tuple[KindPrediction, ...]]  # of each title, from all its airings
+    titles: Sequence[tuple[KindPrediction, ...]]  # kinds of each title, from all its airings
 
     def of(self, title: int, categories: Iterable[str], numbered: bool) -> tuple[KindPrediction, ...]:
         """Returns the kinds of one programme.
 
-        What its categories state is certain. The kinds of its title are added unless they contradict that.
-        Its episode number rules out that it is a film, unless its categories state it.
+        Kinds that the categories of the programme state are certain. The kinds of its title are added unless
+        they contradict the categories. A programme with an episode number is not a film, unless its
+        categories say so.
 
         Args:
-            title: Index of its title.
-            categories: Its categories.
-            numbered: Whether it has a readable episode number (storage/episodes).
+            title: Index of the programme's title.
+            categories: Categories of the programme.
+            numbered: Whether the programme has a readable episode number (storage/episodes).
         """
         stated = combine(stated_kinds(categories), numbered)
         by_kind: dict[Kind, KindPrediction] = {kind: KindPrediction(kind, 1.0, "guide") for kind in stated}
@@ -39,7 +40,7 @@ class TitleKinds:
 
 
 def fits(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:
-    """Returns whether a kind of the title may be added to what the categories of a programme state."""
+    """Returns whether a kind of a title may be added to the kinds that a programme's categories state."""
     if kind == "film":
         return not numbered and {*stated} <= {"children"}
     return not stated if kind == "other" else kind == "children" or "film" not in stated
@@ -52,12 +53,12 @@ def decide(
     sources: Sequence[str],
     precision: Mapping[Kind, float] = PRECISION,
 ) -> list[tuple[KindPrediction, ...]]:
-    """Returns the kinds of titles: those that guides state, and predictions where they state nothing.
+    """Returns the kinds of each title: the kinds that guides state, and predictions of the other kinds.
 
     Args:
-        evidence: What guides state.
+        evidence: Kinds that the categories in guides state.
         margins: Margins of the classifier, (titles, kinds); -inf for titles without predictions.
-        classifier: Provides thresholds and probabilities; None: no predictions.
+        classifier: Classifier with thresholds and probabilities; None to predict nothing.
         sources: Main feed of each title.
         precision: Minimum precision of the predictions of each kind.
     """
@@ -89,7 +90,7 @@ def _predict(
     sources: Sequence[str],
     precision: Mapping[Kind, float],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns which kinds are predicted, bool (titles, kinds), and their probabilities."""
+    """Returns which kinds are predicted, bool (titles, kinds), and probabilities, without contradictions."""
     predicted, probabilities = classifier.select(margins, sources, precision)
     predicted &= evidence.labels() < 0
     film, series = KINDS.index("film"), KINDS.index("series")

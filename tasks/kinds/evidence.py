@@ -1,11 +1,12 @@
-"""What guides state about the kinds of each title: labels for training, and evidence for predictions.
+"""Derives labels for the classifier of kinds (film, series, news …) from the categories in guides.
 
-A title states a kind if more than half of its airings that have categories state it. It is an example without
-the kind (label 0) if its categories state other kinds only. It is unknown (label -1) if they state nothing,
-because many guides mark only some of their films; if they only state that it is for children, which says
-nothing about the other kinds; and animation without the name of a kind is unknown for children. A title whose
-category never goes with a kind in its feed is an example without it: a feed with the categories Movie and
-"News and Documentaries" means that the latter are no films.
+A title has a kind (label 1) if the categories of more than half of its airings with categories state the
+kind. It does not have the kind (label 0) if its categories state only other kinds. The label is unknown (-1)
+if the categories state no kind, because many guides mark only some of their films; or if they state only that
+the title is for children, because this says nothing about the other kinds. The kind children is unknown for
+animation that is not marked as children's. If a category never goes with a kind in a feed, the titles of this
+category do not have the kind: a feed with the categories Movie and "News and Documentaries" means that the
+latter are not films.
 """
 
 from collections import defaultdict
@@ -22,22 +23,22 @@ from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, combine
 from tasks.kinds.names import is_animation, stated_kinds
 
-MIN_EXPECTED = 5  # titles of a kind that a category would have by chance
-MAX_STATED = 0.02  # share of titles of the category that state the kind all the same, by mistake
-FILM_MINUTES = 70  # median duration from which a category may contain films
-MAX_CATEGORIES = 10  # damaged programmes have the categories of a day
+MIN_EXPECTED = 5  # number of titles of a kind that a category would have by chance
+MAX_STATED = 0.02  # maximum share of titles of a category that state the kind by mistake
+FILM_MINUTES = 70  # median duration in minutes from which a category may contain films
+MAX_CATEGORIES = 10  # maximum categories of a programme; damaged programmes have the categories of a day
 MEMORY_BYTES = 100_000_000  # memory limit of DuckDB
 _FILM, _SERIES, _CHILDREN, _OTHER = (KINDS.index(kind) for kind in ("film", "series", "children", "other"))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What guides state about the kinds of titles.
+    """Evidence in guides for the kinds of titles.
 
     Attributes:
-        shares: Share of the airings with categories that state each kind.
-        numbered: Share of airings with an episode number.
-        animated: Whether some airing has a category for animation.
+        shares: Share of the airings with categories whose categories state each kind.
+        numbered: Share of the airings that have an episode number.
+        animated: Whether an airing has a category for animation.
         denied: Whether a category of the title never goes with the kind in this feed (``_never_together``).
     """
 
@@ -48,16 +49,16 @@ class Evidence:
 
     @property
     def stated(self) -> Bool[np.ndarray, "titles kinds"]:
-        """Kinds that most airings state."""
+        """Whether the categories of most airings state each kind."""
         return self.shares > 0.5
 
     @property
     def is_numbered(self) -> Bool[np.ndarray, " titles"]:
-        """Titles of which most airings have an episode number."""
+        """Whether most airings of each title have an episode number."""
         return self.numbered > 0.5
 
     def labels(self) -> Int[np.ndarray, "titles kinds"]:
-        """Returns 1 for a title of the kind, 0 for a title of other kinds, -1 if unknown."""
+        """Returns training labels: 1 for a title of the kind, 0 for a title of other kinds, -1 if unknown."""
         stated, some = self.stated, self.shares > 0
         exclusive = stated.copy()
         exclusive[:, _CHILDREN] = False  # may combine with every kind
@@ -72,7 +73,7 @@ class Evidence:
 
 
 def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
-    """Counts what categories state about each title.
+    """Counts how often the categories of each title state each kind.
 
     Args:
         structure, categories: Results of ``TitleAirings`` (storage/catalogue/structure.py).
@@ -95,11 +96,11 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
 def _never_together(
     structure: pa.Table, categories: pa.Table, shares: np.ndarray, numbered: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields titles of a feed that have a category in common, and the kinds that never go with it there.
+    """Yields (titles with a category, kinds that never go with this category in their feed).
 
-    The feed must state the kind so often that MIN_EXPECTED of these titles would be of the kind by chance. A
+    The feed must state the kind so often that MIN_EXPECTED of these titles would have the kind by chance. A
     category whose programmes are as long as films says nothing about films: guides that mark some films as
-    "Film d'aventures" have others that are only "Drame".
+    "Film d'aventures" have other films with only "Drame".
     """
     sources = structure["source"].to_numpy(zero_copy_only=False)
     minutes = structure["minutes"].to_numpy()
@@ -120,9 +121,9 @@ def _never_together(
 
 @dataclass(frozen=True)
 class Facts:
-    """Evidence and airings of titles: result of ``read_facts``."""
+    """Data of a guide about the kinds of its titles, the result of ``read_facts``."""
 
-    structure: pa.Table
+    structure: pa.Table  # times, durations and numbers of the airings of each title
     evidence: Evidence
 
     @property
@@ -137,10 +138,10 @@ class Facts:
 
 
 def read_facts(programmes: Path, variants: Path, work: Path) -> Facts:
-    """Reads what a guide contains about the kinds of its titles.
+    """Reads the categories and the structure of airings of the titles of a guide.
 
     Args:
-        programmes: programmes.parquet of a Guide, or of a surveyed guide (tasks/enrich/survey.py).
+        programmes: programmes.parquet of a Guide, or of a guide to enrich (tasks/enrich/survey.py).
         variants: Parquet file with raw_title and title_id.
         work: Folder for temporary files.
     """

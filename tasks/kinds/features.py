@@ -1,7 +1,7 @@
-"""Features of titles for the classifier of kinds, computed from airings, words and sentence vectors.
+"""Computes the features of titles for the classifier of kinds from airings, words and sentence vectors.
 
-The trained vectors are not used: they were trained on categories, so that they would predict the kinds of
-their training titles too well to choose thresholds. Sentence vectors do not depend on the guide.
+The trained title vectors are not features: they were trained on categories, so they would predict the kinds
+of their training titles too well to choose thresholds. Sentence vectors do not depend on the guide.
 """
 
 import itertools
@@ -17,32 +17,33 @@ import pyarrow as pa
 from storage.arrays import Ragged
 from storage.shapes import Float32, Int
 
-DIRECTIONS = 64  # principal directions of the sentence vectors that are used
+DIRECTIONS = 64  # number of principal directions of the sentence vectors that are features
 BITS = 11  # words, channels and n-grams of channel names are hashed to 2^BITS features each
-_MINUTES = [4, 8, 12, 18, 25, 35, 50, 65, 78, 88, 100, 115, 135, 170, 240, 1200]  # limits of durations
+_MINUTES = [4, 8, 12, 18, 25, 35, 50, 65, 78, 88, 100, 115, 135, 170, 240, 1200]  # bounds of duration bins
 _WORDS, _LETTERS = re.compile(r"\w+"), re.compile(r"[^\W\d_]{2,}")
 _SENTENCE_SCALE, _NUMBER_SCALE, WORD_SCALE = 4.0, 0.3, 0.5  # chosen on real guides, as the next line
 CHANNEL_SCALES = np.repeat(np.array([1, 0.4], dtype=np.float32), 1 << BITS)[:, None]  # names, n-grams
-_PRIOR_TITLES = 3  # weight of the mean of all channels in the mean of a channel
+_PRIOR_TITLES = 3  # number of titles by which the mean of a channel is smoothed to the mean of all channels
 
 
 class Inputs(NamedTuple):
-    """Features of titles: those of the title itself, and those of its channel.
+    """Features of titles and of their channels.
 
-    The rows of weights belong to the dense features, then to the ids of words, then to those of channels.
+    The rows of a weight matrix belong to dense features, then word ids, then channel ids; the last row has
+    the intercepts.
     """
 
     dense: Float32[np.ndarray, "titles features"]
-    words: Ragged  # ids below 2^BITS of each title
+    words: Ragged  # word ids below 2^BITS of each title
     channels: Ragged  # ids below 2^(BITS + 1) of each channel: its name, then n-grams of its name
-    channel_of: Int[np.ndarray, " titles"]  # row of ``channels``
+    channel_of: Int[np.ndarray, " titles"]  # channel of each title, as a row of ``channels``
 
     def take(self, rows: np.ndarray) -> "Inputs":
-        """Selects titles."""
+        """Returns the features of the titles with the row numbers ``rows``."""
         return Inputs(self.dense[rows], self.words.take(rows), self.channels, self.channel_of[rows])
 
     def margins(self, weights: Float32[np.ndarray, "weights kinds"]) -> Float32[np.ndarray, "titles kinds"]:
-        """Returns x · w + b for all kinds; the last row of the weights has the intercepts."""
+        """Returns the margins x · w + b of all titles and kinds."""
         dense = self.dense.shape[1]
         of_words, of_channels = weights[dense : dense + (1 << BITS)], weights[dense + (1 << BITS) : -1]
         margins = self.dense @ weights[:dense] + WORD_SCALE * _sums(self.words, of_words) + weights[-1]
@@ -50,22 +51,22 @@ class Inputs(NamedTuple):
 
 
 def _sums(ids: Ragged, weights: np.ndarray) -> np.ndarray:
-    """Sums the rows of weights with the ids of each row."""
+    """Returns for each row of ``ids`` the sum of the weights (rows) with these ids."""
     columns = [np.bincount(ids.row_ids, column[ids.values], len(ids)) for column in weights.T]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Mean and deviation of the numbers of training titles, and directions of sentence vectors."""
+    """Standardization of numeric features, and projection of sentence vectors, fitted on training titles."""
 
-    mean: Float32[np.ndarray, " numbers"]
-    deviation: Float32[np.ndarray, " numbers"]
-    directions: Float32[np.ndarray, "dim directions"]
+    mean: Float32[np.ndarray, " numbers"]  # mean of each numeric feature
+    deviation: Float32[np.ndarray, " numbers"]  # standard deviation of each numeric feature
+    directions: Float32[np.ndarray, "dim directions"]  # principal directions of the sentence vectors
 
     @staticmethod
     def fit(structure: pa.Table, sentences: np.ndarray) -> "Scaling":
-        """Computes the scaling of training titles."""
+        """Computes means, deviations and principal directions from the titles of a corpus."""
         numbers, vectors = _numbers(structure), np.asarray(sentences, dtype=np.float32)
         directions = np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1][:, :DIRECTIONS]
         deviation = numbers.std(axis=0) + 1e-6
@@ -94,7 +95,7 @@ class Scaling:
 
 
 def _numbers(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
-    """Returns shares, logarithms of counts, and durations, also combined with sub-titles and dates."""
+    """Returns the numeric features of titles: shares, logarithms of counts, durations, and combinations."""
     skipped = ("title_id", "source", "channel")
     columns = {name: structure[name].to_numpy() for name in structure.column_names if name not in skipped}
     airings = np.maximum(columns["airings"], 1)
@@ -111,18 +112,20 @@ def _numbers(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
 
 
 def _of_other_titles(channels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Returns how the mean of the other titles of the channel differs from the mean of all titles."""
+    """Returns the smoothed mean of the other titles on each title's channel, minus the mean of all titles."""
     count, mean = np.bincount(channels), numbers.mean(axis=0) if len(numbers) else numbers.sum(axis=0)
     sums = np.stack([np.bincount(channels, column) for column in numbers.T], axis=1)[channels]
     return (sums - numbers + _PRIOR_TITLES * mean) / (count[channels] - 1 + _PRIOR_TITLES)[:, None] - mean
 
 
 def _title_words(title: str) -> set[str]:
+    """Returns the words and the pairs of successive words of a title, in lower case."""
     words = _WORDS.findall(title.casefold())
     return {*words, *(f"{first} {second}" for first, second in itertools.pairwise(words))}
 
 
 def _ngrams(name: str) -> set[str]:
+    """Returns the words of a channel name and their character n-grams of length 3 to 5."""
     words = {f"<{word}>" for word in _LETTERS.findall(name.casefold())}
     return words | {
         word[at : at + size] for word in words for size in (3, 4, 5) for at in range(len(word) - size + 1)
@@ -130,9 +133,10 @@ def _ngrams(name: str) -> set[str]:
 
 
 def _hash(text: str) -> int:
+    """Returns a hash of a text below 2^BITS."""
     return zlib.crc32(text.encode()) % (1 << BITS)
 
 
 def _hashed(rows: Iterable[Iterable[str]]) -> Ragged:
-    """Returns the distinct hashes of the texts of each row."""
+    """Returns for each row of texts their distinct hashes, ascending."""
     return Ragged.from_rows([sorted({_hash(text) for text in row}) for row in rows])

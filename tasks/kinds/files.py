@@ -17,20 +17,20 @@ from tasks.kinds.evidence import read_facts
 from tasks.kinds.features import Scaling
 from tasks.kinds.kinds import KINDS
 
-_GROUPS = 1 << 20  # franchises are numbered by hash
+_GROUPS = 1 << 20  # number of hash values of franchises
 
 
 def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, Any]) -> dict[str, int]:
-    """Fits a classifier to the titles of a Corpus, and writes it and the kinds of all titles.
+    """Fits a classifier of kinds to the titles of a Corpus, and writes the classifier and all kinds.
 
     Args:
         guide: Folder of the Guide.
         corpus: Folder with titles.parquet, variants.parquet and, with a sentence encoder, sentences.npy.
         work: Folder for temporary files.
-        sentences: Describes the sentence encoder.
+        sentences: Description of the sentence encoder, which is stored with the classifier.
 
     Returns:
-        Number of titles of each kind.
+        Number of titles by kind.
     """
     facts = read_facts(guide / "programmes.parquet", corpus / "variants.parquet", work)
     read = pq.read_table(corpus / "titles.parquet", columns=["title", "family", "split"])

@@ -1,10 +1,10 @@
-"""The kinds of programmes, and the rules by which they combine.
+"""Defines the kinds of programmes, and the rules by which kinds may be combined.
 
 Players treat a film and an episode differently: a film has no episode number and is never part of a series
-recording. A programme has several kinds (children's film, sports news) or none if nothing is known:
+recording. A programme may have several kinds (children's film, sports news), or none if nothing is known:
 
-- A film is no series, news, sport or music programme; it may be for children.
-- ``other`` stands alone: a programme that is none of the other kinds.
+- A film is not a series, news, sport or music programme; it may be for children.
+- ``other`` is never combined; it is the kind of a programme that has none of the other kinds.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,13 +18,13 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True)
 class KindPrediction:
-    """A kind of a programme.
+    """Kind of a programme or title, with its probability and source.
 
     Attributes:
-        kind: The kind.
-        probability: Probability that it is correct; 1 if the guide states it.
-        source: ``guide``: a category of the guide states it (names.csv); ``structure``: most airings have an
-            episode number; ``predicted``: the classifier (classifier.py).
+        kind: Kind.
+        probability: Probability that the kind is correct; 1 if the guide states the kind.
+        source: ``guide``: a category of the guide states the kind (names.csv); ``structure``: airings have an
+            episode number; ``predicted``: the classifier predicts the kind (classifier.py).
     """
 
     kind: Kind
@@ -33,9 +33,10 @@ class KindPrediction:
 
 
 def combine(stated: Iterable[Kind], numbered: bool) -> tuple[Kind, ...]:
-    """Returns the kinds that categories state, without contradictions, in the order of KINDS.
+    """Removes contradictory kinds from the kinds that categories state; returns them in the order of KINDS.
 
-    If they state both film and series, an episode number decides; without a number, neither is returned.
+    If both film and series are stated, an episode number (``numbered``) decides for series; without a number,
+    neither is returned.
     """
     kinds = set(stated)
     if {"film", "series"} <= kinds:

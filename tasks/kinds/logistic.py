@@ -1,4 +1,4 @@
-r"""Logistic regressions on common features, all fitted at once: one column per kind and held-out fold.
+r"""Fits several logistic regressions on common features at once: one column per kind and held-out fold.
 
 Column c minimizes Σ log(1 + exp(−y (w · x + b))) + ½ ‖w‖² over its examples, by L-BFGS (Nocedal, Wright.
 Numerical Optimization. 2006, algorithm 7.4). The step along a direction minimizes a quadratic upper bound of
@@ -6,7 +6,8 @@ the loss (Jaakkola, Jordan. Bayesian parameter estimation via variational method
 10, 2000): at the margin a, its curvature is tanh(a/2) / (2a). Each step therefore lowers the loss without a
 line search, and an iteration computes one product with the features and one with their transpose.
 
-We differ: the initial inverse Hessian is the square root of a diagonal one; it needs the fewest iterations.
+We differ: the initial inverse Hessian is the square root of the diagonal estimate, which needs the fewest
+iterations.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,12 @@ import numpy as np
 from storage.shapes import Bool, Float32
 from tasks.kinds.features import BITS, CHANNEL_SCALES, WORD_SCALE, Inputs
 
-ITERATIONS = 20  # the average precision of all kinds is within .002 of that after 40
-MEMORY = 6  # steps from which the Hessian is estimated
+ITERATIONS = 20  # the average precision of all kinds is within .002 of the value after 40 iterations
+MEMORY = 6  # number of latest steps from which the Hessian is estimated
 
 
 class _Design:
-    """The features of titles as sparse matrices, with their transposes."""
+    """Design matrix: the features of titles as sparse matrices, with their transposes."""
 
     def __init__(self, inputs: Inputs) -> None:
         from scipy import sparse
@@ -40,7 +41,7 @@ class _Design:
         self.ends = np.cumsum([self.dense.shape[1], 1 << BITS, 2 << BITS])
 
     def squares(self) -> Float32[np.ndarray, "weights 1"]:
-        """Returns the sum of squares of each feature."""
+        """Returns the sum of the squares of each feature over all titles."""
         words, channel_of, names = (part.multiply(part) for part in self.parts)
         of_names = np.asarray(channel_of.sum(axis=0)) @ names
         parts = [
@@ -52,13 +53,13 @@ class _Design:
         return np.concatenate([np.ravel(part) for part in parts])[:, None].astype(np.float32)
 
     def margins(self, weights: np.ndarray) -> np.ndarray:
-        """Returns x · w + b, (titles, columns)."""
+        """Returns the margins x · w + b, float32 (titles, columns)."""
         of_dense, of_words, of_names, intercepts = np.split(weights, self.ends)
         words, channel_of, names = self.parts
         return self.dense @ of_dense + words @ of_words + channel_of @ (names @ of_names) + intercepts
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """Returns the gradient by the weights from that by the margins."""
+        """Returns the gradient of the loss by weights from its gradient by margins (``slopes``)."""
         words, channel_of, names = self.transposed
         parts = [self.dense.T @ slopes, words @ slopes, names @ (channel_of @ slopes)]
         return np.concatenate([*parts, slopes.sum(axis=0)[None]])
@@ -69,12 +70,12 @@ def fit_columns(
     signs: Float32[np.ndarray, "titles columns"],
     is_example: Bool[np.ndarray, "titles columns"],
 ) -> Float32[np.ndarray, "weights columns"]:
-    """Fits all columns.
+    """Fits one logistic regression per column and returns the weights.
 
     Args:
         inputs: Features of titles.
-        signs: 1 for titles of the kind, else -1.
-        is_example: Whether the title is an example of the column.
+        signs: Class of each title in each column: 1 for titles of the kind, else -1.
+        is_example: Whether each title is a training example of each column.
     """
     design, examples = _Design(inputs), is_example.astype(np.float32)
     scale = (1 + design.squares() / 4) ** -0.5
@@ -97,7 +98,7 @@ def fit_columns(
 
 
 def _tanh_half(agreement: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns tanh(a/2), and the curvature tanh(a/2) / (2a)."""
+    """Returns tanh(a/2) and the curvature tanh(a/2) / (2a) of the margins a."""
     tanh, some = np.tanh(agreement / 2), np.abs(agreement) > 1e-3
     return tanh, np.where(some, tanh / np.where(some, 2 * agreement, 1), np.float32(0.25))
 
@@ -105,7 +106,11 @@ def _tanh_half(agreement: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _direction(
     gradient: np.ndarray, scale: np.ndarray, history: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Returns minus the gradient multiplied by the estimated inverse Hessian, in each column."""
+    """Returns the L-BFGS direction of each column: the estimated inverse Hessian times minus the gradient.
+
+    ``scale`` is the initial diagonal of the inverse Hessian; ``history`` has the latest steps with the
+    changes of the gradient.
+    """
     direction, factors = -gradient, []
     for moved, changed in reversed(history):
         factors.append(_dot(moved, direction) / np.maximum(_dot(moved, changed), 1e-12))
@@ -121,4 +126,5 @@ def _direction(
 
 
 def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns the dot product of each pair of columns."""
     return np.einsum("ij,ij->j", first, second)

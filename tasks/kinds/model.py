@@ -1,4 +1,4 @@
-"""Kinds of the programmes of any guide: what the guide states, the structure of airings, and predictions.
+"""Determines the kinds of the programmes of any guide from categories, the structure of airings and a model.
 
 Usage::
 
@@ -6,8 +6,8 @@ Usage::
     for title, categories, numbered in programmes:
         predictions = kinds.of(title, categories, numbered)   # of one programme
 
-What the guide states about a title wins, then what the guides of the home state, then the prediction. torch
-is not imported.
+The kinds that the guide states for a title take precedence over the kinds that the guides of the home state,
+and these over predictions. This module does not import torch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,15 @@ from tasks.sentences.reopen import reopen
 
 @dataclass(frozen=True)
 class KindModel:
-    """Predicts the kinds of the titles of a guide."""
+    """Model that predicts the kinds of the titles of a guide."""
 
-    classifier: KindClassifier | None = None
-    home: Mapping[str, tuple[KindPrediction, ...]] = field(default_factory=dict)  # by show key
-    sentences: Mapping[str, Any] = field(default_factory=dict)  # describes the sentence encoder
+    classifier: KindClassifier | None = None  # None: nothing is predicted
+    home: Mapping[str, tuple[KindPrediction, ...]] = field(default_factory=dict)  # kinds by show key
+    sentences: Mapping[str, Any] = field(default_factory=dict)  # description of the sentence encoder
 
     @staticmethod
     def open(folder: Path, precision: Mapping[Kind, float] = PRECISION) -> "KindModel":
-        """Opens the kinds of a Model folder; an older model answers only from the guide itself.
+        """Opens the kinds of a Model folder; a model without kinds only uses the categories of the guide.
 
         Args:
             folder: Model folder.
@@ -66,7 +66,7 @@ class KindModel:
         """Returns the kinds of the titles of a guide.
 
         Args:
-            programmes, variants, work: See ``read_facts``.
+            programmes, variants, work: Arguments of ``read_facts``.
             titles, show_keys: Display title and show key of each title.
             precision: Minimum precision of predictions.
         """

@@ -1,7 +1,7 @@
-"""Kinds that the categories of guides state, from a table per language (names.csv).
+"""Looks up the kinds that the categories of guides state in a table of several languages (names.csv).
 
-A row has one or two kinds and the categories that state them. A category is compared as a whole, ignoring
-case; ``film *`` also matches longer categories that begin with "film ", ``*serie`` those that end with
+A row has one or two kinds and the categories that state them. A category is compared in full, ignoring case;
+``film *`` also matches longer categories that begin with "film ", and ``*serie`` categories that end with
 "serie". A category that is not in the table is split at , ; / and |, and its parts are looked up. Greek
 accents are ignored, because capitals have none.
 """
@@ -17,18 +17,19 @@ from tasks.kinds.kinds import KINDS, Kind
 from tasks.text.categories import fold, split_list
 
 TABLE = Path(__file__).with_name("names.csv")
-MAX_KINDS = 3  # damaged programmes have the categories of a day
+MAX_KINDS = 3  # maximum kinds of a programme; damaged programmes have the categories of a day
 _ANIMATION = re.compile("anim|cartoon|zeichentrick|tecknat|tegnefilm|kreslen|rajzfilm|καρτουν|κιν. σχεδιων")
 _TONOS = re.compile("(?<=[\u0370-\u03ff])\u0301")
 
 
 def _key(category: str) -> str:
+    """Normalizes a category: lower case without Greek accents."""
     return unicodedata.normalize("NFC", _TONOS.sub("", unicodedata.normalize("NFD", fold(category))))
 
 
 @functools.cache
 def read_names() -> dict[str, tuple[Kind, ...]]:
-    """Reads the table; returns kinds by folded category, or by pattern with a star at one end.
+    """Reads names.csv; returns the kinds by normalized category, or by pattern with a star at one end.
 
     Raises:
         ValueError: A row has an unknown kind, or two rows differ about a category.
@@ -39,18 +40,20 @@ def read_names() -> dict[str, tuple[Kind, ...]]:
             kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind in row["kinds"].split())
             for name in map(_key, row["names"].split(";")):
                 if len(kinds) != len(row["kinds"].split()) or kinds_by_name.setdefault(name, kinds) != kinds:
-                    raise ValueError(f"{TABLE.name}: {name!r} is {row['kinds']}, and is it twice? {KINDS}")
+                    problem = f"{name!r} has the kinds {row['kinds']!r}; expected kinds of {', '.join(KINDS)}"
+                    raise ValueError(f"{TABLE.name}: {problem}, and every name only once")
     return kinds_by_name
 
 
 @functools.cache
 def _patterns() -> list[tuple[str, str, tuple[Kind, ...]]]:
-    """Returns (beginning, end, kinds) of the patterns."""
+    """Returns (beginning, end, kinds) of the patterns in names.csv."""
     patterns = ((*name.split("*"), kinds) for name, kinds in read_names().items() if "*" in name)
     return [(begin, end, kinds) for begin, end, kinds in patterns]
 
 
 def _find(value: str) -> tuple[Kind, ...] | None:
+    """Returns the kinds of a normalized category, or None if names.csv has no such name or pattern."""
     if (kinds := read_names().get(value)) is not None:
         return kinds
     matches = (kinds for begin, end, kinds in _patterns() if value.startswith(begin) and value.endswith(end))
@@ -73,5 +76,5 @@ def stated_kinds(categories: Iterable[str]) -> set[Kind]:
 
 
 def is_animation(categories: Iterable[str]) -> bool:
-    """Returns whether a category means animation, for children or for adults."""
+    """Returns whether one of the categories means animation, for children or for adults."""
     return any(_ANIMATION.search(_key(category)) for category in categories)

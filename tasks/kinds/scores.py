@@ -1,7 +1,7 @@
-"""Precision, recall and average precision of predicted kinds, on titles that neither model nor threshold saw.
+"""Scores predicted kinds of titles (precision, recall, average precision) by cross-validation.
 
-Margins are those of models that were not fitted to the title (classifier.py). Thresholds are computed from
-the other folds. Titles whose categories state kinds are scored as if they had no categories.
+The margins of a title come from models that were fitted without its fold (classifier.py), and thresholds are
+computed from the other folds. Titles whose categories state kinds are scored as if they had no categories.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Figures = dict[str, float | int | None]
 
 
 def predict_held_out(classifier: KindClassifier, precision: Mapping[Kind, float] = PRECISION) -> np.ndarray:
-    """Returns which kinds are predicted for the validation titles, bool (examples, kinds).
+    """Returns which kinds are predicted for validation titles by cross-validation, bool (examples, kinds).
 
     Args:
         classifier: Classifier with its validation titles.
@@ -36,7 +36,16 @@ def predict_held_out(classifier: KindClassifier, precision: Mapping[Kind, float]
 
 
 def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -> Figures:
-    """Returns n, titles of the kind, average precision, precision (None without predictions) and recall."""
+    """Returns the scores of one kind by name.
+
+    The scores are n (labelled titles), titles (of the kind), average precision, precision (None without
+    predictions) and recall.
+
+    Args:
+        margins: Margin of each title.
+        labels: 1: title of the kind, 0: other title, -1: unknown (ignored).
+        predicted: Whether the kind is predicted for each title.
+    """
     rows = labels >= 0
     margins, is_kind, chosen = margins[rows], labels[rows] == 1, predicted[rows]
     order = np.argsort(-margins, kind="stable")
@@ -52,7 +61,7 @@ def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -
 
 
 def kind_scores(corpus: Path) -> dict[str, dict[str, Figures]]:
-    """Returns section ``kinds`` of scores.json for a Corpus; empty if it has no classifier."""
+    """Returns the section "kinds" of scores.json for a Corpus; empty if the Corpus has no classifier."""
     arrays, settings = read_kind_arrays(corpus) or ({}, {})
     classifier = KindClassifier.from_arrays(arrays, settings)
     splits = pq.read_table(corpus / "titles.parquet", columns=["split"])["split"].to_pylist()
@@ -60,7 +69,7 @@ def kind_scores(corpus: Path) -> dict[str, dict[str, Figures]]:
 
 
 def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, dict[str, Figures]]:
-    """Returns section ``kinds`` of scores.json: by kind, the figures on each set.
+    """Returns the section "kinds" of scores.json: scores by kind and set of titles.
 
     The sets are ``all`` labelled titles and the held-out sets of the corpus.
 

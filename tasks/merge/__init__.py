@@ -1,1 +1,1 @@
-"""Merges XMLTV files into one guide for players: chosen channels, sources in order of priority, sorted."""
+"""Merges several XMLTV guides into one guide for TV players, with selected channels and sorted programmes."""

@@ -1,9 +1,9 @@
-"""The table ``channels.csv``: near matches that a person confirms or rejects.
+"""Reads and writes the table ``channels.csv``, in which a user confirms or rejects similar channels.
 
-Columns: ``id`` and ``name`` of a channel of the merged guide, ``feed``, ``channel`` and ``channel_name`` of a
-similar channel of a feed, ``shift_hours`` that would be added to its programmes, ``similarity`` of the names,
-and ``use``, which is empty until somebody writes ``yes`` or ``no``. Answers are kept; proposals without an
-answer are written anew with each guide.
+The columns are ``id`` and ``name`` of a channel of the merged guide; ``feed``, ``channel`` and
+``channel_name`` of a similar channel in a feed; ``shift_hours``, which is added to the times of its
+programmes; ``similarity`` of the names; and ``use``, which is empty until the user writes ``yes`` or ``no``.
+Answered rows are kept; rows without an answer are replaced with each merged guide.
 """
 
 import csv
@@ -21,20 +21,20 @@ YES, NO = "yes", "no"
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A row of the table."""
+    """Row of channels.csv: a proposal to use a channel of a feed for a channel of the merged guide."""
 
-    id: str
-    name: str
-    feed: str
-    channel: str
-    channel_name: str
-    shift_hours: float = 0.0
-    similarity: float = 1.0
-    use: str = ""
+    id: str  # id of the channel of the merged guide
+    name: str  # name of the channel of the merged guide
+    feed: str  # name of the feed
+    channel: str  # id of the channel in the feed
+    channel_name: str  # name of the channel in the feed
+    shift_hours: float = 0.0  # hours to add to the times of the feed
+    similarity: float = 1.0  # similarity of the names, 0 to 1
+    use: str = ""  # answer of the user: yes, no, or "" for none
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What the answer is about."""
+        """Key of the row: channel of the merged guide, feed, and channel of the feed."""
         return self.id, self.feed, self.channel
 
 
@@ -42,7 +42,7 @@ _COLUMNS = [column.name for column in fields(Proposal)]
 
 
 def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
-    """Reads the answered rows of a table; returns none if it is missing.
+    """Reads the rows of channels.csv that a user has answered, by key; returns {} if the file is missing.
 
     Raises:
         MergeError: A column is missing, or a value is invalid.
@@ -77,7 +77,7 @@ def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
 
 
 def write_table(file: Path, rows: Iterable[Proposal]) -> None:
-    """Writes the table if it changes; removes it if there are no rows."""
+    """Writes channels.csv if its content changes; removes the file if there are no rows."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)

@@ -1,9 +1,8 @@
-"""Writes programmes and channels of feeds as elements of the merged guide.
+"""Converts programmes and channels of feeds to XML elements of the merged guide.
 
-The bytes of a programme are copied. Only these parts change: the id of a renamed channel, times that differ
-from those of the feed, and times in a form that some player misreads (without an offset, which Tvheadend
-takes to be local time, or with the name of a zone). Elements that are not well-formed are repaired as
-in ingest.
+The bytes of a programme are copied, except for: the id of a renamed channel, changed times, and times in a
+format that some players misread (without an offset, which Tvheadend reads as local time, or with the name of
+a zone). Elements that are not well-formed are repaired as in the stage ingest.
 """
 
 import datetime
@@ -25,18 +24,18 @@ _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _PORTABLE = re.compile(rb"\d{14} [+-]\d{4}")
 _INVALID = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
 _XML_INVALID = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CACHED = 1 << 16  # values; most programmes share their times with programmes of other channels
+_CACHED = 1 << 16  # cached values, because most programmes share times with programmes of other channels
 _EPOCH = datetime.datetime(1970, 1, 1)
 _PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=True)
 
 
 def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes:
-    """Replaces attributes of a programme that differ from the arguments.
+    """Returns a programme element with the given channel and times; other bytes are unchanged.
 
     Args:
-        element: The programme as in the feed.
-        channel: Id of the channel.
-        start, stop: Times in microseconds since 1970 UTC; a stop of None is removed.
+        element: Programme element as in the feed.
+        channel: Id of the channel in the merged guide.
+        start, stop: Times in microseconds since 1970 UTC; a stop of None removes the attribute.
     """
     tag = _START_TAG.match(element)
     if tag is None:
@@ -59,7 +58,7 @@ def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes
 
 @lru_cache(_CACHED)
 def _is_value(text: bytes, value: str | int | None) -> bool:
-    """Returns whether a text is a channel id, or every player reads it as a time."""
+    """Returns whether the text of an attribute is the channel id, or a time that all players read."""
     if isinstance(value, str):
         return html.unescape(text.decode("utf-8", "replace")) == value
     return _PORTABLE.fullmatch(text) is not None and parse_time(text.decode()) == value
@@ -67,7 +66,7 @@ def _is_value(text: bytes, value: str | int | None) -> bool:
 
 @lru_cache(_CACHED)
 def _attribute(name: bytes, value: str | int | None) -> bytes:
-    """Formats an attribute; nothing for None."""
+    """Formats an XML attribute with a channel id or a time; returns b"" for None."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -77,13 +76,14 @@ def _attribute(name: bytes, value: str | int | None) -> bytes:
 
 
 def well_formed(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:
-    """Returns elements that an XML parser accepts, in UTF-8; those that cannot be repaired are left out."""
+    """Repairs elements that are not well-formed XML in UTF-8; omits elements that cannot be repaired."""
     if _is_well_formed(b"".join(elements)):
         return list(elements)
     return [text for element in elements if (text := _repaired(element, encoding))]
 
 
 def _repaired(element: bytes, encoding: Encoding) -> bytes:
+    """Returns a well-formed element in UTF-8, or b"" if the element cannot be repaired."""
     if _is_well_formed(element):
         return element
     text, invalid = repair(element, encoding)
@@ -96,6 +96,7 @@ def _repaired(element: bytes, encoding: Encoding) -> bytes:
 
 
 def _is_well_formed(content: bytes) -> bool:
+    """Returns whether an XML parser accepts ``content`` as the content of an element."""
     parser = expat.ParserCreate("utf-8")
     try:
         parser.Parse(b"<tv>" + content + b"</tv>", True)
@@ -105,7 +106,7 @@ def _is_well_formed(content: bytes) -> bool:
 
 
 def channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
-    """Returns the element of a channel under an id; names that it lacks precede its names."""
+    """Returns the XML element of a channel with another id, and with ``names`` before its other names."""
     element = etree.fromstring(channel.xml) if channel.xml else etree.Element("channel")
     element.set("id", id_)
     missing = [name for name in names if name not in channel.names]

@@ -1,7 +1,7 @@
-"""The error of this package."""
+"""Defines the error that is raised if guides cannot be merged."""
 
 from storage.errors import ExpectedError
 
 
 class MergeError(ExpectedError, ValueError):
-    """Guides cannot be merged; the message states the reason and the remedy."""
+    """Raised if guides cannot be merged; the message states the reason and the remedy."""

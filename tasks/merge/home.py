@@ -1,4 +1,4 @@
-"""The merged guide of a home, ``merged/guide.xml.gz``, and the table of genres for Kodi beside it."""
+"""Writes the merged guide of a home, ``merged/guide.xml.gz``, with a table of genres for Kodi."""
 
 import datetime
 import tempfile
@@ -27,9 +27,9 @@ DEFAULT = EnrichOptions()
 
 @dataclass(frozen=True)
 class MergedGuide:
-    """The file and its report."""
+    """Merged guide that was written."""
 
-    file: str
+    file: str  # path of the guide
     report: Report
 
 
@@ -42,16 +42,17 @@ def merge_copies(
     out: str = "",
     options: EnrichOptions = DEFAULT,
 ) -> MergedGuide:
-    """Merges enriched copies; the previous file remains until the new one is complete, and if they are equal.
+    """Merges the enriched copies of feeds into one guide, and replaces the previous guide if it differs.
 
     Args:
         home: Folder of the home.
-        copies: Results of ``Copies.update``; those without a file are ignored.
+        copies: Results of ``Copies.update``; results without a file are ignored.
         reading: Settings for reading feeds: the priority of sources and their zones.
-        settings: Channels, days and overlaps.
+        settings: Settings of channels, days and overlaps.
         now: Current time with a zone.
-        out: File to write, or "-"; empty for that of the home, which always has a table of genres.
-        options: Options of the copies; Kodi needs a table of genres beside ``out``.
+        out: File to write, "-" for standard output, or "" for the guide of the home, which always has a table
+            of genres.
+        options: Options of the copies; for Kodi, a table of genres is written beside ``out``.
 
     Raises:
         MergeError: There is no copy, the playlist cannot be read, or the guide would have no programme.
@@ -77,6 +78,7 @@ def merge_copies(
 
 
 def _source(copy: Filled, reading: IngestSettings, home_zone: str) -> Source:
+    """Returns an enriched copy as a guide that can be read."""
     file = Path(copy.file)
     feed = Feed(source=copy.source, file=file, content_digest=copy.digest, bytes=file.stat().st_size)
     return Source(feed, reading.size_cap_bytes, reading.zone(copy.source), home_zone)

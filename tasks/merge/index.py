@@ -1,6 +1,6 @@
-"""Reads a feed once: a copy of its bytes on disk, and an index of channels and programmes in memory.
+"""Reads a feed once, and creates a copy of its bytes on disk and an index of its programmes in memory.
 
-The merged guide contains programmes as bytes of the feeds, so that nothing is lost that GuideSpace does not
+The merged guide contains programmes as bytes of the feeds, so that it also has data that GuideSpace does not
 store. Only the index is in memory, 37 bytes per programme.
 """
 
@@ -27,17 +27,17 @@ from tasks.ingest.xmltv.records import FrameRecords, read_records
 from tasks.ingest.xmltv.text import repair
 from tasks.merge.names import normalize
 
-NO_STOP = np.iinfo(np.int64).min
+NO_STOP = np.iinfo(np.int64).min  # stop of a programme without a stop
 DAY = 86_400_000_000  # microseconds
 ROWS = np.dtype(
     [
         ("channel", np.int32),  # index into FeedIndex.ids
         ("start", np.int64),  # microseconds since 1970 UTC
-        ("stop", np.int64),  # the next start if the feed has none or one that is not after the start
+        ("stop", np.int64),  # microseconds since 1970 UTC; the next start if the stop is missing or invalid
         ("offset", np.int64),  # position of the element in the copy
-        ("bytes", np.int32),
+        ("bytes", np.int32),  # length of the element
         ("title", np.uint32),  # checksum of the normalized title
-        ("clumped", np.bool_),  # shares its time with others (clumpidx)
+        ("clumped", np.bool_),  # whether the programme shares its time with others (attribute clumpidx)
     ]
 )
 _CHANNEL = re.compile(rb"<channel(?=\s)[^>]*?(?:/>|>.*?</channel\s*>)", re.DOTALL)
@@ -45,46 +45,46 @@ _CHANNEL = re.compile(rb"<channel(?=\s)[^>]*?(?:/>|>.*?</channel\s*>)", re.DOTAL
 
 @dataclass(frozen=True)
 class Channel:
-    """A channel element; ``xml`` is empty if the feed has programmes of the channel and no element."""
+    """Channel of a feed."""
 
     id: str
-    names: tuple[str, ...] = ()
-    xml: bytes = b""
+    names: tuple[str, ...] = ()  # display names
+    xml: bytes = b""  # channel element; b"" if the feed has only programmes of the channel
 
     @property
     def keys(self) -> frozenset[str]:
-        """Normalized names."""
+        """Normalized names of the channel, by which it is compared."""
         return frozenset(filter(None, map(normalize, self.names)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeedIndex:
-    """Index of a feed; ``rows`` (dtype ROWS) are sorted by channel, start and position in the file."""
+    """Index of the channels and programmes of a feed."""
 
-    source: str
-    copy: Path
+    source: str  # name of the feed
+    copy: Path  # uncompressed copy of the feed
     encoding: Encoding
-    ids: list[str]
-    channels: dict[str, Channel]
-    rows: np.ndarray
-    categories: frozenset[str]
-    unreadable: int  # programmes without title, channel, readable start or end tag
-    damage: str  # why the feed ends early, or empty
+    ids: list[str]  # ids of channels with programmes
+    channels: dict[str, Channel]  # channels by id
+    rows: np.ndarray  # programmes, dtype ROWS, sorted by channel, start and position in the feed
+    categories: frozenset[str]  # all categories of the feed
+    unreadable: int  # number of programmes without title, channel, readable start or end tag
+    damage: str  # why the feed ends early; "" if it is not damaged
     bounds: np.ndarray = field(repr=False)  # first row of each channel, and the number of rows
 
     def rows_of(self, channel: str) -> np.ndarray:
-        """Returns the rows of a channel."""
+        """Returns the rows of the programmes of a channel (id)."""
         number = self.numbers.get(channel)
         return self.rows[:0] if number is None else self.rows[self.bounds[number] : self.bounds[number + 1]]
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Index into ``ids`` by id."""
+        """Index in ``ids`` of each channel id."""
         return {id_: number for number, id_ in enumerate(self.ids)}
 
 
 def read_feed(source: Source, copy: Path) -> FeedIndex:
-    """Reads a feed and writes its uncompressed bytes to ``copy``.
+    """Reads a feed, writes its uncompressed bytes to the file ``copy``, and returns its index.
 
     Raises:
         FeedError: The file is not XMLTV.
@@ -128,12 +128,14 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
 
 
 def _copied(pieces: Iterable[bytes], file: IO[bytes]) -> Iterator[bytes]:
+    """Yields pieces unchanged and writes them to a file."""
     for piece in pieces:
         file.write(piece)
         yield piece
 
 
 def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channel]:
+    """Yields the channels that are defined in a section of a feed."""
     content = records.frame.content
     if b"<channel" not in content:
         return
@@ -149,7 +151,7 @@ def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channe
 
 
 def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
-    """Returns unsorted rows of the programmes that have a span; adds new channel ids to ``numbers``."""
+    """Returns the index rows of a section's programmes, unsorted; adds new channel ids to ``numbers``."""
     programmes = records.chunk.programmes
     spans, _ = records.find_spans()
     rows = np.zeros(len(programmes), ROWS)
@@ -174,7 +176,7 @@ def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
 
 
 def _infer_stops_(rows: np.ndarray) -> None:
-    """Replaces stops that are missing or not after the start by the next start within a day."""
+    """Replaces stops that are missing or not after the start by the channel's next start within a day."""
     channels, starts = rows["channel"], rows["start"]
     open_rows = np.flatnonzero(rows["stop"] <= starts)  # few, so that the arrays below are small
     if not len(open_rows):
@@ -187,16 +189,16 @@ def _infer_stops_(rows: np.ndarray) -> None:
 
 
 class CopyReader:
-    """Reads programmes from the copy of a feed."""
+    """Reader of programme elements from the copy of a feed."""
 
     def __init__(self, feed: FeedIndex) -> None:
         self.feed = feed
         self._descriptor = os.open(feed.copy, os.O_RDONLY)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Returns the element of ``size`` bytes at an offset."""
+        """Returns the ``size`` bytes at an offset of the copy."""
         return os.pread(self._descriptor, size, offset)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the copy."""
         os.close(self._descriptor)

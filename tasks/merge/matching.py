@@ -1,18 +1,19 @@
-"""Decides which channels of the feeds belong to which channel of the merged guide.
+"""Decides which channels of feeds are used for each channel of the merged guide.
 
-A channel of the playlist and a channel of a feed match if the feed's id is the ``tvg-id``, or if a name is
-equal after normalization (names.py) and no other channel of the feed has it. Without a playlist, the channels
-of all feeds are written; two feeds have the same channel if its id is equal and names do not contradict.
+A channel of the playlist and a channel of a feed match if the id in the feed is the ``tvg-id``, or if a name
+is equal after normalization (names.py) and no other channel of the feed has this name. Without a playlist,
+the channels of all feeds are written; channels of two feeds match if their ids are equal and their names do
+not contradict.
 
 Ids such as "1" and names such as "Discovery Channel" mean different channels in different countries.
-Therefore a further feed is used for holes only if its titles agree with those of the preferred feed where
-both have programmes. What does not match for sure is a proposal (decisions.py).
+Therefore another feed fills gaps of the preferred feed only if its titles agree with the titles of the
+preferred feed at times when both have programmes. Uncertain matches are proposed to the user (decisions.py).
 
-MIN_AGREEMENT is in a gap of the shares on six development guides (US1, ZA1, FR1, NL1, NO1, GR1). Of 79 pairs
-of channels with equal names in two countries, 73 agree on at most .14 of the titles (CNN and Arte, too, in
-two languages) and six on at least .24. Five of the six are the same channel (Mezzo .25, Rai Uno .34, Asharq
-News .43, TVE .61, Euronews .72), Cartoon Network (.24) is not. Of 29,958 random pairs with different names,
-7 agree on .2 or more.
+MIN_AGREEMENT lies in a gap of the shares on six development guides (US1, ZA1, FR1, NL1, NO1, GR1). Of 79
+pairs of channels with equal names in two countries, 73 agree on at most .14 of the titles (also CNN and Arte,
+in two languages) and six on at least .24. Five of the six are the same channel (Mezzo .25, Rai Uno .34,
+Asharq News .43, TVE .61, Euronews .72), and Cartoon Network (.24) is not. Of 29,958 random pairs with
+different names, 7 agree on .2 or more.
 """
 
 from collections import defaultdict
@@ -26,47 +27,49 @@ from tasks.merge.index import Channel, FeedIndex
 from tasks.merge.names import NearNames, hours_between, normalize
 from tasks.merge.playlist import HOUR, Entry
 
-MIN_COMMON = 8  # programmes at times of both feeds, from which their titles are compared
-MIN_AGREEMENT = 0.2  # share of equal titles at equal times
-SAME_START = HOUR // 6  # programmes that begin within ten minutes are compared
+MIN_COMMON = 8  # minimum number of programmes in the common time of two feeds to compare their titles
+MIN_AGREEMENT = 0.2  # minimum share of equal titles at equal times
+SAME_START = HOUR // 6  # maximum difference of starts of compared programmes, in microseconds
 
 
 @dataclass(frozen=True)
 class Member:
-    """A channel of a feed (index into the feeds), and what is added to its times in microseconds."""
+    """Channel of a feed that is used for a channel of the merged guide."""
 
-    feed: int
+    feed: int  # index of the feed
     channel: Channel
-    shift: int = 0
+    shift: int = 0  # microseconds that are added to the times of its programmes
 
 
 @dataclass
 class Target:
-    """A channel of the merged guide; the first member is preferred."""
+    """Channel of the merged guide."""
 
     id: str
     names: tuple[str, ...]
-    shift: int = 0
-    members: list[Member] = field(default_factory=list)
+    shift: int = 0  # microseconds that the playlist adds to the times of programmes
+    members: list[Member] = field(default_factory=list)  # channels of feeds, the preferred one first
 
     @property
     def keys(self) -> frozenset[str]:
-        """Normalized names."""
+        """Normalized names of the channel, by which it is compared."""
         return frozenset(filter(None, map(normalize, self.names)))
 
 
 @dataclass(frozen=True)
 class Matching:
-    """Targets in the order of the playlist or of the feeds, and proposals (decided ones included)."""
+    """Channels of the merged guide, in the order of the playlist or feeds, and proposals for the user."""
 
     targets: list[Target]
-    proposals: list[Proposal]
+    proposals: list[Proposal]  # including the proposals that the user has answered
 
 
-Decisions = Mapping[tuple[str, str, str], Proposal]
+Decisions = Mapping[tuple[str, str, str], Proposal]  # answered proposals by key
 
 
 class _Matcher:
+    """Adds channels of feeds to targets, or collects proposals, according to the answers of the user."""
+
     def __init__(self, feeds: Sequence[FeedIndex], decisions: Decisions) -> None:
         self.feeds, self.decisions = feeds, decisions
         self.proposals: dict[tuple[str, str, str], Proposal] = dict(decisions)
@@ -77,10 +80,12 @@ class _Matcher:
         self.sources = {feed.source: number for number, feed in enumerate(feeds)}
 
     def answer(self, target: Target, number: int, channel: Channel) -> str:
+        """Returns the answer of the user (yes, no or "") on a channel of the feed ``number`` for a target."""
         row = self.decisions.get((target.id, self.feeds[number].source, channel.id))
         return row.use if row else ""
 
     def propose(self, target: Target, number: int, channel: Channel, similarity: float) -> None:
+        """Proposes a channel of the feed ``number`` for a target, unless it has been proposed already."""
         hours = hours_between(target.names, channel.names)
         row = Proposal(
             id=target.id,
@@ -94,13 +99,14 @@ class _Matcher:
         self.proposals.setdefault(row.key, row)
 
     def add_confirmed_(self, target: Target) -> None:
+        """Adds the channels that the user has confirmed for a target."""
         for row in self.confirmed[target.id]:
             number = self.sources.get(row.feed, -1)
             if number >= 0 and (channel := self.feeds[number].channels.get(row.channel)):
                 target.members.append(Member(number, channel, target.shift + round(row.shift_hours * HOUR)))
 
     def add_(self, target: Target, number: int, channel: Channel) -> None:
-        """Adds a match, or proposes it if it contradicts the preferred feed."""
+        """Adds a channel of a feed to a target; proposes it if its titles contradict the preferred feed."""
         if self.answer(target, number, channel) or any(member.feed == number for member in target.members):
             return  # rejected, or confirmed and added already
         preferred = target.members[0] if target.members else None
@@ -117,7 +123,7 @@ class _Matcher:
 
 
 def match_playlist(feeds: Sequence[FeedIndex], entries: Sequence[Entry], decisions: Decisions) -> Matching:
-    """Matches the channels of a playlist with those of feeds, which are in order of preference."""
+    """Matches the channels of a playlist with the channels of feeds, which are in order of preference."""
     matcher = _Matcher(feeds, decisions)
     targets = [Target(entry.id, entry.names, entry.shift) for entry in entries]
     by_id, by_name = [], []
@@ -151,6 +157,7 @@ def match_playlist(feeds: Sequence[FeedIndex], entries: Sequence[Entry], decisio
 
 
 def _propose_near(matcher: _Matcher, targets: Sequence[Target]) -> None:
+    """Proposes channels with similar names for targets without a channel."""
     if not targets:
         return
     channels = [
@@ -165,9 +172,9 @@ def _propose_near(matcher: _Matcher, targets: Sequence[Target]) -> None:
 
 
 def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
-    """Writes the channels of all feeds, which are in order of preference.
+    """Matches the channels of all feeds, which are in order of preference, without a playlist.
 
-    A channel whose id has another name in a preferred feed gets a number after its id.
+    If a channel with the same id has another name in a preferred feed, a number is appended to the id.
     """
     matcher = _Matcher(feeds, decisions)
     targets: dict[str, Target] = {}
@@ -194,6 +201,7 @@ def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
 
 
 def _free_ids(id_: str, taken: Mapping[str, Target]) -> Iterator[str]:
+    """Yields ids that are not taken: the id, then the id with a number from 2."""
     if id_ not in taken:
         yield id_
     number = 2
@@ -204,10 +212,10 @@ def _free_ids(id_: str, taken: Mapping[str, Target]) -> Iterator[str]:
 
 
 def agreement(first: np.ndarray, second: np.ndarray, shift: int = 0) -> float | None:
-    """Returns the share of programmes of ``second`` whose title ``first`` has at the same time.
+    """Returns the share of programmes of ``second`` for which ``first`` has the same title at the same time.
 
-    Only programmes at times of both are compared; None if there are fewer than MIN_COMMON. ``shift`` is added
-    to the times of ``second``, in microseconds.
+    Only programmes within the common time of both schedules are compared; returns None if there are fewer
+    than MIN_COMMON. ``shift`` is added to the times of ``second``, in microseconds.
     """
     if not len(first) or not len(second):
         return None

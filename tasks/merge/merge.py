@@ -1,8 +1,8 @@
 """Merges feeds into one guide, sorted by channel and time.
 
-Each feed is read once (index.py), channels are matched (matching.py), and the programmes of one channel after
-the other are merged (schedule.py) and copied from the feeds. The memory needed is that of the index and of
-one channel.
+Each feed is read once (index.py) and channels are matched (matching.py). Then, channel by channel, the
+programmes are merged (schedule.py) and copied from the feeds, so that only the index and the programmes of
+one channel are in memory.
 """
 
 import datetime
@@ -29,39 +29,39 @@ HEAD = b"""<?xml version="1.0" encoding="UTF-8"?>
 <tv generator-info-name="GuideSpace">
 """
 END = b"</tv>\n"
-BATCH_BYTES = 1 << 20  # of elements that are checked together
+BATCH_BYTES = 1 << 20  # size of elements that are checked together
 MICROSECONDS = 1_000_000
 
 
 @dataclass
 class Report:
-    """Counts of the merged guide; ``warnings`` are lines for the user."""
+    """Numbers of channels and programmes of the merged guide, and warnings."""
 
     feeds: int = 0
     channels: int = 0
-    programmes: Counter[str] = field(default_factory=Counter)  # by source
-    filled: int = 0  # programmes from another feed than the preferred one
-    cut: int = 0
-    doubled: int = 0
-    outside: int = 0  # programmes before or after the chosen days
-    unreadable: int = 0
+    programmes: Counter[str] = field(default_factory=Counter)  # programmes by source
+    filled: int = 0  # programmes from another feed than the preferred feed
+    cut: int = 0  # programmes that were shortened because of overlaps
+    doubled: int = 0  # programmes omitted because another one begins at the same time
+    outside: int = 0  # programmes before or after the selected days
+    unreadable: int = 0  # programmes that cannot be read
     unmatched: list[str] = field(default_factory=list)  # channels of the playlist without programmes
     proposals: int = 0  # rows of the table that wait for an answer
-    table: str = ""
-    warnings: list[str] = field(default_factory=list)
+    table: str = ""  # path of channels.csv
+    warnings: list[str] = field(default_factory=list)  # lines for the user
 
     def lines(self, written: str) -> Iterator[str]:
-        """Yields the report as text."""
+        """Yields the lines of the report; ``written`` is the path of the guide."""
         total = sum(self.programmes.values())
         yield f"{total:,} programmes of {self.channels:,} channels from {self.feeds} feeds"
         for source, count in self.programmes.items():
             yield f"  {count:,} from {source}"
         for count, text in (
-            (self.filled, "fill holes of the preferred feed"),
+            (self.filled, "fill gaps of the preferred feed"),
             (self.cut, "shortened, because they overlap with another"),
-            (self.doubled, "left out: another programme of the feed begins at the same time"),
-            (self.outside, "left out: before or after the chosen days (guide.days_back, guide.days_forward)"),
-            (self.unreadable, "left out: they cannot be read"),
+            (self.doubled, "omitted: another programme of the feed begins at the same time"),
+            (self.outside, "omitted: before or after the selected days (guide.days_back, guide.days_forward)"),
+            (self.unreadable, "omitted: they cannot be read"),
         ):
             if count:
                 yield f"  {count:,} {text}"
@@ -77,21 +77,21 @@ class Report:
 
 @dataclass(frozen=True)
 class Plan:
-    """Indexed feeds with the channels that are written, and the days."""
+    """Merged guide before it is written: indexed feeds, matched channels and days."""
 
     feeds: Sequence[FeedIndex]
     targets: Sequence[Target]
     settings: MergeSettings
-    window: tuple[int, int]  # microseconds since 1970 UTC
+    window: tuple[int, int]  # begin and end of the days, in microseconds since 1970 UTC
     report: Report
 
     @property
     def categories(self) -> set[str]:
-        """Categories of the feeds."""
+        """All categories of the feeds."""
         return set().union(*(feed.categories for feed in self.feeds))
 
     def pieces(self) -> Iterator[bytes]:
-        """Yields the guide, and updates the report."""
+        """Yields the bytes of the merged guide, and updates the report."""
         yield HEAD
         for target in self.targets:
             yield b"  " + channel_element(target.members[0].channel, target.id, target.names) + b"\n"
@@ -102,6 +102,7 @@ class Plan:
         yield END
 
     def _programmes(self, target: Target, readers: Sequence[CopyReader]) -> Iterator[bytes]:
+        """Yields the programme elements of a channel in batches."""
         rows = [self.feeds[member.feed].rows_of(member.channel.id) for member in target.members]
         places = [[*zip(each["offset"].tolist(), each["bytes"].tolist(), strict=True)] for each in rows]
         merged = self._merge(target, rows)
@@ -129,6 +130,7 @@ class Plan:
             previous = slot.start, element
 
     def _merge(self, target: Target, rows: Sequence[np.ndarray]) -> Merged:
+        """Merges the schedules of a channel from the index rows of each of its feeds."""
         begin, end = self.window
         schedules = []
         for number, (member, of_feed) in enumerate(zip(target.members, rows, strict=True)):
@@ -154,14 +156,14 @@ def merge(
     now: datetime.datetime,
     table: Path,
 ) -> Plan:
-    """Reads feeds and decides what is written; ``Plan.pieces`` then yields the guide.
+    """Reads feeds and matches their channels; ``Plan.pieces`` of the result yields the merged guide.
 
     Args:
         sources: Feeds in order of preference.
-        settings: Channels, days and overlaps.
-        work: Folder for uncompressed copies of the feeds, which must exist while the guide is written.
-        now: Current time; its zone is that of the days.
-        table: File of proposals and decisions; it is updated.
+        settings: Settings of channels, days and overlaps.
+        work: Folder for uncompressed copies of the feeds, which must exist until the guide is written.
+        now: Current time, whose zone determines the days.
+        table: Path of channels.csv, which is updated.
 
     Raises:
         FeedError: A feed is not XMLTV.
@@ -185,7 +187,7 @@ def merge(
 
 
 def _with_programmes(feeds: Sequence[FeedIndex], matching: Matching, report: Report) -> list[Target]:
-    """Returns the targets that have a feed, sorted by id; the others are reported."""
+    """Returns the targets that have a channel in a feed, sorted by id; reports the other targets."""
     report.unmatched = [target.id for target in matching.targets if not target.members]
     targets = [target for target in matching.targets if target.members]
     report.channels = len(targets)
@@ -193,6 +195,7 @@ def _with_programmes(feeds: Sequence[FeedIndex], matching: Matching, report: Rep
 
 
 def _check_not_empty(plan: Plan) -> None:
+    """Raises a MergeError if the merged guide would have no programme."""
     begin, end = plan.window
     rows = [
         (plan.feeds[member.feed].rows_of(member.channel.id), member.shift)
@@ -222,7 +225,7 @@ def _check_not_empty(plan: Plan) -> None:
 
 
 def days(now: datetime.datetime, back: int, forward: int) -> tuple[int, int]:
-    """Returns begin and end of the days from ``back`` before to ``forward`` after today, microseconds UTC."""
+    """Returns begin and end of the days from today - ``back`` to today + ``forward``, in microseconds UTC."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     edges = midnight - datetime.timedelta(days=back), midnight + datetime.timedelta(days=forward + 1)
     begin, end = (round(edge.timestamp() * MICROSECONDS) for edge in edges)
@@ -230,5 +233,6 @@ def days(now: datetime.datetime, back: int, forward: int) -> tuple[int, int]:
 
 
 def _date(microseconds: int) -> str:
+    """Formats microseconds since 1970 UTC as date and time."""
     moment = datetime.datetime.fromtimestamp(int(microseconds) / MICROSECONDS, datetime.UTC)
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,6 +1,7 @@
-"""Compares names of channels: equal after normalization, or similar.
+"""Compares names of channels, which may be equal after normalization, or similar.
 
-``BBC One HD`` and ``BBC One +1`` are different channels from ``BBC One``. Similar names are only proposals.
+``BBC One HD`` and ``BBC One +1`` are other channels than ``BBC One``, so similar names are only proposed to
+the user.
 """
 
 import re
@@ -10,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-MIN_SIMILARITY = 0.8
-PROPOSALS = 3  # per channel
-VARIANT = 0.95  # similarity of names that differ in resolution, country or time shift only
-_CANDIDATES = 8  # channels whose names are compared letter by letter
-_COMMON = 200  # a trigram in more channels does not select candidates
+MIN_SIMILARITY = 0.8  # minimum similarity of names that are proposed
+PROPOSALS = 3  # maximum number of proposals per channel
+VARIANT = 0.95  # similarity of names that differ only in resolution, country or time shift
+_CANDIDATES = 8  # maximum number of channels whose names are compared letter by letter
+_COMMON = 200  # trigrams in more than this number of channels do not select candidates
 _PLUS = re.compile(r"(?:\+|\bplus)\s*(\d{1,2})\b")
 _COUNTRY = re.compile(r"^\W*[a-z]{2,3}\s*[:|┃\]]\s*")
 _QUALITY = re.compile(r"\b(?:f|u|q)?hd\b|\bsd\b|\b4k\b|\b8k\b|\bhevc\b|\bh\.?26[45]\b|\b\d{3,4}p\b|\braw\b")
@@ -23,11 +24,12 @@ _PLUS_KEY = re.compile(r"plus(\d{1,2})(?!\d)")
 
 @lru_cache(maxsize=131_072)
 def normalize(name: str) -> str:
-    """Returns letters and digits in lower case without accents; ``+1`` and ``plus 1`` become ``plus1``."""
+    """Returns the letters and digits of a name, in lower case without accents, with "plus1" for "+1"."""
     return _letters(_PLUS.sub(r"plus\1", _fold(name)))
 
 
 def _fold(name: str) -> str:
+    """Returns a name in lower case without accents, with "and" for "&"."""
     text = "".join(
         letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)
     )
@@ -40,13 +42,13 @@ def _letters(text: str) -> str:
 
 @lru_cache(maxsize=131_072)
 def _base(name: str) -> str:
-    """Returns the normalized name without resolution, country prefix and time shift."""
+    """Returns a normalized name without resolution, country prefix and time shift."""
     text = _COUNTRY.sub("", _PLUS.sub("", _fold(name)))
     return _letters(_QUALITY.sub("", text))
 
 
 def hours_between(entry_names: Iterable[str], channel_names: Iterable[str]) -> int:
-    """Returns the difference of the time shifts in names, in hours: 1 for "One +1" and "One"."""
+    """Returns the difference of the time shifts in channel names, in hours: 1 for "One +1" and "One"."""
     first, second = (
         max((int(hours) for name in names for hours in _PLUS_KEY.findall(normalize(name))), default=0)
         for names in (entry_names, channel_names)
@@ -55,10 +57,10 @@ def hours_between(entry_names: Iterable[str], channel_names: Iterable[str]) -> i
 
 
 class NearNames:
-    """Finds similar names of channels.
+    """Index that finds channels with similar names.
 
     Args:
-        names: Maps a channel to its names.
+        names: Names of each channel by its number.
     """
 
     def __init__(self, names: Mapping[int, Sequence[str]]) -> None:
@@ -74,7 +76,7 @@ class NearNames:
                 self._by_trigram[trigram].append(channel)
 
     def near(self, names: Sequence[str]) -> list[tuple[float, int]]:
-        """Returns (similarity, channel) of the most similar channels, best first, at most PROPOSALS."""
+        """Returns (similarity, channel number) of at most PROPOSALS channels with similar names."""
         similarities: dict[int, float] = {}
         for base in {_base(name) for name in names} - {""}:
             similarities |= dict.fromkeys(self._by_base.get(base, ()), VARIANT)
@@ -93,5 +95,6 @@ class NearNames:
 
 
 def _trigrams(key: str) -> set[str]:
+    """Returns the character trigrams of a normalized name with delimiters."""
     padded = f"^{key}$"
     return {padded[place : place + 3] for place in range(len(padded) - 2)}

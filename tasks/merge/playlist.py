@@ -1,8 +1,9 @@
 """Reads M3U playlists of IPTV channels.
 
-Attributes are read as pvr.iptvsimple of Kodi reads them: ``tvg-id`` is the id of a channel in the guide,
-``tvg-name`` or the text after the comma its name, ``tvg-shift`` the hours that are added to its programmes;
-a ``tvg-shift`` of the line ``#EXTM3U`` applies to channels without one. Names of attributes ignore case.
+Attributes are read as by Kodi's add-on pvr.iptvsimple: ``tvg-id`` is the id of a channel in the guide,
+``tvg-name`` or the text after the comma is its name, and ``tvg-shift`` is the number of hours that are added
+to the times of its programmes. The ``tvg-shift`` of the line ``#EXTM3U`` applies to channels without
+``tvg-shift``. The case of attribute names is ignored.
 """
 
 import codecs
@@ -15,21 +16,21 @@ from pathlib import Path
 from tasks.ingest.xmltv.text import CONTROLS
 from tasks.merge.errors import MergeError
 
-MAX_BYTES = 64 << 20
+MAX_BYTES = 64 << 20  # maximum size of a playlist
 HOUR = 3_600_000_000  # microseconds
-_MAX_HOURS = 48.0
+_MAX_HOURS = 48.0  # maximum tvg-shift
 _ATTRIBUTE = re.compile(r"""([\w-]+)=("[^"]*"|'[^']*'(?=[\s,]|$)|[^\s,"]*)""")
 _EXTINF = "#EXTINF:"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A channel of a playlist.
+    """Channel of a playlist.
 
     Attributes:
-        id: Id under which players look for the channel: ``tvg-id``, else ``tvg-name``, else the title.
-        names: ``tvg-name`` and title, distinct.
-        shift: Microseconds that are added to the times of its programmes.
+        id: Id by which players find the channel in the guide: ``tvg-id``, else ``tvg-name``, else the title.
+        names: Distinct names, from ``tvg-name`` and the title.
+        shift: Microseconds that are added to the times of the channel's programmes.
     """
 
     id: str
@@ -40,8 +41,8 @@ class Entry:
 def read_playlist(path: Path) -> tuple[list[Entry], list[str]]:
     """Reads the channels of a playlist, one per id.
 
-    Entries with the same id are merged. If their shifts differ, no shift is applied, because a player finds
-    both under this id.
+    Channels with the same id are merged. If their shifts differ, no shift is applied, because players find
+    both channels by this id.
 
     Returns:
         Entries in the order of the file, and warnings.
@@ -72,7 +73,7 @@ def read_playlist(path: Path) -> tuple[list[Entry], list[str]]:
 
 
 def parse_playlist(text: str) -> Iterator[Entry]:
-    """Yields an entry for each ``#EXTINF`` line that names a channel."""
+    """Yields the channel of each ``#EXTINF`` line that has an id or a name."""
     default = 0
     for line in text.splitlines():
         line = line.strip()
@@ -87,7 +88,7 @@ def parse_playlist(text: str) -> Iterator[Entry]:
 
 
 def _attributes(line: str) -> tuple[dict[str, str], str]:
-    """Returns the attributes of a line, and the text after the comma that follows the last one."""
+    """Returns the attributes of a line, and the title after the comma that follows the last attribute."""
     attributes, end = {}, 0
     for match in _ATTRIBUTE.finditer(line):
         if "," in line[end : match.start()]:
@@ -100,6 +101,7 @@ def _attributes(line: str) -> tuple[dict[str, str], str]:
 
 
 def _shift(text: str, default: int) -> int:
+    """Converts hours to microseconds; returns ``default`` for text that is not a number within 48 hours."""
     try:
         hours = float(text.replace(",", "."))
     except ValueError:
@@ -108,6 +110,7 @@ def _shift(text: str, default: int) -> int:
 
 
 def _distinct(*names: str) -> tuple[str, ...]:
+    """Returns the distinct names that are not empty."""
     return tuple(dict.fromkeys(filter(None, names)))
 
 

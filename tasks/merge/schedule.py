@@ -1,8 +1,8 @@
-"""Merges the schedules of a channel: a preferred one, whose holes are filled from the others.
+"""Merges the schedules that several feeds have for a channel.
 
-A programme of another feed is used if at least half of it is in a hole. With ``cut``, it is shortened to the
-largest part of the hole, and a programme ends when the next one of its feed begins. Times are integers in
-one unit.
+Gaps in the preferred schedule are filled from the others: a programme is used if at least half of it is in a
+gap. With ``cut``, the programme is shortened to the largest part of the gap, and every programme ends when
+the next one of its feed begins. Times are integers in one unit.
 """
 
 from bisect import bisect_right
@@ -12,27 +12,30 @@ from typing import NamedTuple
 
 
 class Slot(NamedTuple):
-    """A programme at a time: ``stop`` is None if unknown; ``row`` is its row in the feed."""
+    """Programme in a schedule."""
 
     start: int
-    stop: int | None
-    feed: int
-    row: int
-    clumped: bool = False
+    stop: int | None  # None if unknown
+    feed: int  # number of the schedule
+    row: int  # row number of the programme in the feed
+    clumped: bool = False  # whether it shares its time with others (XMLTV attribute clumpidx)
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Slots of a channel by start, and counts of slots."""
+    """Merged schedule of a channel."""
 
-    slots: list[Slot]
-    cut: int = 0  # shortened
-    doubled: int = 0  # dropped because another programme of the feed begins at the same time
-    filled: int = 0  # from another feed than the first
+    slots: list[Slot]  # programmes sorted by start
+    cut: int = 0  # number of shortened programmes
+    doubled: int = 0  # number of omitted programmes, because another one of the feed begins at the same time
+    filled: int = 0  # number of programmes from another schedule than the first
 
 
 def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged:
-    """Merges schedules in order of preference, each sorted by start."""
+    """Merges schedules of a channel, which are in order of preference and sorted by start.
+
+    With ``cut``, overlapping programmes are shortened.
+    """
     if not schedules:
         return Merged([])
     merged = _without_overlaps(schedules[0]) if cut else Merged(list(schedules[0]))
@@ -58,7 +61,7 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
 
 
 def _without_overlaps(schedule: Sequence[Slot]) -> Merged:
-    """Ends each programme when the next one begins; of several with one start, the first is used."""
+    """Ends each programme when the next one begins; of several with one start, keeps the first."""
     slots: list[Slot] = []
     cut = doubled = 0
     for slot in schedule:
@@ -75,7 +78,7 @@ def _without_overlaps(schedule: Sequence[Slot]) -> Merged:
 
 
 class _Occupied:
-    """Times of a schedule as disjoint intervals."""
+    """Times of the programmes of a schedule as disjoint intervals."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.begins: list[int] = []
@@ -89,7 +92,7 @@ class _Occupied:
                 self.ends.append(stop)
 
     def largest_gap(self, slot: Slot) -> tuple[int, int | None] | None:
-        """Returns the largest free part of a slot; None if it is less than half of the slot."""
+        """Returns the largest free part of a slot, (start, stop); None if less than half is free."""
         index = bisect_right(self.begins, slot.start)  # of the first interval that begins later
         begin = max(slot.start, self.ends[index - 1] if index else slot.start)
         following = self.begins[index] if index < len(self.begins) else None

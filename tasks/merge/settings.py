@@ -4,7 +4,7 @@ from typing import Literal
 
 from tasks.form import configurable, setting
 
-MAX_DAYS = 36_500  # dates of Python end in the year 9999
+MAX_DAYS = 36_500  # maximum number of days, because Python's dates end in the year 9999
 
 _PLAYLIST = "M3U file: only its channels are written, under its ids; empty writes the channels of all feeds"
 _SHIFT = "Shift programmes by the playlist's tvg-shift; turn off for players that do so themselves (Kodi)"
@@ -14,7 +14,7 @@ _DAYS_BACK = "Days before today, for players that record or replay the past"
 
 @configurable
 class MergeSettings:
-    """Selects channels, days and the treatment of overlaps."""
+    """Settings of the channels and days of the merged guide, and of overlapping programmes."""
 
     playlist: str = setting("", _PLAYLIST)
     shift: bool = setting(True, _SHIFT)

@@ -1,4 +1,4 @@
-"""Task of the flow refresh: merges the enriched copies of feeds into one guide."""
+"""Prefect task of the flow refresh, which merges the enriched copies of feeds into one guide."""
 
 import datetime
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from tasks.merge.settings import MergeSettings
 
 @task(name="merge", task_run_name="merge", persist_result=False)
 def merge(home: str, copies: Sequence[Filled], reading: IngestSettings, settings: MergeSettings) -> list[str]:
-    """Writes the merged guide of a home (see ``merge_copies``); returns the lines of its report.
+    """Writes the merged guide of a home (see ``merge_copies``) and returns the lines of its report.
 
-    If that fails, the previous guide remains, and the report is the error.
+    If the merge fails, the previous guide remains, and the error is the only line of the report.
     """
     logger = get_run_logger()
     try:

@@ -1,4 +1,4 @@
-"""Computes bootstrap confidence intervals; the titles of a show or franchise are resampled as one group.
+"""Computes bootstrap confidence intervals; the titles of a franchise are resampled as one group.
 
 Metrics are computed from sums per group, so a thousand resamples take a few matrix products. All predictors
 are compared on the same resamples of a held-out set. Groups are numbered from 0 without gaps.

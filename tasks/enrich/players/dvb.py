@@ -1,4 +1,4 @@
-"""Genres of DVB (ETSI EN 300 468, table 29) of a programme.
+"""Determines the DVB genres of a programme (ETSI EN 300 468, table 29).
 
 ``dvb_genres.csv`` has the id of each genre, and its names in the spelling of Tvheadend. ``../etsi.csv`` maps
 categories of guides to these names.
@@ -13,7 +13,7 @@ from tasks.enrich.players.base import Programme
 from tasks.enrich.vocabulary import ETSI_TABLE, Names, Table, read_table
 
 IDS = Path(__file__).with_name("dvb_genres.csv")
-KINDS = {  # a series can have any genre
+KINDS = {  # genre by kind of programme; a series can have any genre
     "film": "Movie / Drama",
     "news": "News / Current affairs",
     "sport": "Sports",
@@ -24,27 +24,28 @@ KINDS = {  # a series can have any genre
 
 @functools.cache
 def genre_table() -> Table:
-    """Returns the table that maps categories to names of genres."""
+    """Returns the vocabulary that maps categories to names of DVB genres."""
     return Table(read_table(ETSI_TABLE))
 
 
 @functools.cache
 def _ids() -> dict[Names, str]:
+    """Reads the ids of DVB genres by their names at both levels."""
     with IDS.open(encoding="utf-8", newline="") as file:
         return {(row["level 1"], row["level 2"]): row["id"] for row in csv.DictReader(file)}
 
 
 def genre_names(programme: Programme) -> tuple[str, ...]:
-    """Returns the genres of the categories, then those of the kinds; if there are none, that of the vote."""
+    """Returns the DVB genres of a programme's categories and kinds, or else its predicted genre."""
     names = genre_table().of_categories(programme.categories)
     of_kinds = (name for kind, name in KINDS.items() if kind in programme.kinds)
     return tuple(dict.fromkeys((*names, *of_kinds))) or tuple(filter(None, (programme.genre,)))
 
 
 def genre_ids(category: str) -> Iterator[tuple[str, str]]:
-    """Yields the texts that Kodi looks up for a category and that have a genre, with the genre's id.
+    """Yields (text, id of its DVB genre) for each part of a category that has a genre.
 
-    Kodi splits categories at commas and keeps the spaces.
+    The parts are the texts that Kodi looks up: it splits categories at commas and keeps the spaces.
     """
     for piece in category.split(","):
         if genre := _id(piece):
@@ -52,4 +53,5 @@ def genre_ids(category: str) -> Iterator[tuple[str, str]]:
 
 
 def _id(category: str) -> str:
+    """Returns the id of the DVB genre of a category, or "" if it has none."""
     return next((_ids().get(names, "") for names in genre_table().find(category.strip())), "")

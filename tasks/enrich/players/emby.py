@@ -1,4 +1,4 @@
-"""Emby: see flags.py.
+"""Selects categories for Emby by the rules in flags.py.
 
 References:
     Emby wiki, Xml Tv: categories indicate types of programmes, and are configured in Emby.
@@ -15,6 +15,6 @@ from tasks.form import configurable
 
 @configurable
 class Emby(CategoryFlags):
-    """Words of Emby's XMLTV provider."""
+    """Adds the categories that Emby's XMLTV provider recognizes."""
 
     name: Literal["emby"] = "emby"

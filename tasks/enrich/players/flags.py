@@ -1,8 +1,9 @@
-"""Flags of Jellyfin and Emby: movie, sports, news, kids.
+"""Selects categories for Jellyfin and Emby, which flag programmes as movie, sports, news or kids.
 
-Both compare each category with lists that the user can edit, ignoring case. A programme without a category in
-a list gets the word of the list. A movie loses its episode number and its sub-title and is not recorded as a
-series. Therefore an episode number and a movie category exclude each other, and the number has priority.
+Both servers compare each category with lists that the user can edit, ignoring case. A programme without a
+category in a list gets the word of the list. In both servers, a movie loses its episode number and its
+sub-title and is not recorded as a series. Therefore an episode number and a movie category exclude each
+other, and the number has priority.
 """
 
 from typing import ClassVar
@@ -21,7 +22,7 @@ _WORD = "Category for %s; it must be in the server's list"
 
 @configurable
 class CategoryFlags(PlayerRules):
-    """Writes one category per flag. Series are recognised by their episode numbers."""
+    """Adds one category per flag; both servers recognise series by their episode numbers."""
 
     needs: ClassVar[frozenset[str]] = frozenset((NUMBER,))
     movie: str = setting("Movie", _WORD % "films")
@@ -30,7 +31,7 @@ class CategoryFlags(PlayerRules):
     kids: str = setting("Kids", _WORD % "children's programmes")
 
     def names(self, programme: Programme) -> tuple[str, ...]:
-        """Returns the words of the flags that no category of the programme sets."""
+        """Returns the categories for those flags that no category of the programme sets."""
         words = {"film": self.movie, "sport": self.sports, "news": self.news, "children": self.kids}
         folded = {category.casefold() for category in programme.categories}
         excluded = {"film"} if programme.numbered or "series" in programme.kinds else set[str]()
@@ -41,5 +42,5 @@ class CategoryFlags(PlayerRules):
         )
 
     def excludes_number(self, category: str) -> bool:
-        """Returns whether the category marks a movie."""
+        """Returns whether a category flags a programme as a movie, which must not have an episode number."""
         return category.casefold() in LISTS["film"] | {self.movie.casefold()}

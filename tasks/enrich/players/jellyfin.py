@@ -1,4 +1,4 @@
-"""Jellyfin: see flags.py."""
+"""Selects categories for Jellyfin by the rules in flags.py."""
 
 from typing import Literal
 
@@ -8,6 +8,6 @@ from tasks.form import configurable
 
 @configurable
 class Jellyfin(CategoryFlags):
-    """Words of Jellyfin's XMLTV provider (class ListingsProviderInfo of its source)."""
+    """Adds the categories that Jellyfin's XMLTV provider recognizes (class ListingsProviderInfo)."""
 
     name: Literal["jellyfin"] = "jellyfin"

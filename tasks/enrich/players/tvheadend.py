@@ -1,8 +1,8 @@
-"""Tvheadend: names of DVB genres.
+"""Selects categories for Tvheadend, which recognizes the names of DVB genres.
 
 References:
-    https://github.com/tvheadend/tvheadend, src/epg.c: compares categories with the names, ignoring case and
-    spaces; other categories have no genre.
+    https://github.com/tvheadend/tvheadend, src/epg.c: Tvheadend compares categories with the names, ignoring
+    case and spaces; other categories have no genre.
 """
 
 from typing import ClassVar, Literal
@@ -14,16 +14,17 @@ from tasks.form import configurable
 
 @configurable
 class Tvheadend(PlayerRules):
-    """Writes the names of all genres of a programme."""
+    """Adds the names of all DVB genres of a programme."""
 
     needs: ClassVar[frozenset[str]] = frozenset((DVB,))
     name: Literal["tvheadend"] = "tvheadend"
 
     def names(self, programme: Programme) -> tuple[str, ...]:
-        """Returns the names of genres that no category of the programme is equal to."""
+        """Returns the names of the programme's DVB genres that are not among its categories."""
         present = {_fold(category) for category in programme.categories}
         return tuple(name for name in genre_names(programme) if _fold(name) not in present)
 
 
 def _fold(category: str) -> str:
+    """Normalizes a category as Tvheadend does: lower case without spaces."""
     return "".join(category.split()).casefold()

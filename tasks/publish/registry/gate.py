@@ -78,7 +78,7 @@ class QueryQualities(NamedTuple):
     others: Mapping[str, Qualities]  # of the compared models, by CHAMPION and REFERENCE
     titles: np.ndarray  # int64, row in the corpus of each query
     protocols: np.ndarray  # name of the held-out set of each query
-    groups: np.ndarray  # int64, id of the group that the bootstrap resamples, such as a show
+    groups: np.ndarray  # int64, id of the family (franchise), which the bootstrap resamples
 
 
 class QualityScorer:
