@@ -84,7 +84,7 @@ class Copies:
         (self.home / FOLDER).mkdir(exist_ok=True)
         locations, errors = locate(feeds, self.reading.private_addresses)
         results = [result for source, error in errors for result in self._failed(source, error)]
-        read = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
+        read_sources = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
         with ExitStack() as stack:
             name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
             fetched: list[tuple[str, Fetched]] = []
@@ -92,7 +92,9 @@ class Copies:
                 source = source_of(location)
                 address = location.location if isinstance(location, NamedFeed) else location
                 state = self._read_state(source)
-                if read is not None and not read.issuperset(copy.source for copy in state.copies):
+                if read_sources is not None and not read_sources.issuperset(
+                    copy.source for copy in state.copies
+                ):
                     state = _State()
                 validators = state.validators if state.copies and state.key == self._key(source) else None
                 try:

@@ -119,8 +119,8 @@ class Enrichment:
                 pairs = () if self.players.excludes_number(categories or ()) else pairs
                 is_numbered = bool(pairs) or has_number(*numbers)
                 if place >= 0 and (categories or not self.guide.placeholder[number]):
-                    names, sure = self.players.extend(number, categories or (), names, is_numbered)
-                    confidence = min(confidence, sure)
+                    names, name_confidence = self.players.extend(number, categories or (), names, is_numbered)
+                    confidence = min(confidence, name_confidence)
             report.programmes += 1
             report.with_categories += bool(categories)
             if categories:

@@ -208,9 +208,9 @@ class CategoryModel:
         from tasks.neighbours.similarity import top_neighbours
 
         ids, cosines = top_neighbours(queries, self.vectors(slots), 1)
-        near = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _TOLERANCE)
+        is_near = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _TOLERANCE)
         labels_of: dict[int, Sequence[str]] = {}
-        for position in np.flatnonzero(near):
+        for position in np.flatnonzero(is_near):
             slot = self.corrections[self.shows[slots[ids[position, 0]]]]
             if show_name(slot.title)[0] == show_name(titles[int(position)])[0]:
                 labels_of[int(position)] = slot.categories
@@ -258,13 +258,13 @@ class CategoryModel:
         return Voted(names, confidence, chosen, figures)
 
     def _names(self, vocabulary: Vocabulary, level: int) -> tuple[list[str], Ragged]:
-        """Returns the names at a level of a vocabulary, and the indices of each model title's names."""
-        of_label = {
+        """Returns the distinct names at a level of a vocabulary, and the name indices of each model title."""
+        name_by_label = {
             label: vocabulary.of_label(label)[level] for title_labels in self.labels for label in title_labels
         }
-        names = list(dict.fromkeys(filter(None, of_label.values())))
+        names = list(dict.fromkeys(filter(None, name_by_label.values())))
         number = {name: index for index, name in enumerate(names)}
-        numbers = {label: number[name] for label, name in of_label.items() if name}
+        numbers = {label: number[name] for label, name in name_by_label.items() if name}
         rows = [
             sorted({numbers[label] for label in title_labels if label in numbers})
             for title_labels in self.labels
@@ -288,7 +288,7 @@ class CategoryModel:
             np.add.at(description_sums, owners[chunk], meaning.encoder.encode(texts[chunk]))
         display_texts = [text if any(map(str.isalnum, text)) else "" for text in display]
         parts = [
-            meaning.encoder.encode(display_texts[at : at + _CHUNK])
-            for at in range(0, len(display_texts), _CHUNK)
+            meaning.encoder.encode(display_texts[start : start + _CHUNK])
+            for start in range(0, len(display_texts), _CHUNK)
         ]
         return self.encoder.bag.dense(np.concatenate(parts), unit_rows(description_sums))

@@ -44,8 +44,8 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
         if make is None:
             file.writelines(pieces)
         else:
-            with make(file) as packed:
-                packed.writelines(pieces)
+            with make(file) as compressed:
+                compressed.writelines(pieces)
 
 
 def write_guide(out: str, enrichment: Enrichment) -> None:

@@ -23,22 +23,22 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
     if report.extended:
         yield f"{report.extended:,} programmes with categories got additional names"
     if options.adds_numbers:
-        lack = f"{report.without_number:,} programmes with a sub-title lack an episode number"
-        yield f"{lack}: {report.numbered:,} filled from other airings of the episode"
+        missing_numbers = f"{report.without_number:,} programmes with a sub-title lack an episode number"
+        yield f"{missing_numbers}: {report.numbered:,} filled from other airings of the episode"
     for player in options.players:
         counts = ", ".join(f"{name} {count:,}" for name, count in report.written[player.name].most_common())
         yield f"for {player.name}: {counts or 'nothing to add'}"
     if report.unreadable:
         yield f"{report.unreadable:,} programmes cannot be read and are copied unchanged"
     for level, voted in enumerate(report.levels):
-        minimum, at = options.minimum_precision, LEVELS[min(level, 2)]
+        minimum, level_text = options.minimum_precision, LEVELS[min(level, 2)]
         if "reason" in voted.held_out:
-            yield f"no vote{at}: {voted.held_out['reason']}"
+            yield f"no vote{level_text}: {voted.held_out['reason']}"
             continue
         count = int(voted.chosen.sum())
         expected = f", expected precision {voted.confidence[voted.chosen].mean():.3f}" if count else ""
         titles = f"{count:,} of {report.titles_voted_on:,} titles{expected}"
-        yield f"the vote{at}: {titles} (minimum precision: {minimum:g})"
+        yield f"the vote{level_text}: {titles} (minimum precision: {minimum:g})"
         figures = voted.held_out[f"asked_{minimum:g}"]
         assert isinstance(figures, dict)
         reached = "–" if figures["precision"] is None else f"{figures['precision']:.3f}"

@@ -67,7 +67,7 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     prolog, blocks = read_prolog(source.pieces(), source.feed.source)
     encoding = Encoding(prolog.encoding, source.pieces)
     channels: list[tuple] = []
-    read = unreadable = 0
+    read_count = unreadable = 0
     with (
         pq.ParquetWriter(folder / "programmes.parquet", SCHEMA) as programmes,
         pq.ParquetWriter(folder / "descriptions.parquet", _DESCRIPTIONS, compression="zstd") as descriptions,
@@ -75,10 +75,10 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
         pending: list[pa.Table] = []
         for records in read_records(prolog, blocks, encoding, source.zone):
             channels += records.channels
-            spans, complete = records.find_spans()
-            table, described = _locate(records, spans, options, source)
-            descriptions.write_table(described)
-            read, unreadable = read + len(table), unreadable + complete - len(table)
+            spans, complete_count = records.find_spans()
+            table, described_rows = _locate(records, spans, options, source)
+            descriptions.write_table(described_rows)
+            read_count, unreadable = read_count + len(table), unreadable + complete_count - len(table)
             pending.append(table)
             if sum(map(len, pending)) >= ROWS:
                 programmes.write_table(pa.concat_tables(pending))
@@ -89,7 +89,7 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     sources = pa.array([source.feed.source] * len(named), pa.string())
     columns = {"source": sources, "channel": named["channel"], "name": named["name"]}
     pq.write_table(pa.table(columns), folder / "channels.parquet")
-    return Survey(programmes=read, unreadable=unreadable, encoding=encoding.written)
+    return Survey(programmes=read_count, unreadable=unreadable, encoding=encoding.written)
 
 
 def _locate(
@@ -119,9 +119,9 @@ def _locate(
         field.name: pa.array(column, field.type) for field, column in zip(_PLACES, values, strict=True)
     }
     table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA).filter(pa.array(has_span))
-    described = details["row"].to_numpy()
-    chosen = pa.array((places[described] >= 0) & np.asarray(details["description"].is_valid()))
-    titles = rows["title"].take(pa.array(described)).filter(chosen)
+    described_rows = details["row"].to_numpy()
+    chosen = pa.array((places[described_rows] >= 0) & np.asarray(details["description"].is_valid()))
+    titles = rows["title"].take(pa.array(described_rows)).filter(chosen)
     airings = pa.array(np.ones(len(titles), np.int64))
     return table, pa.table([titles, details["description"].filter(chosen), airings], schema=_DESCRIPTIONS)
 

@@ -47,13 +47,13 @@ class GuideTitles:
         with temporary_database(self.folder, MEMORY_BYTES) as connection:
             write_contexts(connection, self.folder, variants, [], None, CONTEXT_KINDS, file)
         table = pq.read_table(file, columns=["title_id", "token"])
-        owners, position = table["title_id"].to_numpy(), np.full(len(self.title), -1)
+        title_ids, position = table["title_id"].to_numpy(), np.full(len(self.title), -1)
         position[titles] = np.arange(len(titles))
-        chosen = np.flatnonzero(position[owners] >= 0)
+        chosen = np.flatnonzero(position[title_ids] >= 0)
         tokens_of: list[list[str]] = [[] for _ in titles]
         tokens = table["token"].take(chosen).to_pylist()
-        for owner, token in zip(position[owners[chosen]].tolist(), tokens, strict=True):
-            tokens_of[owner].append(token)
+        for index, token in zip(position[title_ids[chosen]].tolist(), tokens, strict=True):
+            tokens_of[index].append(token)
         return tokens_of
 
     def descriptions(self, titles: np.ndarray, max_texts: int) -> tuple[np.ndarray, list[str]]:
@@ -74,14 +74,14 @@ class GuideTitles:
                 connection, self.folder, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True
             )
         texts = TitleTexts(self.folder / "shows.parquet", described, self.placeholder, max_texts)
-        position, owners, kept_texts = np.full(len(self.title), -1), [], []
+        position, title_ids, kept_texts = np.full(len(self.title), -1), [], []
         position[titles] = np.arange(len(titles))
         for numbers, batch in texts.of_descriptions():
             for number, text in zip(numbers, batch, strict=True):
                 if position[number] >= 0:
-                    owners.append(position[number])
+                    title_ids.append(position[number])
                     kept_texts.append(text)
-        return np.array(owners, dtype=np.int64), kept_texts
+        return np.array(title_ids, dtype=np.int64), kept_texts
 
 
 def read_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:

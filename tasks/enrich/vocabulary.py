@@ -74,8 +74,8 @@ class Table:
     @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
     def find(self, category: str) -> tuple[Names, ...]:
         """Returns the row of a category, or else the rows of the items of a list such as "Drama, Crime"."""
-        if (folded := fold(category)) in self.rows:
-            return (self.rows[folded],)
+        if (normalized := fold(category)) in self.rows:
+            return (self.rows[normalized],)
         synonyms, parts = _synonyms(), [value for value, _ in clean_category(category)]
         values = (value if value in self.rows else synonyms.get(value, value) for value in parts)
         return tuple(self.rows[value] for value in values if value in self.rows)
@@ -111,14 +111,14 @@ def read_table(file: Path) -> dict[str, Names]:
     try:
         with open(file, encoding="utf-8-sig", newline="") as opened:
             reader = csv.reader(opened)
-            head = next(reader, [])
-            if len(head) < 2 or head[0] != "raw":
-                problem = f"the first line is {','.join(head)!r}"
+            header = next(reader, [])
+            if len(header) < 2 or header[0] != "raw":
+                problem = f"the first line is {','.join(header)!r}"
                 raise EnrichError(f"{file}: {problem}; expected raw and a column of names for each level")
             for row in reader:
-                if len(row) != len(head):
-                    problem = f"{len(row)} cells, expected {len(head)}"
-                    raise EnrichError(f"{file}, line {reader.line_num}: {problem} ({', '.join(head)})")
+                if len(row) != len(header):
+                    problem = f"{len(row)} cells, expected {len(header)}"
+                    raise EnrichError(f"{file}, line {reader.line_num}: {problem} ({', '.join(header)})")
                 names = tuple(cell.strip() for cell in row[1:])
                 rows.setdefault(fold(row[0]), names)
     except OSError as error:

@@ -228,6 +228,6 @@ def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> n
     order = np.argsort(-margins, kind="stable")
     count, correct = np.arange(1, len(order) + 1), np.cumsum(labels[order])
     bounds = np.zeros(len(order))
-    some = np.maximum(correct, 1)
-    bounds[order] = np.where(correct > 0, betaincinv(some, count - some + 1, risk), 0.0)
+    positive_counts = np.maximum(correct, 1)
+    bounds[order] = np.where(correct > 0, betaincinv(positive_counts, count - positive_counts + 1, risk), 0.0)
     return bounds

@@ -95,7 +95,7 @@ def _predict(
     predicted &= evidence.labels() < 0
     film, series = KINDS.index("film"), KINDS.index("series")
     predicted[evidence.is_numbered, film] = False
-    both = predicted[:, film] & predicted[:, series]
+    is_both = predicted[:, film] & predicted[:, series]
     is_film = probabilities[:, film] > probabilities[:, series]
-    predicted[both & is_film, series] = predicted[both & ~is_film, film] = False
+    predicted[is_both & is_film, series] = predicted[is_both & ~is_film, film] = False
     return predicted, probabilities

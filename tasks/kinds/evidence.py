@@ -59,16 +59,16 @@ class Evidence:
 
     def labels(self) -> Int[np.ndarray, "titles kinds"]:
         """Returns training labels: 1 for a title of the kind, 0 for a title of other kinds, -1 if unknown."""
-        stated, some = self.stated, self.shares > 0
+        stated, is_stated_once = self.stated, self.shares > 0
         exclusive = stated.copy()
         exclusive[:, _CHILDREN] = False  # may combine with every kind
         is_example = exclusive.any(axis=1) | self.is_numbered
-        labels = np.where(stated, 1, np.where(is_example[:, None] & ~some, 0, -1))
-        labels[(labels < 0) & self.denied & ~some] = 0
+        labels = np.where(stated, 1, np.where(is_example[:, None] & ~is_stated_once, 0, -1))
+        labels[(labels < 0) & self.denied & ~is_stated_once] = 0
         labels[self.animated & (labels[:, _CHILDREN] == 0), _CHILDREN] = -1
         labels[self.is_numbered & ~stated[:, _SERIES], _SERIES] = -1  # decided without a classifier
-        about = np.isin(KINDS, ("news", "sport", "music"))  # "Movies, Sports" is a film about sport
-        labels[np.ix_(stated[:, _FILM], about)] = -1
+        is_subject = np.isin(KINDS, ("news", "sport", "music"))  # "Movies, Sports" is a film about sport
+        labels[np.ix_(stated[:, _FILM], is_subject)] = -1
         return labels.astype(np.int8)
 
 
@@ -113,10 +113,10 @@ def _never_together(
             titles_with[sources[title], text].add(title)
     for (source, _), titles in titles_with.items():
         rows = np.fromiter(titles, np.int64)
-        never = (share_of[source] * len(rows) >= MIN_EXPECTED) & (stated[rows].mean(axis=0) <= MAX_STATED)
-        never[_FILM] &= np.median(minutes[rows]) < FILM_MINUTES
-        if never.any():
-            yield rows, np.flatnonzero(never)
+        is_never = (share_of[source] * len(rows) >= MIN_EXPECTED) & (stated[rows].mean(axis=0) <= MAX_STATED)
+        is_never[_FILM] &= np.median(minutes[rows]) < FILM_MINUTES
+        if is_never.any():
+            yield rows, np.flatnonzero(is_never)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def _ngrams(name: str) -> set[str]:
 
 
 def _hash(text: str) -> int:
-    """Returns a hash of a text below 2^BITS."""
+    """Hashes a text to a feature id below 2^BITS."""
     return zlib.crc32(text.encode()) % (1 << BITS)
 
 

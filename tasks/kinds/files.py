@@ -33,8 +33,8 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
         Number of titles by kind.
     """
     facts = read_facts(guide / "programmes.parquet", corpus / "variants.parquet", work)
-    read = pq.read_table(corpus / "titles.parquet", columns=["title", "family", "split"])
-    titles, families, split = (read[name].to_pylist() for name in read.column_names)
+    title_table = pq.read_table(corpus / "titles.parquet", columns=["title", "family", "split"])
+    titles, families, split = (title_table[name].to_pylist() for name in title_table.column_names)
     vectors = np.zeros((len(titles), 1), dtype=np.float32)
     if (corpus / "sentences.npy").exists():
         vectors = open_array(corpus, "sentences")

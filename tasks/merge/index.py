@@ -79,7 +79,7 @@ class FeedIndex:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Index in ``ids`` of each channel id."""
+        """Position in ``ids`` by channel id."""
         return {id_: number for number, id_ in enumerate(self.ids)}
 
 
@@ -182,10 +182,10 @@ def _infer_stops_(rows: np.ndarray) -> None:
     if not len(open_rows):
         return
     changes = 1 + np.flatnonzero((channels[1:] != channels[:-1]) | (starts[1:] != starts[:-1]))
-    later = np.append(changes, -1)[np.searchsorted(changes, open_rows, side="right")]
-    gaps = starts[later] - starts[open_rows]
-    is_next = (later >= 0) & (channels[later] == channels[open_rows]) & (gaps > 0) & (gaps <= DAY)
-    rows["stop"][open_rows] = np.where(is_next, starts[later], NO_STOP)
+    next_rows = np.append(changes, -1)[np.searchsorted(changes, open_rows, side="right")]
+    gaps = starts[next_rows] - starts[open_rows]
+    is_next = (next_rows >= 0) & (channels[next_rows] == channels[open_rows]) & (gaps > 0) & (gaps <= DAY)
+    rows["stop"][open_rows] = np.where(is_next, starts[next_rows], NO_STOP)
 
 
 class CopyReader:

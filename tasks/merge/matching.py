@@ -163,9 +163,9 @@ def _propose_near(matcher: _Matcher, targets: Sequence[Target]) -> None:
     channels = [
         (number, channel) for number, feed in enumerate(matcher.feeds) for channel in feed.channels.values()
     ]
-    near = NearNames({index: channel.names for index, (_, channel) in enumerate(channels)})
+    near_names = NearNames({index: channel.names for index, (_, channel) in enumerate(channels)})
     for target in targets:
-        for similarity, index in near.near(target.names or (target.id,)):
+        for similarity, index in near_names.near(target.names or (target.id,)):
             number, channel = channels[index]
             if not matcher.answer(target, number, channel):
                 matcher.propose(target, number, channel, similarity)
@@ -185,13 +185,13 @@ def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
                 continue
             target = targets.get(channel.id)
             if target is not None:
-                before = len(target.members)
+                member_count = len(target.members)
                 is_same_name = bool(channel.keys & target.keys) or not (channel.keys and target.keys)
                 if is_same_name:
                     matcher.add_(target, number, channel)
                 elif not matcher.answer(target, number, channel):
                     matcher.propose(target, number, channel, 1.0)
-                if len(target.members) > before:
+                if len(target.members) > member_count:
                     continue
             id_ = next(_free_ids(channel.id, targets))
             targets[id_] = Target(id_, channel.names, 0, [Member(number, channel)])
@@ -223,10 +223,10 @@ def agreement(first: np.ndarray, second: np.ndarray, shift: int = 0) -> float | 
     common = (starts >= first["start"][0]) & (starts <= first["start"][-1])
     if int(common.sum()) < MIN_COMMON:
         return None
-    same = np.zeros(int(common.sum()), dtype=bool)
-    place = np.searchsorted(first["start"], starts[common])
+    is_same = np.zeros(int(common.sum()), dtype=bool)
+    positions = np.searchsorted(first["start"], starts[common])
     for offset in (-1, 0, 1):
-        near = np.clip(place + offset, 0, len(first) - 1)
-        is_near = np.abs(first["start"][near] - starts[common]) <= SAME_START
-        same |= is_near & (first["title"][near] == second["title"][common])
-    return float(same.mean())
+        near_names = np.clip(positions + offset, 0, len(first) - 1)
+        is_near = np.abs(first["start"][near_names] - starts[common]) <= SAME_START
+        is_same |= is_near & (first["title"][near_names] == second["title"][common])
+    return float(is_same.mean())

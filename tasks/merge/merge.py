@@ -60,7 +60,7 @@ class Report:
             (self.filled, "fill gaps of the preferred feed"),
             (self.cut, "shortened, because they overlap with another"),
             (self.doubled, "omitted: another programme of the feed begins at the same time"),
-            (self.outside, "omitted: before or after the selected days (guide.days_back, guide.days_forward)"),
+            (self.outside, "omitted: outside the selected days (guide.days_back, guide.days_forward)"),
             (self.unreadable, "omitted: they cannot be read"),
         ):
             if count:
@@ -133,17 +133,17 @@ class Plan:
         """Merges the schedules of a channel from the index rows of each of its feeds."""
         begin, end = self.window
         schedules = []
-        for number, (member, of_feed) in enumerate(zip(target.members, rows, strict=True)):
+        for number, (member, feed_rows) in enumerate(zip(target.members, rows, strict=True)):
             shift = member.shift
-            last = np.where(of_feed["stop"] == NO_STOP, of_feed["start"], of_feed["stop"]) + shift
-            is_inside = (last > begin) & (of_feed["start"] + shift < end)
+            last = np.where(feed_rows["stop"] == NO_STOP, feed_rows["start"], feed_rows["stop"]) + shift
+            is_inside = (last > begin) & (feed_rows["start"] + shift < end)
             self.report.outside += int((~is_inside).sum())
-            chosen = np.flatnonzero(is_inside)
-            columns = (of_feed[name][chosen].tolist() for name in ("start", "stop", "clumped"))
+            rows_inside = np.flatnonzero(is_inside)
+            columns = (feed_rows[name][rows_inside].tolist() for name in ("start", "stop", "clumped"))
             schedules.append(
                 [
                     Slot(start + shift, None if stop == NO_STOP else stop + shift, number, row, clumped)
-                    for row, start, stop, clumped in zip(chosen.tolist(), *columns)
+                    for row, start, stop, clumped in zip(rows_inside.tolist(), *columns)
                 ]
             )
         return merge_schedules(schedules, cut=self.settings.overlaps == "cut")
@@ -203,8 +203,8 @@ def _check_not_empty(plan: Plan) -> None:
         for member in target.members
     ]
     if any(
-        ((of_feed["start"] + shift < end) & (of_feed["start"] + shift >= begin)).any()
-        for of_feed, shift in rows
+        ((feed_rows["start"] + shift < end) & (feed_rows["start"] + shift >= begin)).any()
+        for feed_rows, shift in rows
     ):
         return
     if not plan.targets:
@@ -213,7 +213,10 @@ def _check_not_empty(plan: Plan) -> None:
             f"{plan.report.table}, or correct the tvg-id"
         )
     starts = [
-        time for of_feed, _ in rows if len(of_feed) for time in (of_feed["start"][0], of_feed["start"][-1])
+        time
+        for feed_rows, _ in rows
+        if len(feed_rows)
+        for time in (feed_rows["start"][0], feed_rows["start"][-1])
     ]
     if not starts:
         raise MergeError("the feeds have no programme of these channels; fetch newer ones")

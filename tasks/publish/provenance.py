@@ -22,7 +22,7 @@ SHOWN_DIGITS = 16  # number of hexadecimal digits of a digest that the page show
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactRecord:
-    """An artifact with the content of its artifact.json."""
+    """Artifact with the content of its artifact.json."""
 
     path: str  # folder of the artifact, relative to the home
     content: Mapping[str, Any]  # parsed artifact.json

@@ -24,9 +24,9 @@ class FittedChannelHabits:
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
         """Computes scores, float32 (viewers, titles): the share of a viewer's likes on a title's channels."""
-        popular = POPULARITY_WEIGHT * self.popularity[titles]
+        title_popularity = POPULARITY_WEIGHT * self.popularity[titles]
         covered = np.array([self._coverage(viewer, titles)[1].sum(axis=0) for viewer in viewers])
-        return covered.reshape(len(viewers), len(titles)).astype(np.float32) + popular
+        return covered.reshape(len(viewers), len(titles)).astype(np.float32) + title_popularity
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns a viewer's likes and their shares of each title's score: float32 (likes, titles)."""

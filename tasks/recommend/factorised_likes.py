@@ -95,15 +95,15 @@ class FactorisedLikes:
         from tasks.linear.factorisation import Factorisation, FactorisationSettings
         from tasks.linear.ratings import Ratings
 
-        rated, items = np.unique(nearest.likes.titles, return_inverse=True)
+        rated_titles, items = np.unique(nearest.likes.titles, return_inverse=True)
         viewers, rng = nearest.likes.viewers, np.random.default_rng(self.seed)
-        pairs = viewers.astype(np.int64) * len(rated) + items
-        unliked_pairs = np.repeat(viewers.astype(np.int64), UNLIKED) * len(rated)
-        unliked_pairs += rng.integers(len(rated), size=len(unliked_pairs))
+        pairs = viewers.astype(np.int64) * len(rated_titles) + items
+        unliked_pairs = np.repeat(viewers.astype(np.int64), UNLIKED) * len(rated_titles)
+        unliked_pairs += rng.integers(len(rated_titles), size=len(unliked_pairs))
         unliked_pairs = unliked_pairs[~np.isin(unliked_pairs, pairs)]
-        users, columns = np.divmod(np.concatenate([pairs, unliked_pairs]), len(rated))
+        users, columns = np.divmod(np.concatenate([pairs, unliked_pairs]), len(rated_titles))
         values = np.concatenate([nearest.likes.values, np.zeros(len(unliked_pairs), np.float32)])
-        names = [str(viewer) for viewer in range(likes.viewer_count)], [str(title) for title in rated]
+        names = [str(viewer) for viewer in range(likes.viewer_count)], [str(title) for title in rated_titles]
         settings = FactorisationSettings(
             dim=self.dim,
             epochs=self.epochs,
@@ -112,5 +112,5 @@ class FactorisedLikes:
             seed=self.seed,
         )
         model = Factorisation(settings).fit(Ratings(users, columns, values, *names))
-        factors[rated], biases[rated] = model.items.factors, model.items.biases
+        factors[rated_titles], biases[rated_titles] = model.items.factors, model.items.biases
         return FittedFactorisedLikes(self, nearest, factors, biases, float(model.mean or 0))

@@ -52,11 +52,11 @@ class FittedNearestLikes:
         for start in range(0, len(titles), width):
             part = titles[start : start + width]
             near = nearness(self.vectors, self.crowd, rows, part)
-            popular = POPULARITY_WEIGHT * self.popularity[part]
+            title_popularity = POPULARITY_WEIGHT * self.popularity[part]
             for viewer, (begin, end) in enumerate(pairwise(starts.tolist())):
                 indices, is_viewer_like = columns[begin:end], is_like[begin:end]
                 liked = self._liked(near[indices[is_viewer_like]])
-                score = liked + popular
+                score = liked + title_popularity
                 if not is_viewer_like.all():
                     disliked = near[indices[~is_viewer_like]].max(axis=0)
                     score -= np.maximum(0, disliked - np.maximum(0, liked - self.settings.margin))
@@ -85,8 +85,10 @@ class FittedNearestLikes:
         is_like = viewer_likes.values > 0
         liked, disliked = (self._nearest(near, np.flatnonzero(is_like == kind)) for kind in (True, False))
         count = max(min(self.settings.nearest, int(is_like.sum())), 1)
-        score, against = np.sqrt(np.square(near[liked]).sum() / count), near[disliked[:1]]
-        indices = np.concatenate([liked, disliked[:1][against > max(0, score - self.settings.margin)]])
+        score, dislike_nearness = np.sqrt(np.square(near[liked]).sum() / count), near[disliked[:1]]
+        indices = np.concatenate(
+            [liked, disliked[:1][dislike_nearness > max(0, score - self.settings.margin)]]
+        )
         indices = indices[np.argsort(-near[indices], kind="stable")]
         shares = np.square(near[indices]) / np.square(near[indices]).sum()
         return [
@@ -131,5 +133,7 @@ class NearestLikes:
         """Fits the recommender; raises a ValueError if the likes refer to titles outside ``titles``."""
         titles.check(likes)
         deduplicated = likes.deduplicate()
-        popular = popularity(deduplicated, titles)
-        return FittedNearestLikes(self, deduplicated, titles.vectors, crowds(titles.vectors), popular)
+        title_popularity = popularity(deduplicated, titles)
+        return FittedNearestLikes(
+            self, deduplicated, titles.vectors, crowds(titles.vectors), title_popularity
+        )

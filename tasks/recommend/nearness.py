@@ -35,10 +35,10 @@ def crowds(vectors: np.ndarray) -> np.ndarray:
     order = np.concatenate([sampled[group::groups] for group in range(groups)] or [sampled])
     column_of = np.full(len(vectors), -1)
     column_of[order] = np.arange(len(order))
-    crowd, others = np.zeros(len(vectors), dtype=np.float32), vectors[order].T
+    crowd, other_vectors = np.zeros(len(vectors), dtype=np.float32), vectors[order].T
     for start in range(0, len(vectors) if groups else 0, ROW_BATCH):
         columns = column_of[start : start + ROW_BATCH]
-        cosines = vectors[start : start + ROW_BATCH] @ others
+        cosines = vectors[start : start + ROW_BATCH] @ other_vectors
         cosines[np.flatnonzero(columns >= 0), columns[columns >= 0]] = 0  # excludes the title itself
         crowd[start : start + ROW_BATCH] = cosines.reshape(len(cosines), groups, -1).max(axis=2).mean(axis=1)
     crowd[~vectors.any(axis=1)] = CROWD_WITHOUT_VECTOR

@@ -33,8 +33,8 @@ def draw_groups(
     group_count: int, resamples: int, rng: np.random.Generator
 ) -> Float32[np.ndarray, "resamples groups"]:
     """Draws bootstrap resamples of groups; returns how often each resample contains each group."""
-    drawn = rng.integers(group_count, size=(resamples, group_count))
-    cells = drawn + np.arange(resamples)[:, None] * group_count
+    drawn_groups = rng.integers(group_count, size=(resamples, group_count))
+    cells = drawn_groups + np.arange(resamples)[:, None] * group_count
     counts = np.bincount(cells.ravel(), minlength=resamples * group_count)
     return counts.reshape(resamples, group_count).astype(np.float32)
 
@@ -61,9 +61,9 @@ def resample_mean(
     counts: Float[np.ndarray, "resamples groups"],
 ) -> Float[np.ndarray, " resamples"]:
     """Computes the mean of ``values`` in each resample; differences as values give a paired bootstrap."""
-    exact = counts.astype(np.float64)
+    counts64 = counts.astype(np.float64)
     sums, sizes = (np.bincount(groups, weights, minlength=counts.shape[1]) for weights in (values, None))
-    return exact @ sums / (exact @ sizes)
+    return counts64 @ sums / (counts64 @ sizes)
 
 
 def percentiles(values: np.ndarray) -> list[float]:

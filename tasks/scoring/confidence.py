@@ -101,9 +101,9 @@ def score_votes(
         neighbour_ids = neighbour_labels.row_ids
         is_agreement = neighbour_labels.values == top[rows[neighbour_ids]]
         weights = np.maximum(cosines[chunk][rows, columns].astype(np.float64)[neighbour_ids[is_agreement]], 0)
-        summed = np.bincount(rows[neighbour_ids[is_agreement]], weights, minlength=len(top))
-        scores[chunk] = summed / neighbours.shape[1]
-        top_labels[chunk] = np.where(summed > 0, top, -1)
+        vote_sums = np.bincount(rows[neighbour_ids[is_agreement]], weights, minlength=len(top))
+        scores[chunk] = vote_sums / neighbours.shape[1]
+        top_labels[chunk] = np.where(vote_sums > 0, top, -1)
     return top_labels, scores
 
 
@@ -178,7 +178,7 @@ class Calibrations:
         groups: np.ndarray,
         minimum_precision: float,
     ) -> Bool[np.ndarray, " titles"]:
-        """Marks the titles to label, so that the labels of each group reach the requested mean precision."""
+        """Marks the titles whose top label is accepted, so that each group reaches the minimum precision."""
         selected = scores >= self.overall.score_threshold(minimum_precision)
         for name, calibration in self.by_group.items():
             rows = groups == name

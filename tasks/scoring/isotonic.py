@@ -34,8 +34,8 @@ def increasing_fit(values: Float[np.ndarray, " knots"], weights: np.ndarray) -> 
     for mean, weight in zip(values.tolist(), weights.tolist(), strict=True):
         length = 1
         while blocks and blocks[-1][0] >= mean:
-            other, other_weight, other_length = blocks.pop()
-            mean = (mean * weight + other * other_weight) / (weight + other_weight)
+            other_mean, other_weight, other_length = blocks.pop()
+            mean = (mean * weight + other_mean * other_weight) / (weight + other_weight)
             weight, length = weight + other_weight, length + other_length
         blocks.append((mean, weight, length))
     means, _, lengths = zip(*blocks, strict=True) if blocks else ((), (), ())

@@ -105,18 +105,18 @@ def measure_weighted(
 
     shape, columns = (counts.shape[1], len(judged)), np.arange(len(judged))
     members = sparse.csr_array((np.ones(len(judged), np.float32), (groups, columns)), shape=shape)
-    exact = counts.astype(np.float64)
-    size = exact @ members.sum(axis=1)
+    counts64 = counts.astype(np.float64)
+    size = counts64 @ members.sum(axis=1)
 
     def mean(values: np.ndarray | None) -> np.ndarray | None:
-        return None if values is None else exact @ (members @ values) / size
+        return None if values is None else counts64 @ (members @ values) / size
 
-    def summed(cells: np.ndarray) -> np.ndarray:  # (resamples, labels); integers below 2**24 are exact
+    def sum_cells(cells: np.ndarray) -> np.ndarray:  # (resamples, labels); integers below 2**24 are exact
         return counts @ (members @ cells.astype(np.float32))
 
-    true_positives = summed(judged.predicted & judged.truth)
-    true_counts = summed(judged.truth)
-    total = summed(judged.predicted) + true_counts
+    true_positives = sum_cells(judged.predicted & judged.truth)
+    true_counts = sum_cells(judged.truth)
+    total = sum_cells(judged.predicted) + true_counts
     label_f1 = np.where(true_counts > 0, 2 * true_positives / np.maximum(total, 1), 0)
     return {
         "accuracy": mean(judged.correct.astype(np.float64)),

@@ -81,7 +81,7 @@ class Resamples(NamedTuple):
 
     @staticmethod
     def draw(groups: np.ndarray, resamples: int, rng: np.random.Generator) -> "Resamples":
-        """Draws resamples of queries from the group number of each query; none if there are no queries."""
+        """Draws bootstrap resamples of groups of queries; ``groups`` has the group number of each query."""
         numbered = number_groups(groups)
         return Resamples(numbered, draw_groups(count_groups(numbered), resamples if len(groups) else 0, rng))
 
@@ -116,12 +116,12 @@ def held_out_sets(
     has_training = len(titles.labelled("train")) > 0
     for form, protocol in itertools.product(FORMS, PROTOCOLS):
         queries = titles.labelled(protocol)
-        absent = reasons.get(form) or ("" if has_training else "no training title holds a label")
+        form_reason = reasons.get(form) or ("" if has_training else "no training title holds a label")
         empty = "" if len(queries) else reasons.get(protocol, f"no title of {protocol} holds a label")
-        queries = queries[: 0 if absent else None]
+        queries = queries[: 0 if form_reason else None]
         groups, is_oov = titles.family[queries], titles.oov[queries]
         resampled = (Resamples.draw(ids, resamples, rng) for ids in (groups, groups[is_oov]))
-        yield HeldOut(form, protocol, absent or empty, queries, next(resampled), is_oov, next(resampled))
+        yield HeldOut(form, protocol, form_reason or empty, queries, next(resampled), is_oov, next(resampled))
 
 
 class ProtocolScores(NamedTuple):

@@ -144,9 +144,9 @@ class PatternClassifier:
         """Assigns a pattern to each sub-title by rules, or else by the networks if they are confident."""
         ruled = [match_rule(text) for text in sub_titles]
         names, probabilities = [rule or "" for rule in ruled], np.full(len(ruled), np.nan, dtype=np.float32)
-        unruled = [index for index, rule in enumerate(ruled) if rule is None]
-        predicted = self.probabilities([sub_titles[index] for index in unruled])
-        for index, row in zip(unruled, predicted):
+        unruled_indices = [index for index, rule in enumerate(ruled) if rule is None]
+        predicted = self.probabilities([sub_titles[index] for index in unruled_indices])
+        for index, row in zip(unruled_indices, predicted):
             best, probabilities[index] = int(row.argmax()), row.max()
             name = self.classes[best]
             confident = row[best] >= self.metadata["least"].get(name, 1.1)

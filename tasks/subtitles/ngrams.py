@@ -32,10 +32,10 @@ def ngrams(texts: Sequence[str]) -> Ragged:
         for length in range(1, max_length + 1):
             count = max(0, len(code_points) - length + 1)
             hashes = (hashes[:count] ^ code_points[length - 1 :]) * _PRIME
-            mixed = (hashes ^ (hashes >> np.uint64(29))) % np.uint64(_BUCKETS)
+            bucket_ids = (hashes ^ (hashes >> np.uint64(29))) % np.uint64(_BUCKETS)
             is_within_text = text_ids[:count] == text_ids[length - 1 :]
             text_id_parts.append(text_ids[:count][is_within_text])
-            id_parts.append(mixed[is_within_text].astype(np.int64))
+            id_parts.append(bucket_ids[is_within_text].astype(np.int64))
     text_ids, ids = np.concatenate(text_id_parts), np.concatenate(id_parts)
     order = np.argsort(text_ids, kind="stable")
     return Ragged(offsets_of(np.bincount(text_ids, minlength=len(texts))), ids[order])

@@ -76,10 +76,10 @@ def is_person(text: str, *, listed: bool) -> bool:
 
 def _is_guest_list(text: str) -> bool:
     """Returns whether the text lists persons, at least half of them with a frequent first name."""
-    if cued := re.match(
+    if cue_match := re.match(
         r"(?:guests?|with|mit|gäste|invités?|avec|featuring|feat\.)\s*:?\s+(.+)", text, _ANY_CASE
     ):
-        text = cued[1]
+        text = cue_match[1]
     people = re.split(_LIST_SEPARATOR, text)
     named = sum(is_person(person, listed=True) for person in people)
     return 2 * named >= len(people) and all(is_person(person, listed=False) for person in people)

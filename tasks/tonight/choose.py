@@ -124,13 +124,13 @@ class Evening:
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
         """Yields the list of recommendations for each viewer, best first; ``viewers`` are salted hashes."""
         code_of = {viewer: code for code, viewer in enumerate(self.viewers)}
-        parts = [
+        batches = [
             viewers[begin : begin + VIEWERS_PER_BATCH] for begin in range(0, len(viewers), VIEWERS_PER_BATCH)
         ]
-        codes = [np.array([code_of[viewer] for viewer in part], dtype=np.int32) for part in parts]
+        codes = [np.array([code_of[viewer] for viewer in part], dtype=np.int32) for part in batches]
         with ThreadPoolExecutor(1) as executor:  # scoring mostly releases the GIL, building lists does not
             scores = [executor.submit(self.fitted.scores, part, self.rows) for part in codes[:1]]
-            for batch in range(len(parts)):
+            for batch in range(len(batches)):
                 batch_scores = scores.pop().result()
                 scores += [
                     executor.submit(self.fitted.scores, part, self.rows)
@@ -164,8 +164,8 @@ class Evening:
         """Returns a sentence about a change of likes, or "" if there is no such change."""
         titles = [f"“{self.names[row]}”" for row in counterfactual.without]
         if titles:
-            joined = f"{', '.join(titles[:-1])} and {titles[-1]}" if titles[1:] else titles[0]
-            return f"Without {joined} it would not be listed."
+            joined_titles = f"{', '.join(titles[:-1])} and {titles[-1]}" if titles[1:] else titles[0]
+            return f"Without {joined_titles} it would not be listed."
         if counterfactual.disliked is not None:
             return f"If you disliked “{self.names[counterfactual.disliked]}” it would not be listed."
         return ""

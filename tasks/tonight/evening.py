@@ -51,14 +51,16 @@ def evening_interval(
     evening_begin = (now - datetime.timedelta(hours=NIGHT_END_HOUR)).replace(
         hour=EVENING_HOUR, minute=0, second=0, microsecond=0
     )
-    first = begin or (now if hours is not None else max(now, evening_begin))
+    interval_begin = begin or (now if hours is not None else max(now, evening_begin))
     if hours is not None:
-        last = _add_elapsed(first, datetime.timedelta(hours=hours))
+        interval_end = _add_elapsed(interval_begin, datetime.timedelta(hours=hours))
     else:
-        last = end or max(evening_begin + EVENING_LENGTH, _add_elapsed(first, MIN_LENGTH))
-    if first >= last:
-        raise TonightError(f"--from {first.isoformat()} is not before --until {last.isoformat()}")
-    return first, last
+        interval_end = end or max(evening_begin + EVENING_LENGTH, _add_elapsed(interval_begin, MIN_LENGTH))
+    if interval_begin >= interval_end:
+        raise TonightError(
+            f"--from {interval_begin.isoformat()} is not before --until {interval_end.isoformat()}"
+        )
+    return interval_begin, interval_end
 
 
 def _add_elapsed(moment: datetime.datetime, elapsed: datetime.timedelta) -> datetime.datetime:

@@ -151,7 +151,7 @@ def _is_twin_airing(row: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def _merge_rows(rows: Sequence[dict[str, Any]]) -> Programme:
     """Merges the rows of one programme, sorted by start, to a Programme."""
-    first = rows[0]
+    first_row = rows[0]
     airings = [
         Airing(
             start=_set_utc(row["start"]),
@@ -170,12 +170,12 @@ def _merge_rows(rows: Sequence[dict[str, Any]]) -> Programme:
         start=airings[0].start,
         stop=airings[0].stop,
         channel=airings[0].channel,
-        title=first["display"],
-        sub_title=first["sub_title"],
-        episode=first["episode"],
-        description=first["description"],
-        categories=tuple(name for name in first["categories"] or () if any(map(str.isalpha, name))),
-        regular=first["days"] > REGULAR_DAYS,
+        title=first_row["display"],
+        sub_title=first_row["sub_title"],
+        episode=first_row["episode"],
+        description=first_row["description"],
+        categories=tuple(name for name in first_row["categories"] or () if any(map(str.isalpha, name))),
+        regular=first_row["days"] > REGULAR_DAYS,
         is_new=is_new,
         is_premiere=any(row["is_premiere"] for row in rows),
         is_repeat=any(row["previously_shown"] for row in rows) and not is_new,

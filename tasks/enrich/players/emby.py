@@ -15,6 +15,6 @@ from tasks.form import configurable
 
 @configurable
 class Emby(CategoryFlags):
-    """Adds the categories that Emby's XMLTV provider recognizes."""
+    """Strategy for Emby with the categories of its XMLTV provider."""
 
     name: Literal["emby"] = "emby"

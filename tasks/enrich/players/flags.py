@@ -22,7 +22,7 @@ _WORD = "Category for %s; it must be in the server's list"
 
 @configurable
 class CategoryFlags(PlayerRules):
-    """Adds one category per flag; both servers recognise series by their episode numbers."""
+    """Strategy that adds one category per flag; both servers recognise series by their episode numbers."""
 
     needs: ClassVar[frozenset[str]] = frozenset((NUMBER,))
     movie: str = setting("Movie", _WORD % "films")

@@ -8,6 +8,6 @@ from tasks.form import configurable
 
 @configurable
 class Jellyfin(CategoryFlags):
-    """Adds the categories that Jellyfin's XMLTV provider recognizes (class ListingsProviderInfo)."""
+    """Strategy for Jellyfin with the categories of its XMLTV provider (class ListingsProviderInfo)."""
 
     name: Literal["jellyfin"] = "jellyfin"

@@ -20,7 +20,7 @@ from tasks.form import configurable
 
 @configurable
 class Kodi(PlayerRules):
-    """Adds a DVB genre to programmes that have no category with a genre."""
+    """Strategy for Kodi: adds a DVB genre to programmes that have no category with a genre."""
 
     needs: ClassVar[frozenset[str]] = frozenset((DVB, DECLARATION, GENRES))
     name: Literal["kodi"] = "kodi"

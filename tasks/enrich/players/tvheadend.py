@@ -14,7 +14,7 @@ from tasks.form import configurable
 
 @configurable
 class Tvheadend(PlayerRules):
-    """Adds the names of all DVB genres of a programme."""
+    """Strategy for Tvheadend: adds the names of all DVB genres of a programme."""
 
     needs: ClassVar[frozenset[str]] = frozenset((DVB,))
     name: Literal["tvheadend"] = "tvheadend"

@@ -78,9 +78,9 @@ class MapContent:
         ):
             values = np.asarray(getattr(self, name))
             # true for NaN, and tolerates float32 rounding
-            wrong = ~((values >= low - 1e-4) & (values <= high + 1e-4))
-            if wrong.any():
-                raise ValueError(f"{name} contains {values[wrong].flat[0]!r}, expected {low} to {high}")
+            is_outside = ~((values >= low - 1e-4) & (values <= high + 1e-4))
+            if is_outside.any():
+                raise ValueError(f"{name} contains {values[is_outside].flat[0]!r}, expected {low} to {high}")
 
 
 def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
@@ -90,9 +90,9 @@ def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
         titles: Table of titles with the columns "first_airing" and "split".
         scores: Content of scores.json.
     """
-    first = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
+    first_airing = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
     shown = sum(split != "placeholder" for split in titles["split"].to_pylist())
-    facts = {"Titles": f"{shown:,}", "Guide from": f"{first:%-d %B %Y}" if first else "–"}
+    facts = {"Titles": f"{shown:,}", "Guide from": f"{first_airing:%-d %B %Y}" if first_airing else "–"}
     score = scores["protocols"]["unseen_title"]["title_only"]
     if score["n"]:
         facts["Correct category of unseen titles"] = f"{score['knn']['accuracy']:.0%}"

@@ -46,8 +46,8 @@ VECTORS = {
     "similarity": "vectors for similar titles",
 }
 HEADLINE = "vectors"
-# Of a refusal on one night without a loss. In simulated years (tests/tasks/publish/registry/test_gate.py),
-# 2 to 4 % of the nights were refused without a loss, and all losses of .02 were detected within ten nights.
+# Probability that a challenger that is not worse is refused. In simulated years (test_gate.py), 2 to 4 % of
+# the nights were refused without a loss, and all losses of .02 were detected within ten nights.
 ERROR_PROBABILITY = 0.02
 CHAMPION, REFERENCE = "the champion", "the oldest promoted model"
 NO_TITLES = "there are no held-out titles to score the challenger"
@@ -62,7 +62,7 @@ class NotComparable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class GateDecision:
-    """What the gate decides about a challenger; undefined numbers are None."""
+    """Decision of the gate about a challenger; numbers that cannot be computed are None."""
 
     promote: bool  # whether the challenger becomes the champion
     reason: str  # sentence with the compared qualities
@@ -72,17 +72,17 @@ class GateDecision:
 
 
 class QueryQualities(NamedTuple):
-    """Qualities of all models on the same queries; arrays have one entry per query."""
+    """Qualities of all models on the same queries (held-out titles); arrays have one entry per query."""
 
     challenger: Qualities
-    others: Mapping[str, Qualities]  # of the compared models, by CHAMPION and REFERENCE
-    titles: np.ndarray  # int64, row in the corpus of each query
+    others: Mapping[str, Qualities]  # qualities of the compared models, by CHAMPION and REFERENCE
+    titles: np.ndarray  # int64, row of each query in the corpus
     protocols: np.ndarray  # name of the held-out set of each query
     groups: np.ndarray  # int64, id of the family (franchise), which the bootstrap resamples
 
 
 class QualityScorer:
-    """Scores models on the labelled held-out titles of a Corpus.
+    """Scorer of models on the held-out titles of a Corpus that have categories.
 
     Args:
         corpus: Folder of the Corpus.
@@ -100,11 +100,11 @@ class QualityScorer:
         self.families = self._titles.family[self.rows]
 
     def score_vectors(self, vectors: Path) -> Qualities:
-        """Returns the qualities of tonight's vectors, an artifact Vectors."""
+        """Returns the qualities of tonight's model from the folder of its Vectors."""
         return self._qualities({name: open_array(vectors, name) for name in VECTORS})
 
     def score_model(self, model: Path) -> Qualities:
-        """Embeds tonight's titles with the model of another night and returns its qualities.
+        """Embeds tonight's titles with the model of an earlier night and returns the qualities of that model.
 
         Raises:
             NotComparable: The model cannot embed these titles.
@@ -112,24 +112,28 @@ class QualityScorer:
         try:
             return self._qualities(self._embed(TitleEncoder.open(model)))
         except (OSError, KeyError, TypeError, ValueError) as error:
-            what = f"this version of GuideSpace cannot read the model in {model}"
-            raise NotComparable(f"{what} ({type(error).__name__}: {error})") from error
+            problem = f"this version of GuideSpace cannot read the model in {model}"
+            raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
 
     def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
-        """Returns arrays with the names of VECTORS, a row per title of the corpus; unused rows are zero."""
+        """Embeds titles; returns arrays by the names of VECTORS, with a row per title, zero if not needed."""
         table = pq.read_table(self.corpus / "titles.parquet", columns=["raw_title", "context"])
         identity = _details(self.corpus).get("sentences", {}).get("identity")
         has_same_sentences = (
             encoder.meaning is not None and encoder.meaning.encoder_info["identity"] == identity
         )
         arrays: dict[str, np.ndarray] = {}
-        needed = np.union1d(self.rows, self._training)
-        for block in (needed[block] for block in row_blocks(len(needed))):
+        needed_rows = np.union1d(self.rows, self._training)
+        for block in (needed_rows[block] for block in row_blocks(len(needed_rows))):
             raw_titles, contexts = (column.to_pylist() for column in table.take(block).columns)
             sentences = self._files.sentences[block], self._files.descriptions[block]
             dense = encoder.bag.dense(*sentences) if has_same_sentences else encoder.dense(raw_titles)
-            alone, full = encoder.embed_with_context(raw_titles, contexts, dense)
-            embedded = {"vectors": alone, "full": full, "similarity": encoder.similarity(dense, full)}
+            title_only, with_context = encoder.embed_with_context(raw_titles, contexts, dense)
+            embedded = {
+                "vectors": title_only,
+                "full": with_context,
+                "similarity": encoder.similarity(dense, with_context),
+            }
             for name, values in embedded.items():
                 if name not in arrays:
                     arrays[name] = np.zeros((len(self._files), values.shape[1]), dtype=np.float32)
@@ -137,22 +141,25 @@ class QualityScorer:
         return arrays
 
     def _qualities(self, vectors: Mapping[str, np.ndarray]) -> Qualities:
+        """Returns the qualities of a model from its arrays of vectors."""
         if not len(self.rows):
             return dict.fromkeys(VECTORS, np.zeros(0))
         return {name: self._quality(vectors[name]) for name in VECTORS}
 
     def _quality(self, vectors: np.ndarray) -> np.ndarray:
+        """Returns the quality of each query by k-NN on an array of vectors, float64 [queries]."""
         judged = judge_knn(self._titles, vectors, self.rows, self._training, self.k)
         precision = np.zeros(len(self.rows)) if judged.precision_at_k is None else judged.precision_at_k
         return query_quality(judged.correct, precision)
 
 
 def neighbour_count(scores: Path) -> int:
-    """Returns the number of neighbours that voted on each title."""
+    """Returns the number k of neighbours that voted on each title, from a Scores folder."""
     return int(_details(scores)["k"])
 
 
 def _details(artifact: Path) -> dict[str, Any]:
+    """Returns the field "details" of artifact.json in the folder of an artifact."""
     return json.loads((artifact / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
@@ -170,7 +177,7 @@ def decide_promotion(
     incomparable: str = "",
     first: bool = True,
 ) -> GateDecision:
-    """Decides whether the challenger is promoted.
+    """Decides whether the challenger is promoted, by the rule in the docstring of the module.
 
     Args:
         answers: Qualities of the models on the same queries.
@@ -196,19 +203,20 @@ def decide_promotion(
     if incomparable and first:
         return decision(True, f"the first model; {summary}; not compared: {incomparable}")
     if incomparable:
-        what = f"not comparable with the champion, which stays: {incomparable}"
-        return decision(False, f"{what}; {summary}; {OVERRIDE}")
+        problem = f"not comparable with the champion, which stays: {incomparable}"
+        return decision(False, f"{problem}; {summary}; {OVERRIDE}")
     if CHAMPION not in answers.others:
         return decision(True, f"there is no champion yet; {summary}")
     group_numbers = number_groups(answers.protocols, answers.groups)
     group_count = count_groups(group_numbers)
     if quality is None or group_count < 2:
-        what = f"held-out titles of {group_count} shows are too few to compare the models"
-        return decision(False, f"{what}: the champion stays")
+        problem = f"held-out titles of {group_count} shows are too few to compare the models"
+        return decision(False, f"{problem}: the champion stays")
     return _compare(answers, group_numbers, draw_groups(group_count, resamples, rng))
 
 
 def _check(answers: QueryQualities) -> None:
+    """Raises a ValueError if arrays differ in length or contain NaN."""
     for values in (
         array for model in (answers.challenger, *answers.others.values()) for array in model.values()
     ):
@@ -216,14 +224,14 @@ def _check(answers: QueryQualities) -> None:
             shapes = f"{values.shape}, {answers.protocols.shape} and {answers.groups.shape}"
             raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
         if missing := int(np.isnan(values).sum()):
-            what = f"{missing} of {len(values)} queries have no quality"
-            raise ValueError(f"{what}; score all models on the same queries first")
+            problem = f"{missing} of {len(values)} queries have no quality"
+            raise ValueError(f"{problem}; score all models on the same queries first")
 
 
 def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndarray) -> GateDecision:
-    """Decides by an upper bound of the difference from each model for each kind of vectors.
+    """Decides by upper bounds of the challenger's gain over each model, for each kind of vectors.
 
-    ``counts`` has the number of occurrences of each group in each resample.
+    ``counts`` has the number of occurrences of each group in each resample, [resamples, groups].
     """
     count = len(answers.others) * len(VECTORS)
     worst, refusal = 0.0, ""
@@ -239,16 +247,16 @@ def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndar
                 )
                 refusal = f"worse than {model}: {description}: quality {means} on {len(differences)} titles, "
                 refusal += f"difference {bound_text}"
-    ours, champion = answers.challenger[HEADLINE], answers.others[CHAMPION][HEADLINE]
-    difference = float((ours - champion).mean())
-    low, high = percentiles(resample_mean(ours - champion, group_numbers, counts))
+    challenger, champion = answers.challenger[HEADLINE], answers.others[CHAMPION][HEADLINE]
+    difference = float((challenger - champion).mean())
+    low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
     relation = "better than" if low > 0 else "not shown to be worse than"
-    text = f"quality {ours.mean():.3f} against the champion's {champion.mean():.3f} on {len(ours)} titles: "
-    text += f"{difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
+    text = f"quality {challenger.mean():.3f} against the champion's {champion.mean():.3f} "
+    text += f"on {len(challenger)} titles: {difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
     return GateDecision(
         promote=not refusal,
         reason=refusal or f"{relation} the champion: {text}",
-        quality=float(ours.mean()),
+        quality=float(challenger.mean()),
         difference=difference,
         interval=(low, high),
     )

@@ -73,13 +73,13 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
     model, version, last_promoted = challenger.model, challenger.version, registry.promoted(limit=1)
     champion, no_champion_reason = champion_or_reason(registry, last_promoted)
-    same = champion is not None and champion.digest == model.digest
-    qualities, incomparable = _score(workspace, registry, challenger, None if same else champion)
+    is_same_model = champion is not None and champion.digest == model.digest
+    qualities, incomparable = _score(workspace, registry, challenger, None if is_same_model else champion)
     decision = decide_promotion(
         qualities,
         np.random.default_rng(settings.seed),
         settings.resamples,
-        same_model=same,
+        same_model=is_same_model,
         incomparable=no_champion_reason or incomparable,
         first=not last_promoted,
     )
@@ -87,13 +87,13 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
         reason = f"this version was rolled back manually on {day}; {OVERRIDE}; the gate decided: "
         decision = dataclasses.replace(decision, promote=False, reason=reason + decision.reason)
     rules = {"auto": decision.promote, "first": not last_promoted, "always": True, "never": False}
-    is_promoted = not same and rules[settings.promote]
+    is_promoted = not is_same_model and rules[settings.promote]
     reason, now = decision.reason, datetime.now(UTC)
     if is_promoted != decision.promote:
         reason = f"publish.promote is {settings.promote}; the gate decided: {reason}"
     if is_promoted:
         registry.promote(version, reason, at=now, quality=decision.quality)
-    if not same:
+    if not is_same_model:
         if not is_promoted:
             registry.refuse(version, reason)
         compared = champion.folder if champion and CHAMPION in qualities.others else None
@@ -107,13 +107,13 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     verdict = Verdict(
         name=registry.name,
         version=version,
-        champion=is_promoted or same,
+        champion=is_promoted or is_same_model,
         reason=reason,
         quality=decision.quality,
         difference=decision.difference,
         logged_model=registry.logged_model(version),
     )
-    refused = not (same or is_promoted or decision.promote or settings.promote == "never")
+    refused = not (is_same_model or is_promoted or decision.promote or settings.promote == "never")
     if TaskRunContext.get() and refused:
         model_id = {"prefect.resource.id": f"guidespace.model.{verdict.name}"}
         emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
@@ -124,10 +124,10 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
 def _score(
     workspace: Workspace, registry: Registry, challenger: Challenger, champion: Champion | None
 ) -> tuple[QueryQualities, str]:
-    """Scores the challenger and, if they are comparable with it, the champion and the reference.
+    """Scores the challenger, and the models with which it is compared: champion and oldest promoted model.
 
     Returns:
-        The qualities, and the reason why the champion is not comparable ("" if it is, or if there is none).
+        The qualities, and the reason why the champion cannot be compared ("" if it can, or without champion).
     """
     k = neighbour_count(workspace.folder(challenger.scores))
     scorer = QualityScorer(workspace.folder(challenger.corpus), k)
