@@ -183,7 +183,9 @@ class Cues:
         if choice < 0.8:
             return re.sub(cue, lambda match: f"{match[1]}{word} {number}", text, flags=_ANY_CASE)
         ordinal = self._random.choice((f"{number}.", f"{number}a", f"{number}ª", f"{number}e", *_ORDINALS))
-        return re.sub(cue, lambda match: f"{match[1]}{self._change_case(ordinal)} {word}", text, flags=_ANY_CASE)
+        return re.sub(
+            cue, lambda match: f"{match[1]}{self._change_case(ordinal)} {word}", text, flags=_ANY_CASE
+        )
 
     def _change_case(self, word: str) -> str:
         return self._random.choice((word, word.capitalize()))
