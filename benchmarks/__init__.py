@@ -1,4 +1,4 @@
-"""Claims about speed and quality, each measured beside a rival in the same run."""
+"""Measures claims about speed and quality, each beside another system (rival) in the same run."""
 
 import os
 

@@ -46,7 +46,7 @@ LONGEST = 2 * 3600  # maximum seconds of a benchmark
 
 
 def main() -> int:
-    """Runs the command; returns the exit code."""
+    """Runs the benchmarks that the command line names; returns the exit code."""
     names_available = sorted(MODULES)
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
@@ -140,14 +140,15 @@ def run_one(name: str, size: str = "") -> list[Claim]:
 
 
 def about(name: str) -> str:
-    """Returns the first paragraph of a benchmark's docstring."""
+    """Returns the first paragraph of the docstring of a benchmark."""
     source = (ROOT / MODULES[name].replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def replace_section(readme: Path, name: str, content: str) -> None:
-    """Replaces or adds the section of a benchmark between its marks; sections are in the order of their
-    names.
+    """Replaces or adds the section of a benchmark in a page, and keeps the sections in alphabetical order.
+
+    Comments mark the beginning and the end of a section.
     """
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     measured, _, after = rest.partition(END)

@@ -1,7 +1,8 @@
-"""The command line of every benchmark: ``python -m benchmarks.FOLDER.NAME [--quick | --full] [--json]``.
+"""Defines the command line and the output of every benchmark: ``python -m benchmarks.FOLDER.NAME [--quick]``.
 
-A row: name, our value, the rival and its value measured in the same run, the ratio, the aim, met or not. The
-ratio is ours over the rival's, so above one is better where more is better; an aim says which way it counts.
+The other options are ``--full`` (large sizes) and ``--json``. A row of the output has a name, our value, the
+rival and its value from the same run, the ratio, the target (aim), and whether the target was met. The ratio
+is our value divided by the rival's; the aim says whether more or less is better.
 """
 
 import argparse
@@ -47,7 +48,7 @@ class Claim:
 
     @property
     def ratio(self) -> float | None:
-        """Our value divided by the rival's; None without a rival."""
+        """The ratio of our value to the rival's; None without a rival."""
         return self.value / self.rival_value if self.rival_value else None
 
     @property
@@ -119,7 +120,7 @@ def table(claims: Sequence[Claim]) -> str:
 
 
 def guides(*names: str) -> list[Path]:
-    """Returns the real guides below $GUIDESPACE_DATA whose file names contain these names, in this order.
+    """Returns the real guides below $GUIDESPACE_DATA whose file names contain the names, in this order.
 
     Raises:
         SystemExit: The variable is not set or a guide is missing.
@@ -140,7 +141,7 @@ def guides(*names: str) -> list[Path]:
 
 
 def is_installed(module: str, rival: str = "") -> bool:
-    """Returns whether the module of a rival is installed; reports a missing one on standard error."""
+    """Returns whether the Python module of a rival is installed; reports a missing one on standard error."""
     if importlib.util.find_spec(module):
         return True
     print(f"{rival or module} is not installed: its rows are left out", file=sys.stderr)
@@ -148,7 +149,7 @@ def is_installed(module: str, rival: str = "") -> bool:
 
 
 def machine() -> str:
-    """Returns a short description of the machine."""
+    """Returns a short description of this machine for the page of results."""
     model = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.processor(),
@@ -161,7 +162,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Returns the commit, and whether files other than the page of results differ from it."""
+    """Returns the current commit, and whether files other than the page of results differ from it."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(

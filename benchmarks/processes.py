@@ -19,7 +19,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 
 class Measured(NamedTuple):
-    """Resources and result of a call.
+    """Resources and result of a call in a separate process.
 
     Attributes:
         cpu: CPU seconds of all threads.
@@ -77,7 +77,7 @@ def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object,
 
 @contextmanager
 def _environment(changed: dict[str, str], removed: tuple[str, ...]) -> Iterator[None]:
-    """Changes variables of this process while another process is started."""
+    """Changes environment variables of this process while another process is started, then restores them."""
     original = dict(os.environ)
     os.environ.update(changed)
     for name in removed:

@@ -1,4 +1,4 @@
-"""Seconds of calls that alternate, so that other work on the machine slows all of them."""
+"""Measures calls in turn, so that other work on the machine slows all of them equally."""
 
 import statistics
 import time

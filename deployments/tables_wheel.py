@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "storage" / "tables"
-NAME = "offloaded_tables"
-PROJECT = """
+PACKAGE_NAME = "offloaded_tables"
+PYPROJECT = """
 [build-system]
 requires = ["setuptools>=77"]
 build-backend = "setuptools.build_meta"
@@ -34,17 +34,17 @@ packages = ["offloaded_tables", "offloaded_tables.eviction"]
 def build(folder: Path) -> Path:
     """Builds the wheel in ``folder`` with the installed setuptools, and returns the path of the wheel."""
     with tempfile.TemporaryDirectory() as temporary:
-        project, package = Path(temporary), Path(temporary) / NAME
+        project, package = Path(temporary), Path(temporary) / PACKAGE_NAME
         for file in SOURCE.rglob("*.py"):
             target = package / file.relative_to(SOURCE)
             target.parent.mkdir(parents=True, exist_ok=True)
-            text = re.sub(r"\bstorage\.tables\b", NAME, file.read_text(encoding="utf-8"))
+            text = re.sub(r"\bstorage\.tables\b", PACKAGE_NAME, file.read_text(encoding="utf-8"))
             target.write_text(text, encoding="utf-8")
         shutil.copy(SOURCE / "README.md", project)
-        (project / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+        (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
         subprocess.run([*command, "--wheel-dir", str(folder), str(project)], check=True)
-    return max(folder.glob(f"{NAME}-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+    return max(folder.glob(f"{PACKAGE_NAME}-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ def backfill(
     settings = resolve_settings(preset, (*changes, NO_PROMOTION), None)
     zone = home_zone(home)
     dates = list_dates(first, last, datetime.datetime.now(zone).date())
-    what = f"backfill of {first} to {last}"
-    with Workspace(home).writing(what, wait_seconds=WAIT_SECONDS, report_wait=get_run_logger().warning):
+    purpose = f"backfill of {first} to {last}"
+    with Workspace(home).writing(purpose, wait_seconds=WAIT_SECONDS, report_wait=get_run_logger().warning):
         dated = dated_guides(feeds, first, last, zone, settings.ingest.private_addresses) if feeds else []
         ingest(home, dated, settings.ingest, due_time(first, zone))
     missing = find_missing(home, [f"{date}" for date in dates])

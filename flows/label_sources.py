@@ -1,4 +1,4 @@
-"""Reads what maps the categories of feeds to labels (merged categories), for the stage preprocess."""
+"""Reads how categories of feeds are mapped to labels (merged categories), for the stage preprocess."""
 
 import datetime
 

@@ -11,5 +11,7 @@ class RefreshSettings:
     """Settings for reading feeds, filling their missing categories, and merging them into one guide."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
-    enrich: EnrichOptions = setting(EnrichOptions(), "What is filled, and by which names")
+    enrich: EnrichOptions = setting(
+        EnrichOptions(), "Which missing elements are added, and the names of categories"
+    )
     guide: MergeSettings = setting(MergeSettings(), "The merged guide: channels, days and overlaps")

@@ -98,9 +98,9 @@ def open_night(
     if ui := PREFECT_UI_URL.value():
         tags["prefect.flow_run_url"] = f"{ui}/runs/flow-run/{flow_run_id}"
     parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
-    what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
+    purpose = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     with (
-        _lock_home(workspace, home, what, flow_run_id),
+        _lock_home(workspace, home, purpose, flow_run_id),
         # One BLAS thread: the rounding of sums depends on the number of threads, and scikit-learn, which runs
         # in parallel with other stages, sets the number to 1 for the whole process.
         threadpool_limits(1, user_api="blas"),
@@ -118,26 +118,26 @@ def open_night(
 
 
 @contextmanager
-def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> Iterator[str]:
+def open_run(home: str, purpose: str, name: str, parameters: Mapping[str, Any]) -> Iterator[str]:
     """Locks an existing home, opens the MLflow run of a flow other than nightly, and yields its MLflow id.
 
     Args:
         home: A home that exists.
-        what: Description of the run, shown to other writers, which wait for it.
+        purpose: Description of the run, shown to other writers, which wait for it.
         name: Name of the MLflow run.
         parameters: Parameters of the MLflow run.
     """
     workspace, flow_run_id = Workspace(home, create=False), this_run.id or str(uuid.uuid4())
-    with _lock_home(workspace, home, what, flow_run_id):
+    with _lock_home(workspace, home, purpose, flow_run_id):
         with _mlflow_run(Tracking(workspace.home), flow_run_id, name, {}, parameters) as run:
             yield run
 
 
 @contextmanager
-def _lock_home(workspace: Workspace, home: str, what: str, flow_run_id: str) -> Iterator[None]:
+def _lock_home(workspace: Workspace, home: str, purpose: str, flow_run_id: str) -> Iterator[None]:
     """Locks a home during the block; marks a flow run Crashed that died while it held the lock."""
     waiting = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
-    with workspace.writing(what, flow_run=flow_run_id, **waiting) as crashed_id:
+    with workspace.writing(purpose, flow_run=flow_run_id, **waiting) as crashed_id:
         mark_dead_commands(home, crashed_id, flow_run_id)
         yield
 

@@ -57,8 +57,9 @@ _NUMBER = re.compile(rb'<episode-num(?: system="([^"]*)")?>([^<]*)</episode-num>
 
 @dataclass
 class Judged:
-    """Numbers of hidden titles of a guide, of filled ones, and of correctly filled ones, by minimum
-    precision.
+    """Numbers of titles of a guide whose categories were hidden, filled, and filled correctly.
+
+    The numbers are given for each minimum precision.
     """
 
     hidden: int
@@ -83,7 +84,7 @@ def hide(guide: bytes) -> tuple[bytes, dict[str, set[str]]]:
 
 
 def learn(fold: Fold) -> Path:
-    """Runs a night with default settings; returns the folder of its model."""
+    """Runs a nightly run with default settings on a fold; returns the folder of its model."""
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
@@ -96,7 +97,7 @@ def learn(fold: Fold) -> Path:
 
 
 def planned(file: Path, model: Path, work: Path, options: EnrichOptions) -> Enrichment:
-    """Returns the changes that ``guidespace enrich`` would make to a guide."""
+    """Returns the additions that ``guidespace enrich`` would make to a guide."""
     with open_source(str(file), work, IngestSettings()) as source:
         return plan(source, *read_guide(source, work, options), CategoryModel(model), options)
 
@@ -127,12 +128,12 @@ def measure_guide(name: str) -> Judged:
 
 
 def _values(raw: Iterable[str], mapping: Mapping[str, str]) -> set[str]:
-    """Returns the cleaned categories."""
+    """Returns the cleaned categories of raw category texts."""
     return {value for one in raw for value, reason in map_category(one, mapping) if not reason}
 
 
 def quality(names: tuple[str, ...]) -> list[Claim]:
-    """Measures precision and coverage by guide, and their means over guides."""
+    """Measures precision and coverage of filled categories by guide, and their means over guides."""
     claims, reached = [], {asked: [] for asked in ASKED}
     for name in names:
         print(f"enrich: {name}", file=sys.stderr, flush=True)
@@ -170,7 +171,7 @@ def hide_numbers(guide: bytes) -> tuple[bytes, dict[int, dict[str, str]]]:
 
 
 def measure_numbers(name: str) -> tuple[int, int, int]:
-    """Returns the numbers of programmes with a hidden number, with a filled one, and with the correct one."""
+    """Counts programmes of a guide whose episode number was hidden, was filled, and was filled correctly."""
     with tempfile.TemporaryDirectory() as folder:
         work, options = Path(folder), EnrichOptions(episodes=True)
         content, hidden = hide_numbers(gzip.decompress(guides(name)[0].read_bytes()))
@@ -192,8 +193,9 @@ def measure_numbers(name: str) -> tuple[int, int, int]:
 
 
 def numbers(names: tuple[str, ...]) -> list[Claim]:
-    """Measures coverage and precision of episode numbers by guide, and means of guides with 50 or more
-    filled.
+    """Measures coverage and precision of episode numbers by guide, and means over guides with enough of them.
+
+    A guide has enough if 50 or more numbers were filled.
     """
     claims, reached = [], []
     for name in names:
@@ -213,7 +215,7 @@ def numbers(names: tuple[str, ...]) -> list[Claim]:
 
 
 def fill(file: str, model: str) -> tuple[float, ...]:
-    """Enriches a file and discards the output.
+    """Enriches a file and discards the enriched guide.
 
     Returns:
         The number of programmes; seconds of reading, of writing, of writing on the CPU, and in total; peak
@@ -241,7 +243,10 @@ def fill(file: str, model: str) -> tuple[float, ...]:
 
 
 def speed(name: str, size: float) -> list[Claim]:
-    """Enriches a guide that is repeated to ``size`` bytes, with the model of a nightly run on it."""
+    """Measures speed and memory of enriching a guide that is repeated until it has ``size`` bytes.
+
+    The model is from a nightly run on the guide.
+    """
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         content, _ = hide(gzip.decompress(guides(name)[0].read_bytes()))

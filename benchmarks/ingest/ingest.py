@@ -69,7 +69,7 @@ def measure_gigabyte() -> Sequence[Claim]:
 
 
 def bare_loop(file: Path) -> int:
-    """Reads attributes and child text of every programme; returns their number."""
+    """Reads attributes and child text of every programme by lxml; returns the number of programmes."""
     count = 0
     for _, element in etree.iterparse(str(file), events=("end",), tag="programme"):
         dict(element.attrib)
@@ -102,7 +102,7 @@ def ingest(folder: Path, feeds: Sequence[Path], workers: int = 1, home: Path | N
 
 
 def rivals() -> dict[str, Callable[[Path], object]]:
-    """Returns the installed readers of XMLTV or XML by name."""
+    """Returns the functions that read a guide by another library, by name, if the library is installed."""
     readers: dict[str, Callable[[Path], object]] = {"xml.etree loop, executemany into SQLite": into_sqlite}
     if is_installed("pandas"):
         readers["pandas.read_xml (attributes and one text per name)"] = by_pandas
@@ -112,7 +112,7 @@ def rivals() -> dict[str, Callable[[Path], object]]:
 
 
 def into_sqlite(file: Path) -> None:
-    """Reads the guide by ElementTree into SQLite, as a typical script does."""
+    """Reads a guide by ElementTree into an SQLite database, as a typical script does."""
     with tempfile.TemporaryDirectory() as name, sqlite3.connect(Path(name) / "guide.db") as connection:
         connection.execute("CREATE TABLE programmes (channel, start, stop, title, sub_title, categories)")
         rows = []
@@ -134,7 +134,7 @@ def into_sqlite(file: Path) -> None:
 
 
 def by_pandas(file: Path) -> None:
-    """Reads the guide into a data frame with a row per programme."""
+    """Reads a guide into a pandas data frame with a row per programme."""
     import pandas
 
     pandas.read_xml(
@@ -143,7 +143,7 @@ def by_pandas(file: Path) -> None:
 
 
 def by_py_xmltv(file: Path) -> None:
-    """Reads the guide into the dataclasses of py-xmltv by xsdata, as in its documentation."""
+    """Reads a guide into the dataclasses of py-xmltv by xsdata, as the documentation of py-xmltv shows."""
     from xmltv.models import Tv  # pyright: ignore[reportMissingImports]  (a rival, installed by who wants to compare)
     from xsdata.formats.dataclass.parsers import XmlParser  # pyright: ignore[reportMissingImports]
 
@@ -162,7 +162,7 @@ def one_core() -> Iterator[None]:
 
 
 def side_by_side(folder: Path, file: Path, megabytes: int, repeats: int) -> list[Claim]:
-    """Compares two guides read by two workers with the same guides read one after the other."""
+    """Compares two workers that read two guides in parallel with one worker that reads them in turn."""
     pair = [folder / "one.xml", folder / "two.xml"]
     for place in pair:
         repeat_guide(file, place, megabytes * 1_000_000)
@@ -183,7 +183,7 @@ def side_by_side(folder: Path, file: Path, megabytes: int, repeats: int) -> list
 
 
 def all_guides(folder: Path, quick: bool) -> list[Claim]:
-    """Reads every real guide into one catalogue, twice."""
+    """Measures reading every real guide into one catalogue, and reading all of them again."""
     feeds = guides("ZA1", "DK1") if quick else sorted(guides("ZA1")[0].parent.glob("*.xml.gz"))
     home = folder / "all"
     home.mkdir()

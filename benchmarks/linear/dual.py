@@ -70,7 +70,7 @@ def claims(quick: bool) -> Sequence[Claim]:
 
 
 def race(name: str, seconds: float, rival: str, result: dict[str, float], aim: float | None) -> Claim:
-    """Makes a claim of our seconds and those of a rival."""
+    """Makes a claim that compares our seconds with the seconds of a rival."""
     if result["short"] > WITHIN:
         rival += f" (by then {100 * result['short']:.2g} % short)"
     return Claim(
@@ -95,7 +95,7 @@ class Throttled(SampleBlocks):
 def prepare_ours(
     folder: Path, cost: float, rate: float, share: float, optimum: float = 0.0, limit: float = np.inf
 ) -> Callable[[], dict[str, float]]:
-    """Prepares our training: to ``TOLERANCE``, whose result is the optimum, or as a competitor."""
+    """Prepares a training of our SVM, either to find the optimum (to ``TOLERANCE``) or as a competitor."""
     blocks = open_throttled(folder, rate)
     least = (PREFETCH_BLOCKS + 1) * blocks.largest
     size = blocks.file.stat().st_size
@@ -131,7 +131,7 @@ def prepare_ours(
 
 
 def prepare_liblinear(folder: Path, cost: float) -> Callable[[], float]:
-    """Prepares the computation of the objective that liblinear reaches with all samples in memory."""
+    """Prepares a training by liblinear with all samples in memory, which returns the primal objective."""
     from sklearn.svm import LinearSVC
 
     everything = load(folder)
@@ -147,7 +147,7 @@ def prepare_liblinear(folder: Path, cost: float) -> Callable[[], float]:
 
 
 def keep(weights: Iterator[np.ndarray], blocks: int, limit: float) -> list[tuple[float, np.ndarray]]:
-    """Returns seconds and weights, eight times per pass, until ``limit`` seconds have passed."""
+    """Records the seconds and a copy of the weights eight times per pass, until ``limit`` seconds."""
     kept, started = [], time.perf_counter()
     for step, current in enumerate(weights, start=1):
         seconds = time.perf_counter() - started
@@ -162,8 +162,9 @@ def keep(weights: Iterator[np.ndarray], blocks: int, limit: float) -> list[tuple
 def arrival(
     blocks: Sequence[SampleBlock], kept: Sequence[tuple[float, np.ndarray]], cost: float, optimum: float
 ) -> dict[str, float]:
-    """Returns the seconds until the objective is within 1 % of the optimum, or all seconds, and the
-    difference.
+    """Returns the seconds until the objective is within 1 % of the optimum, and the remaining difference.
+
+    If the objective never reaches this, returns all recorded seconds.
     """
     short = np.inf
     for seconds, weights in kept:
@@ -174,12 +175,12 @@ def arrival(
 
 
 def objective(blocks: Sequence[SampleBlock], weights: np.ndarray, cost: float) -> float:
-    """Returns the primal objective ½‖w‖² + C Σ hinge loss."""
+    """Returns the primal objective of an SVM: ½‖w‖² + C Σ hinge loss."""
     return float(weights @ weights) / 2 + cost * sum(rows_of(block, weights)[1] for block in blocks)
 
 
 def compile_loops(blocks: SampleBlocks) -> None:
-    """Compiles all loops by a run over three blocks with a cache of two."""
+    """Compiles all loops before the measurement by training on three blocks with a cache for two."""
     cache_bytes = (PREFETCH_BLOCKS + 3) * blocks.largest
     for _ in zip(range(4), DualCachedSVM().fit(blocks, cache_bytes=cache_bytes)):
         pass
@@ -201,7 +202,7 @@ def to_csr(block: SampleBlock) -> csr_matrix:
 
 
 def disk_rate(blocks: SampleBlocks) -> float:
-    """Returns the bytes per second of reading blocks that are not in the page cache."""
+    """Measures the bytes per second of reading blocks from disk, without the page cache."""
     started = time.perf_counter()
     for number in range(len(blocks)):
         blocks.read(number)

@@ -24,7 +24,7 @@ FORM = "%Y%m%d%H%M%S +0000"
 
 
 class _Source(NamedTuple):
-    """A title of the real guides with one airing."""
+    """A title of a real guide with one of its broadcasts."""
 
     words: list[str]
     categories: list[str]
@@ -93,7 +93,7 @@ def _read(feed: Path) -> Iterator[_Source]:
 
 
 def _minutes(start: str, stop: str) -> int:
-    """Returns the duration, limited to 5 to 300 minutes; 30 if a time is invalid."""
+    """Returns the duration of a programme in minutes, limited to 5 to 300; 30 if a time is invalid."""
     try:
         begin, end = (datetime.strptime(text[:12], FORM[:10]) for text in (start, stop))
     except ValueError:

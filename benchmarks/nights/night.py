@@ -16,7 +16,7 @@ ENDED = re.compile(r"^ *[\d.]+ s  (\w+) +(?:done|unchanged)")
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage, measured until the run printed its end; stages in parallel share their measurements."""
+    """Time and memory of a stage, measured until the run printed its end; parallel stages share figures."""
 
     name: str
     ended: float  # seconds since the start of the run
@@ -26,7 +26,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Night:
-    """Measurements of a successful run."""
+    """Time and memory of a successful nightly run."""
 
     seconds: float
     cpu: float  # seconds of all processes
@@ -68,7 +68,7 @@ def run_night(home: Path, feeds: Sequence[Path]) -> Night:
 
 
 def _tree(root: int) -> tuple[float, float]:
-    """Returns resident bytes and CPU seconds of a process and its descendants, including ended ones."""
+    """Returns the resident bytes and CPU seconds of a process and its descendants, including ended ones."""
     processes: dict[int, tuple[int, float]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

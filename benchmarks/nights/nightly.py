@@ -62,9 +62,9 @@ def _scores(home: Path) -> dict[str, Any]:
 
 
 def _accuracies(feeds: str, protocol: str, form: str, score: dict[str, Any]) -> Iterator[Claim]:
-    """Compares our accuracy with the baselines on one held-out set.
+    """Compares our accuracy with that of the baselines on one held-out set.
 
-    next_period with title only has too few titles for a target.
+    The set next_period has too few titles for a target if only the title is used.
     """
     aims = (
         {("tfidf_knn", "accuracy"): 1.0, ("tfidf_knn", "precision_at_k"): 1.15}

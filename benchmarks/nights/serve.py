@@ -40,7 +40,7 @@ MLFLOW = "mlflow models serve"
 
 @dataclass(frozen=True)
 class Loaded:
-    """Measurements by the clients."""
+    """Latencies and throughput that the clients measured on a server under load."""
 
     milliseconds: np.ndarray  # per request
     errors: int
@@ -53,7 +53,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Server:
-    """Command of a server, its URL path, and the format of its requests."""
+    """A server to measure: its command, its URL path, and the format of its requests."""
 
     command: list[str]
     environment: dict[str, str]
@@ -124,7 +124,7 @@ def _answered(server: Server, port: int, title: str) -> bool:
 
 
 def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
-    """Sends requests by ``clients`` clients, each of which sends the next request after an answer."""
+    """Sends requests by ``clients`` concurrent clients; each sends its next request after an answer."""
     times, errors, waiting = np.zeros(len(bodies)), [0] * clients, iter(range(len(bodies)))
     failed: list[OSError] = []
 
@@ -157,7 +157,7 @@ def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
 
 
 def titles_to_ask(model: Path, count: int, new: int = NEW, seed: int = 0) -> list[str]:
-    """Draws titles of a Model folder in proportion to airings; every ``new``-th is unknown (0: none)."""
+    """Draws titles of a model to request, in proportion to airings; every ``new``-th is unknown (0: none)."""
     table = pq.read_table(model / "titles.parquet", columns=["title", "airings"])
     names, airings = table["title"].to_pylist(), np.asarray(table["airings"], dtype=np.float64)
     rng = np.random.default_rng(seed)
@@ -213,9 +213,7 @@ def measure_home(home: Path, quick: bool) -> list[Claim]:
 def _loads(
     server: Server, port: int, process: int, bodies: list[str], model: Path, few: int
 ) -> dict[str, Any]:
-    """Measures a server: a warm-up with a tenth of the requests, all requests, and each kind of title
-    separately.
-    """
+    """Measures a server: a warm-up with a tenth of the requests, all requests, and each kind of title."""
     first = len(bodies) // 10
     _apart(port, server.path, bodies[:first])
     begin = resident(process)
@@ -233,7 +231,7 @@ def _apart(port: int, path: str, bodies: list[str]) -> Loaded:
 
 
 def _beside(seen: dict[str, Any], rival_seen: dict[str, Any], many: int) -> Iterator[Claim]:
-    """Compares our server with MLflow's."""
+    """Makes the claims that compare our server with MLflow's."""
 
     def both(name: str, mine: float, their: float, better: Literal["more", "less"] = "less") -> Claim:
         return Claim(name, mine, MLFLOW, their, better=better)

@@ -28,7 +28,7 @@ RULES = "nearest slot, an edition of the show", "nearest slot, any show"
 
 
 def spread(folder: Path) -> Counter[str]:
-    """Counts, for a Model folder, corrections and, by rule, titles that change and correct changes."""
+    """Counts corrections of a model and, by rule, the titles that they change and the correct changes."""
     model = CategoryModel(folder)
     titles = pq.read_table(folder / "titles.parquet", columns=["title"])["title"].to_pylist()
     labelled = np.array([bool(model.labels[row]) for row in model.votes.titles])

@@ -21,7 +21,7 @@ SPREADS = (0.5, 1.5, 4.0)
 
 
 def draw(count: int, spread: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draws unit vectors around the centres of their labels; as in a guide, few labels have most vectors."""
+    """Draws unit vectors around the centres of their labels; few labels have most vectors, as in a guide."""
     centres = F.normalize(torch.randn(LABELS, DIM, generator=torch.Generator().manual_seed(7)), dim=1)
     labels = (LABELS * torch.rand(count, generator=generator) ** 2).long()
     noise = torch.randn(count, DIM, generator=generator) * spread / DIM**0.5
@@ -47,7 +47,7 @@ def ours(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
 
 
 def in_turn(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
-    """Computes the same in plain torch, one query after the other, without noise of the ages."""
+    """Computes the same in plain torch, one query after the other, without random noise of ages."""
     keys, values, ages, _, _ = memory
     scores, none = queries @ keys.clone().T, torch.tensor(-torch.inf)
     alike = values == labels[:, None]
@@ -81,7 +81,7 @@ def time_step(step: Callable[[Memory, Tensor, Tensor], Tensor], spread: float, r
 
 
 def steps(quick: bool) -> Iterator[Claim]:
-    """Measures the time of a step; the target is for the second of the three distributions."""
+    """Measures the time of a step for three distributions; the target applies to the second."""
     for spread in SPREADS[1:2] if quick else SPREADS:
         about = f"memory, {SLOTS:,} slots × {DIM}, {QUERIES:,} queries, spread {spread:g}, two threads"
         mine = call_apart(time_step, ours, spread, 5 if quick else 31, threads=2)

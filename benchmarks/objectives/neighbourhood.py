@@ -49,14 +49,14 @@ OURS = {
 
 
 class World(NamedTuple):
-    """Corpus folder, and the taste of each title (-1 for titles of the other category)."""
+    """A synthetic corpus: its folder, and the taste of each title (-1 for titles of the other category)."""
 
     folder: Path
     tastes: np.ndarray
 
 
 def make_world(folder: Path, seed: int) -> World:
-    """Writes the world of tastes."""
+    """Writes a synthetic corpus of titles with tastes (see the module)."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
     pools = [POOL] * TASTES + [SHARED]
@@ -94,7 +94,7 @@ def vectors_of(training: Training) -> np.ndarray:
 
 
 def accuracy(world: World, training: Training) -> tuple[float, float]:
-    """Returns the shares of held-out titles of culture whose nearest title has their taste, and category."""
+    """Returns the shares of held-out titles whose nearest title has the same taste, and the same category."""
     corpus, vectors = open_corpus(world.folder), vectors_of(training)
     queries = np.flatnonzero(corpus.split > 0)
     near = corpus.training[top_neighbours(vectors[queries], vectors[corpus.training], 1)[0][:, 0]]

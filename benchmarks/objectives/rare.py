@@ -53,7 +53,7 @@ def title_vectors(fold: Fold, settings: TrainSettings) -> np.ndarray:
 
 
 def judge_rare(fold: Fold, settings: TrainSettings) -> tuple[Judged, np.ndarray]:
-    """Returns the answers to all held-out titles, and which labels are rare, bool (labels,)."""
+    """Trains on a fold; returns the predictions for all held-out titles, and which labels are rare."""
     titles, vectors = fold.titles, title_vectors(fold, settings)
     training, queries = titles.labelled("train"), _queries(fold)
     counts = np.bincount(titles.labels.take(training).values, minlength=titles.label_count)

@@ -24,7 +24,7 @@ LEASTS = (0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class Row:
-    """A hand-labelled sub-title and the answer of the classifier."""
+    """A hand-labelled sub-title and the pattern that the classifier predicted."""
 
     sub_title: str
     pattern: str
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """A classifier that was trained on all guides, and its answers."""
+    """A classifier that was trained on all guides, with its predictions for hand-labelled sub-titles."""
 
     rows: list[Row]
     seconds: float
@@ -106,9 +106,9 @@ def recall(rows: list[Row], pattern: str) -> float:
 
 
 def choose_least(rows: list[Row], pattern: str, aim: float = 0.93) -> float:
-    """Returns the lowest threshold of .65, .7 … .95 above which the share ``aim`` of the answers is correct.
+    """Returns the lowest threshold of .65, .7 … .95 above which the share ``aim`` of predictions is correct.
 
-    The rows must contain all answers.
+    The rows must contain all predictions.
     """
     for least in LEASTS:
         sure = [row for row in rows if row.probability >= least]

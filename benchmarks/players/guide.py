@@ -34,7 +34,7 @@ REQUESTS = 2000
 
 
 def command(*arguments: object) -> tuple[float, float]:
-    """Runs a command; returns its seconds and the peak memory of its largest process, MB."""
+    """Runs a command in a process; returns its seconds and the peak memory of its largest process in MB."""
     script = (
         "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); "
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)"
@@ -48,7 +48,7 @@ def command(*arguments: object) -> tuple[float, float]:
 
 
 def refreshed(names: tuple[str, ...]) -> list[Claim]:
-    """Merges guides of which one has changed since the last time, then requests the guide."""
+    """Measures merging guides of which one has changed since the last merge, and requests of the result."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         feeds = [Path(shutil.copy(file, work)) for file in guides(*names)]
@@ -72,7 +72,7 @@ def refreshed(names: tuple[str, ...]) -> list[Claim]:
 
 
 def requested(home: Path, log: Path) -> list[Claim]:
-    """Measures conditional requests and downloads from the server, one after another."""
+    """Measures conditional requests to the server and downloads from it, one after another."""
     with serving(home, log) as (url, _, _), httpx.Client(base_url=url, timeout=60) as client:
         etag = client.head("/guide.xml").headers["ETag"]
         times = []
@@ -104,7 +104,7 @@ def merge_large(files: list[str], out: str) -> tuple[float, float, int]:
 
 
 def large(name: str, size: float) -> list[Claim]:
-    """Merges a guide whose channels are repeated under other ids until it has ``size`` bytes."""
+    """Measures merging a guide whose channels are repeated under other ids until it has ``size`` bytes."""
     with tempfile.TemporaryDirectory() as folder:
         content = gzip.decompress(guides(name)[0].read_bytes())
         begin, end = content.index(b"<channel "), content.rindex(b"</programme>") + len(b"</programme>")

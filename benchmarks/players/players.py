@@ -66,7 +66,7 @@ def programmes(file: Path) -> list[tuple[list[str], bool]]:
 
 
 def kodi(work: Path, enrichment: Enrichment) -> list[Claim]:
-    """Shares of programmes with a colour, by the rule of the add-on."""
+    """Returns the shares of programmes with a colour in Kodi, by the rule of its add-on."""
     table = {genre.text.lower() for genre in etree.parse(genres_file(str(work / "kodi.xml"))).iter("genre")}
 
     def share(file: str) -> float:
@@ -82,7 +82,7 @@ def kodi(work: Path, enrichment: Enrichment) -> list[Claim]:
 
 
 def real_kodi(work: Path) -> list[Claim]:
-    """Shares of programmes with a colour that Kodi stores, with the table of the add-on and with ours."""
+    """Returns the shares of programmes with a colour that Kodi stores, with its own table and with ours."""
     channels = [each.get("id") for _, each in etree.iterparse(work / "in.xml", tag="channel", recover=True)]
     claims, ours = [], genres_file(str(work / "kodi.xml"))
     for label, guide, genres in (("before", "in.xml", None), ("after", "kodi.xml", ours)):
@@ -96,7 +96,7 @@ def real_kodi(work: Path) -> list[Claim]:
 
 
 def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
-    """Shares of programmes with a genre, and of added names that Tvheadend recognises."""
+    """Returns the shares of programmes with a genre, and of added names that Tvheadend recognises."""
     with NAMES_OF_TVHEADEND.open(encoding="utf-8", newline="") as file:
         names = {row["name"] or row["group"] for row in csv.DictReader(file, delimiter=";")}
     folded = {"".join(name.split()).casefold() for name in names}
@@ -118,7 +118,7 @@ def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
 
 
 def jellyfin(work: Path, enrichment: Enrichment) -> list[Claim]:
-    """Share of the films in the row "Movies", and of movies that have an episode number because of us."""
+    """Returns the share of films in the row "Movies", and of films to which we added an episode number."""
     before, after = programmes(work / "in.xml"), programmes(work / "jellyfin.xml")
     is_film = ["film" in combine(stated_kinds(row), numbered) for row, numbered in before]
     in_row = [

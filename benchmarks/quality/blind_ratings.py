@@ -45,7 +45,7 @@ Write JSON with every section and every letter: {"1": {"A": 6, "B": 3.5}, "2": {
 
 @dataclass(frozen=True)
 class Shown:
-    """A drawn title with its lists.
+    """A title that was drawn for rating, with the lists of neighbours that systems returned.
 
     Attributes:
         title: Title as in the guide.
@@ -59,7 +59,7 @@ class Shown:
 
 
 def draw(titles: pa.Table, count: int, *, seed: int, skip: int = 0) -> np.ndarray:
-    """Rows of titles drawn without replacement in proportion to min(airings, 30), placeholders never.
+    """Draws rows of titles without replacement in proportion to min(airings, 30), without placeholders.
 
     Titles are put into one random order (Efraimidis, Spirakis. Weighted random sampling with a reservoir.
     2006), of which ``skip`` are passed over: sets of one seed with different skips share no title.
@@ -164,7 +164,7 @@ def read_set(folder: Path) -> list[dict[str, float]]:
 
 @dataclass(frozen=True)
 class Line:
-    """Ratings of a system, and their difference to the reference on titles that were rated for both."""
+    """Ratings of one system, and their difference to the reference on titles that were rated for both."""
 
     system: str
     titles: int

@@ -68,7 +68,7 @@ def measure_guide(guide: str, systems: Sequence[str], measured: str = "") -> dic
 
 
 def _answers(name: str, folds: Sequence[Fold]) -> list[PredictionsByCell]:
-    """Returns the answers of a system, one per fold."""
+    """Returns the predictions of a system on each fold."""
     if name == OURS:
         return [fold.answer_ours() for fold in folds]
     for baseline in BASELINES:
@@ -85,7 +85,7 @@ def _learn(rival: Rival, fold: Fold, epochs: int) -> PredictionsByCell:
 
 
 def _train(rival: Rival, corpus: Path, epochs: int) -> np.ndarray:
-    """Returns unit vectors of a rival; called in a separate process."""
+    """Trains a rival and returns its unit vectors; called in a separate process."""
     vectors = rival.train(Contest(corpus), epochs, 1, THREADS).vectors()
     return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)).astype(np.float32)
 
@@ -151,7 +151,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Compares ours with each rival by the mean over the guides."""
+    """Makes the claims that compare our mean over the guides with each rival's."""
     made = []
     for form, protocol, name, rival in itertools.product(FORMS, PROTOCOLS, METRICS, SYSTEMS[1:]):
         ours, theirs = (mean_over_guides(results, system, form, protocol, name) for system in (OURS, rival))

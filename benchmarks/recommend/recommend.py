@@ -23,7 +23,7 @@ TITLES, COMING, DIM, GROUPS, LIKES, DISLIKED = 10_000, 5_000, 256, 200, 30, 0.1
 
 
 def world(viewers: int) -> tuple[Likes, Titles, np.ndarray]:
-    """Draws viewers with three groups of titles each, and the coming titles."""
+    """Draws simulated viewers with three groups of liked titles each, and the coming titles."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(GROUPS, DIM)).astype(np.float32)
     group = np.sort(rng.integers(GROUPS, size=TITLES))
@@ -40,7 +40,7 @@ def world(viewers: int) -> tuple[Likes, Titles, np.ndarray]:
 
 
 def evening(viewers: int) -> Callable[[], int]:
-    """Fits the likes and makes the lists of all viewers."""
+    """Fits the recommender to the likes and makes the lists of all viewers."""
     likes, titles, coming = world(viewers)
 
     def lists() -> int:

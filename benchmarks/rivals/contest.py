@@ -25,16 +25,14 @@ DIM, K, RESAMPLES = 100, 10, 1000
 
 
 class Spent(NamedTuple):
-    """Wall seconds, and CPU seconds of all threads, of a call."""
+    """Duration of a call: wall seconds, and CPU seconds of all threads."""
 
     wall: float
     cpu: float
 
 
 class Trained(NamedTuple):
-    """Result of a rival: seconds of training only, and a function for the unit vectors (titles, dim) of all
-    titles.
-    """
+    """Result of a rival's training: its seconds, and a function that returns unit vectors (titles, dim)."""
 
     spent: Spent
     vectors: Callable[[], np.ndarray]
@@ -107,7 +105,7 @@ class Contest:
         ].tolist()
 
     def pairs(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the training titles in random order, and for each a random title with a common label."""
+        """Returns the training titles in random order, each with a random title that shares a label."""
         labels = self.corpus.labels.take(self.training)
         members = np.repeat(self.training, labels.lengths)[np.argsort(labels.values, kind="stable")]
         sizes = np.bincount(labels.values, minlength=len(self.corpus.label_names))
@@ -137,7 +135,7 @@ class Contest:
 
 
 def timed(call: Callable[[], object]) -> Spent:
-    """Returns the seconds of a call."""
+    """Calls a function and returns the wall and CPU seconds of the call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return Spent(time.perf_counter() - wall, time.process_time() - cpu)

@@ -10,7 +10,7 @@ from benchmarks.rivals.contest import DIM, Contest, Trained, timed
 
 @dataclass(frozen=True)
 class Doc2Vec:
-    """Trains on the training titles; the vectors of all titles are inferred, so that all are comparable."""
+    """Rival that trains gensim's Doc2Vec on the training titles and infers the vectors of all titles."""
 
     name: str = "gensim Doc2Vec"
     epochs: Sequence[int] = (5, 20, 40)

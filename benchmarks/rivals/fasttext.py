@@ -13,7 +13,7 @@ from benchmarks.rivals.contest import DIM, Contest, Spent, Trained, timed
 
 @dataclass(frozen=True)
 class FastText:
-    """fastText on our tokens, or on words with its n-grams, in as many buckets as our table has rows."""
+    """Rival that trains fastText on our tokens, or on words with n-grams in as many buckets as our rows."""
 
     name: str
     reads: Literal["tokens", "words"]
@@ -24,7 +24,7 @@ class FastText:
     epochs: Sequence[int] = (2, 5, 10, 25, 50)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains.
+        """Trains a supervised fastText model.
 
         Reading the words of the file and creating the rows (measured by a call with zero epochs) are
         subtracted, because ours are not measured either.

@@ -10,7 +10,7 @@ from benchmarks.rivals.contest import Contest, Spent, Trained
 
 @dataclass(frozen=True)
 class MiniLM:
-    """Encodes the display names of titles."""
+    """Rival that encodes the titles by the pretrained MiniLM-L6, without training."""
 
     name: str = "MiniLM"
     epochs: Sequence[int] = (0,)

@@ -11,14 +11,14 @@ from tasks.train.settings import TrainSettings
 
 @dataclass(frozen=True)
 class Ours:
-    """Settings of the preset, with the number of dimensions of the rivals."""
+    """Our training with the settings of the preset and the number of dimensions of the rivals."""
 
     settings: TrainSettings
     name: str = "GuideSpace"
     epochs: Sequence[int] = (1, 2, 3, 4, 6)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains.
+        """Trains by the same function as a nightly run.
 
         Opening the corpus is not measured, as for the rivals. The thread that makes batches is an additional
         thread, and its time is measured.

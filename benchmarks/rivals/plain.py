@@ -20,13 +20,13 @@ BATCH, NEGATIVES, MARGIN, TEMPERATURE = 1024, 10, 0.2, 0.2
 
 @dataclass(frozen=True)
 class Plain:
-    """Triplet margin loss on unit vectors: one positive of the same category, ten sampled negatives."""
+    """Rival with a triplet margin loss on unit vectors: a positive of the category, ten sampled negatives."""
 
     name: str = "PyTorch, triplets"
     epochs: Sequence[int] = (1, 2, 4, 8)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains."""
+        """Trains the table by triplets and SparseAdam."""
         torch.manual_seed(seed)
         rng = np.random.default_rng(seed)
         table = _table(contest)
@@ -39,15 +39,16 @@ class Plain:
 
 @dataclass(frozen=True)
 class LabelMode:
-    """Cross-entropy of unit vectors of titles with those of all labels at temperature .2, for the first
-    label.
+    """Rival with a cross-entropy of title and label vectors (unit norm, temperature .2).
+
+    Only the first label of a title is used.
     """
 
     name: str = "PyTorch, label mode"
     epochs: Sequence[int] = (1, 2, 4, 8)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains."""
+        """Trains table and label vectors by Adagrad and Adam."""
         torch.manual_seed(seed)
         rng = np.random.default_rng(seed)
         torch.sparse.check_sparse_tensor_invariants.disable()  # the default; setting it avoids a warning

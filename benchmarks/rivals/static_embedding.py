@@ -16,13 +16,13 @@ BATCH, RATE = 2048, 0.2  # values of its authors for their static models
 
 @dataclass(frozen=True)
 class StaticEmbedding:
-    """Trains on pairs of titles of one category; the other pairs of the batch are the negatives."""
+    """Rival that trains on pairs of titles of one category; the other pairs of a batch are the negatives."""
 
     name: str = "StaticEmbedding"
     epochs: Sequence[int] = (1, 3, 10)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains."""
+        """Trains with MultipleNegativesRankingLoss and the trainer of sentence-transformers."""
         # the trainer prints, but our standard output may be JSON
         with warnings.catch_warnings(), redirect_stdout(sys.stderr):
             warnings.simplefilter("ignore")

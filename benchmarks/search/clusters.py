@@ -39,7 +39,7 @@ def graph_of(titles: int) -> Graph:
 
 
 def planted(seed: int, inside: float, between: float) -> tuple[Graph, np.ndarray]:
-    """Draws a graph of 2,000 nodes in 40 groups with weights of 1; returns it with the groups."""
+    """Draws a graph of 2,000 nodes in 40 groups, with edge weights of 1; returns the graph and the groups."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(40), 50)
     rows, columns = np.nonzero(
@@ -61,12 +61,12 @@ Whispers = Callable[..., Callable[[], Any]]
 
 
 def one_seed(whispers: Whispers, graph: Graph, seed: int) -> np.ndarray:
-    """Returns the classes of one seed."""
+    """Returns the cluster of each node by Chinese Whispers with one seed."""
     return whispers(graph, seed)()
 
 
 def typical(whispers: Whispers, graph: Graph, seed: int) -> np.ndarray:
-    """Returns the classes of the seed that agrees best with two other seeds."""
+    """Returns the clusters of the seed (of three) that agrees best with the two others."""
     return compare(
         [Partition(labels=whispers(graph, other)()) for other in range(3 * seed, 3 * seed + 3)]
     ).typical.labels

@@ -21,9 +21,9 @@ MADE_AT_ONCE = 8_192
 
 
 def world(titles: int) -> np.ndarray:
-    """Draws unit vectors around 200 centres, float32 (titles, 100).
+    """Draws unit vectors around 200 centres: float32 (titles, 100).
 
-    They are made in parts, so that the peak memory is that of the search.
+    The vectors are made in parts, so that the peak memory is that of the search.
     """
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(GROUPS, DIM))
@@ -187,7 +187,7 @@ def measure_cosine() -> Sequence[Claim]:
 
 
 def _exact(titles: int, mine: Measured, name: str, theirs: Measured, aim: float) -> Iterator[Claim]:
-    """Compares CPU time, wall time and neighbours."""
+    """Compares CPU time, wall time and results of our exact search with a rival's."""
     yield Claim(f"exact k-NN, {titles:,} titles, CPU s", mine.cpu, name, theirs.cpu, aim=aim, better="less")
     yield Claim(f"exact k-NN, {titles:,} titles, wall s", mine.wall, name, theirs.wall, better=None)
     yield Claim(

@@ -30,7 +30,7 @@ Opener = Callable[[Path], Vectors]
 
 
 class Reading(NamedTuple):
-    """Seconds to open a model, to its first vector, and for 1,000 unseen words; MiB of the process."""
+    """Seconds to open a model, to its first vector, and for 1,000 unseen words; memory in MiB."""
 
     opened: float
     first: float
@@ -86,7 +86,7 @@ def read_model(prepare: Callable[[], Opener], file: Path, words: Sequence[str]) 
 
 
 def imports_memory() -> float:
-    """Returns the MiB of a process that has imported our reader."""
+    """Returns the memory in MiB of a process that has only imported our reader."""
     our_reader()
     return memory("RssAnon")
 

@@ -47,7 +47,7 @@ Learnt = tuple[OpenCorpus, list[str], TitleEncoder]
 
 
 def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: SentenceSettings) -> Learnt:
-    """Trains on feeds; returns corpus, raw titles and encoder."""
+    """Trains a model on feeds; returns its corpus, the raw titles and the title encoder."""
     tokenizing = TokenizeSettings(tokenizer=tokenizer)
     guide = ingest(home, feeds)
     vocabulary = tokenize(home, guide, tokenizing)
@@ -129,7 +129,7 @@ def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
 def _quality(
     vectors: np.ndarray, truth: np.ndarray, trained: np.ndarray, mean: np.ndarray
 ) -> tuple[float, float, float]:
-    """Returns centred cosine, plain cosine, and the share of the ten nearest trained words that are found."""
+    """Returns centred cosine, plain cosine, and recall of the ten nearest trained words."""
     nearest = [np.argpartition(-(rows @ trained.T), 10, axis=1)[:, :10] for rows in (vectors, truth)]
     recall = np.mean(
         [len(set(nearest_rows) & set(wanted)) / 10 for nearest_rows, wanted in zip(*nearest, strict=True)]
@@ -143,7 +143,7 @@ def _cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def distilling_claim(words: int) -> Claim:
-    """Measures the seconds for words of 100 dimensions whose vectors depend on n-grams, with noise."""
+    """Measures the seconds of distilling n-gram rows from synthetic words of 100 dimensions."""
     rng = np.random.default_rng(0)
     names = random_words(words, rng)
     ids = bucket_ids(names, 3, 6, 2000)

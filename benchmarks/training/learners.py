@@ -26,7 +26,7 @@ NAMES = {ONE: "1 learner", TWO: "2 learners", SELDOM: "2 learners, interval 8"}
 
 @dataclass(frozen=True)
 class Paced:
-    """Titles per wall and CPU second of a run, and steps of other learners during a step."""
+    """Titles per wall and CPU second of a run, and its staleness (steps of other learners during a step)."""
 
     wall: float
     cpu: float

@@ -145,7 +145,7 @@ def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
 
 
 class Waiting:
-    """Time between the request and the arrival of batches.
+    """Measures the time between the request and the arrival of batches.
 
     The first batch of each epoch is omitted, because workers start and plans are made before it.
     """
@@ -173,12 +173,12 @@ class Waiting:
 
     @property
     def each(self) -> float:
-        """Seconds per batch."""
+        """Mean waiting time per batch in seconds."""
         return self.waited / self.batches
 
     @property
     def titles(self) -> float:
-        """Titles per batch."""
+        """Mean number of titles per batch."""
         return self.shown / self.batches
 
 

@@ -147,7 +147,7 @@ def _beside(
     to_quality: float | None,
     speed: float | None,
 ) -> Iterator[Claim]:
-    """Makes the rows of one rival."""
+    """Makes the claims that compare our training with one rival."""
     wanted = REACHED * max(run.precision for run in theirs)
     first, reached = _first(theirs, wanted), _first(ours, wanted)
     epochs = (
@@ -171,7 +171,7 @@ def _beside(
 def _speeds(
     name: str, run: Run, rival: str = "", theirs: Run | None = None, aim: float | None = None
 ) -> Iterator[Claim]:
-    """Compares titles per wall second and per CPU second."""
+    """Makes the claims on titles per wall second and per CPU second."""
     for unit, per in (("wall", "s"), ("cpu", "CPU-s")):
         value, rival_value = (one and one.titles / getattr(one.spent, unit) for one in (run, theirs))
         aim_of_unit = aim if unit == "wall" else None
@@ -186,7 +186,7 @@ def _speeds(
 
 
 def _better(rival: Rival, corpus: Path, quick: bool, *, rival_process: bool) -> list[Run]:
-    """Runs every length with the number of threads (one or two) that is faster for the shortest."""
+    """Trains for every number of epochs, with the number of threads (one or two) that is faster."""
     trial = replace(rival, epochs=rival.epochs[:1])  # type: ignore[type-var]
     threads = max(
         (1, 2),
@@ -198,7 +198,7 @@ def _better(rival: Rival, corpus: Path, quick: bool, *, rival_process: bool) -> 
 
 
 def runs_of(rival: Rival, corpus: Path, quick: bool, threads: int) -> list[Run]:
-    """Runs every length that the rival tries; called in a separate process."""
+    """Trains a rival for every number of epochs that it tries; called in a separate process."""
     contest, runs = Contest(corpus), []
     for epochs in rival.epochs[:2] if quick else rival.epochs:
         spent, precisions, repeats = [], [], 1
@@ -231,7 +231,7 @@ def _speed(run: Run) -> float:
 
 
 def _first(runs: Sequence[Run], precision: float) -> Run | None:
-    """Returns the fastest run with at least this precision."""
+    """Returns the fastest run whose precision@10 is at least ``precision``."""
     return min(
         (run for run in runs if run.precision >= precision), key=lambda run: run.spent.wall, default=None
     )

@@ -94,7 +94,7 @@ class Signals:
 
 
 def report_interrupted() -> None:
-    """Prints MESSAGE once, without Python's buffers and their locks."""
+    """Prints once that the command was interrupted (MESSAGE), without Python's buffers and their locks."""
     if _reported.acquire(blocking=False):
         os.write(_message_fd, f"{SHOW_CURSOR if os.isatty(_message_fd) else ''}{MESSAGE}\n".encode())
 

@@ -4,39 +4,41 @@ from typing import Annotated, get_args
 
 from typer import BadParameter, Option
 
-from flows.cli.options import HOME, NONE, Feeds, Home, Preset, Set
+from flows.cli.options import DEFAULT_HOME, NO_VALUES, Feeds, Home, Preset, Set
 from flows.cli.render import count_feeds
 
-BLOCKS = "building blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
-OPTIMIZERS = "optimizers to compare, by name; also yellowfin [default: all]"
-RATES = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
-SEARCHES = "esgd, random, tpe: search over optimizers and rates instead of trying each optimizer at each rate"
-TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
+BLOCKS_HELP = "building blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
+OPTIMIZERS_HELP = "optimizers to compare, by name; also yellowfin [default: all]"
+RATES_HELP = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
+SEARCHES_HELP = (
+    "esgd, random, tpe: search over optimizers and rates instead of trying each optimizer at each rate"
+)
+TUNING_HELP = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 
-Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS)]
+Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS_HELP)]
 Seeds = Annotated[
     int,
     Option(metavar="N", help="trainings per building block and fold", min=1, max=100),
 ]
 Folds = Annotated[int, Option(metavar="N", help="splits into training and held-out titles", min=1, max=5)]
 Workers = Annotated[int, Option(metavar="N", help="training processes; -1: one per core", min=-1, max=256)]
-Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS)]
+Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS_HELP)]
 Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
-Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES)]
-Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES)]
+Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES_HELP)]
+Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES_HELP)]
 RangeTest = Annotated[bool, Option("--range-test", help="also run a learning-rate range test per optimizer")]
-TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING)]
+TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING_HELP)]
 
 
 def tune(
     feeds: Feeds,
-    home: Home = HOME,
+    home: Home = DEFAULT_HOME,
     preset: Preset = "laptop",
-    changes: TuningSet = NONE,
-    optimizers: Optimizers = NONE,
-    sizes: Sizes = NONE,
-    rates: Rates = NONE,
-    search: Searches = NONE,
+    changes: TuningSet = NO_VALUES,
+    optimizers: Optimizers = NO_VALUES,
+    sizes: Sizes = NO_VALUES,
+    rates: Rates = NO_VALUES,
+    search: Searches = NO_VALUES,
     range_test: RangeTest = False,
 ) -> int:
     """Compare optimizers at several rates, or search over both."""
@@ -55,7 +57,7 @@ def tune(
     check_feeds(feeds, IngestSettings())
     searches = {kind.name: kind for kind in get_args(Search)}
     if unknown := ", ".join(sorted(set(search) - searches.keys())):
-        raise BadParameter(f"no search is called {unknown}; choose {', '.join(searches)}")
+        raise BadParameter(f"no search is called {unknown}; known are {', '.join(searches)}")
     options = {
         "optimizers": tuple(optimizers),
         "sizes": tuple(sizes),
@@ -76,10 +78,10 @@ def tune(
 
 def ablate(
     feeds: Feeds,
-    home: Home = HOME,
+    home: Home = DEFAULT_HOME,
     preset: Preset = "laptop",
-    changes: Set = NONE,
-    blocks: Blocks = NONE,
+    changes: Set = NO_VALUES,
+    blocks: Blocks = NO_VALUES,
     seeds: Seeds = 3,
     folds: Folds = 5,
     workers: Workers = -1,

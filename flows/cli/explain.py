@@ -74,7 +74,7 @@ def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def explain_titles(
     home: str, left: str, right: str | None, model: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Explains why two titles are near, or, if ``right`` is None, how the categories of ``left`` follow.
+    """Explains why two titles are near; if ``right`` is None, how the categories of ``left`` were decided.
 
     The explanation also lists corrections by users.
 

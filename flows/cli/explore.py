@@ -6,39 +6,41 @@ from typing import Annotated, Literal
 
 from typer import Argument, BadParameter, Option
 
-from flows.cli.options import HOME, NONE, AsJson, Home, Model, Number
+from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, ResultCount
 from flows.cli.render import show
 
-SEARCH = (
+SEARCH_HELP = (
     "exact: all titles; approximate: titles of the nearest index cells (prints the recall); auto: by size"
 )
-QUERY = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
-VALUE = "value of $NAME in the query; may be repeated"
-FORMS = (
+QUERY_HELP = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
+VALUE_HELP = "value of $NAME in the query; may be repeated"
+FORMS_HELP = (
     "titles: labels, word2vec, parquet; words: fasttext (with n-grams), vec, glove, word2vec-binary; "
     "model: the champion in one file, for --model"
 )
-BUCKETS = "fasttext: number of hash buckets of n-grams; fewer make a smaller file [default: the model's]"
+BUCKETS_HELP = "fasttext: number of hash buckets of n-grams; fewer make a smaller file [default: the model's]"
 
-Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
+Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH_HELP)]
 Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]
 Channel = Annotated[str, Option(metavar="NAME", help="channel of the guide that airs it: name or XMLTV id")]
 Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
-Left = Annotated[str, Argument(metavar="A", help="a title; compared with B, also without each word")]
-Right = Annotated[str | None, Argument(metavar="B", help="another title; default: explain A's categories")]
-Minimum = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pair, 0.8 to 1")]
-Query = Annotated[str | None, Argument(help=QUERY)]
-Values = Annotated[list[str], Option("--with", metavar="NAME=VALUE", help=VALUE)]
+LeftTitle = Annotated[str, Argument(metavar="A", help="a title; compared with B, also without each word")]
+RightTitle = Annotated[
+    str | None, Argument(metavar="B", help="another title; default: explain A's categories")
+]
+MinimumCosine = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pair, 0.8 to 1")]
+SqlQuery = Annotated[str | None, Argument(help=QUERY_HELP)]
+QueryValues = Annotated[list[str], Option("--with", metavar="NAME=VALUE", help=VALUE_HELP)]
 Out = Annotated[Path, Argument(help="file to write; a folder for labels")]
-Form = Literal["labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary", "model"]
-Format = Annotated[Form, Option("--format", help=FORMS)]
-Buckets = Annotated[int | None, Option(help=BUCKETS)]
+ExportForm = Literal["labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary", "model"]
+ExportFormat = Annotated[ExportForm, Option("--format", help=FORMS_HELP)]
+Buckets = Annotated[int | None, Option(help=BUCKETS_HELP)]
 
 
 def similar(
     title: str,
-    home: Home = HOME,
-    k: Number = 10,
+    home: Home = DEFAULT_HOME,
+    k: ResultCount = 10,
     description: Description = "",
     channel: Channel = "",
     hour: Hour = None,
@@ -60,7 +62,11 @@ def similar(
 
 
 def explain(
-    left: Left, right: Right = None, home: Home = HOME, model: Model = None, as_json: AsJson = False
+    left: LeftTitle,
+    right: RightTitle = None,
+    home: Home = DEFAULT_HOME,
+    model: Model = None,
+    as_json: AsJson = False,
 ) -> None:
     """Explain why two titles are near, or the categories of one."""
     from flows.cli.explain import explain_titles
@@ -69,7 +75,7 @@ def explain(
     show(document, as_json, lines)
 
 
-def duplicates(home: Home = HOME, minimum: Minimum = 0.95, as_json: AsJson = False) -> None:
+def duplicates(home: Home = DEFAULT_HOME, minimum: MinimumCosine = 0.95, as_json: AsJson = False) -> None:
     """List nearly equal titles of the last run, nearest pairs first."""
     if not 0.8 <= minimum <= 1:  # a lower minimum would need too many bands of SimHash
         raise BadParameter(f"--minimum must be from 0.8 to 1, got {minimum}.")
@@ -79,7 +85,7 @@ def duplicates(home: Home = HOME, minimum: Minimum = 0.95, as_json: AsJson = Fal
     show(pairs, as_json, map(duplicate_line, pairs))
 
 
-def scores(home: Home = HOME, as_json: AsJson = False) -> None:
+def scores(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
     """Print the scores of the last run and of its baselines."""
     from flows.cli.render import scores_lines
     from storage.home.latest import read_scores
@@ -88,7 +94,7 @@ def scores(home: Home = HOME, as_json: AsJson = False) -> None:
     show(document, as_json, scores_lines(document))
 
 
-def categories(home: Home = HOME, as_json: AsJson = False) -> None:
+def categories(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
     """List labels, and dropped categories with the reason."""
     from flows.cli.render import category_lines
     from storage.home.latest import read_category_report
@@ -97,7 +103,7 @@ def categories(home: Home = HOME, as_json: AsJson = False) -> None:
     show(document, as_json, category_lines(document))
 
 
-def status(home: Home = HOME, as_json: AsJson = False) -> None:
+def status(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
     """Print feeds, rejects by reason and counts of the catalogue."""
     from flows.cli.render import status_lines
     from storage.catalogue.feeds import read_status
@@ -109,7 +115,12 @@ def status(home: Home = HOME, as_json: AsJson = False) -> None:
     show(document, as_json, status_lines(document))
 
 
-def sql(query: Query = None, values: Values = NONE, home: Home = HOME, as_json: AsJson = False) -> None:
+def sql(
+    query: SqlQuery = None,
+    values: QueryValues = NO_VALUES,
+    home: Home = DEFAULT_HOME,
+    as_json: AsJson = False,
+) -> None:
     """Query the last run by SQL. Without a query, print the views as SQL for another DuckDB."""
     from flows.cli.render import table_lines
     from flows.cli.sql import answer, plain, run_folders
@@ -122,7 +133,7 @@ def sql(query: Query = None, values: Values = NONE, home: Home = HOME, as_json: 
         show(plain(rows) if as_json else None, as_json, table_lines(rows))
 
 
-def export(out: Out, form: Format, buckets: Buckets = None, home: Home = HOME) -> None:
+def export(out: Out, form: ExportFormat, buckets: Buckets = None, home: Home = DEFAULT_HOME) -> None:
     """Write the corpus or the vectors for other programs, or the model for other machines."""
     from flows.champion import export_model
     from tasks.export.export import export as write_export

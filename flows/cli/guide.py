@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.guides import For
-from flows.cli.options import HOME, NONE, Home, Model, Set
+from flows.cli.guides import ForPlayers
+from flows.cli.options import DEFAULT_HOME, NO_VALUES, Home, Model, Set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from tasks.ingest.settings import IngestSettings
     from tasks.ingest.sources.feeds import NamedFeed
 
-OUT = (
+OUT_HELP = (
     "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output "
     "[default: the file that `guidespace serve` serves]"
 )
-PLAYLIST = "M3U playlist: write only its channels, under its ids"
-FEEDS = "feeds in order of preference, as in nightly [default: those that the home has read]"
+PLAYLIST_HELP = "M3U playlist: write only its channels, under its ids"
+FEEDS_HELP = "feeds in order of preference, as in nightly [default: those that the home has read]"
 
-Out = Annotated[str, Argument(metavar="OUT", help=OUT)]
-Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS)]
-Playlist = Annotated[str, Option("--playlist", metavar="FILE.m3u", help=PLAYLIST)]
+Out = Annotated[str, Argument(metavar="OUT", help=OUT_HELP)]
+Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS_HELP)]
+Playlist = Annotated[str, Option("--playlist", metavar="FILE.m3u", help=PLAYLIST_HELP)]
 
 
 def guide(
     out: Out = "",
-    feeds: Feeds = NONE,
+    feeds: Feeds = NO_VALUES,
     playlist: Playlist = "",
-    players: For = NONE,
-    home: Home = HOME,
+    players: ForPlayers = NO_VALUES,
+    home: Home = DEFAULT_HOME,
     model: Model = None,
-    changes: Set = NONE,
+    changes: Set = NO_VALUES,
 ) -> int:
     """Merge all feeds of the home into one guide, with missing categories filled."""
     from flows.champion import champion_folder

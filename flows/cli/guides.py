@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, BadParameter, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.options import HOME, NONE, AsJson, Home, Model, Set
+from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, Set
 from flows.cli.render import show
 from storage.errors import ExpectedError
 
@@ -23,26 +23,28 @@ if TYPE_CHECKING:
 
 SUGGESTIONS = 5  # known categories in the message about an unknown one
 LOCK_PURPOSE = "correction of a title"
-GUIDE = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
-OUT = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output"
-VOCABULARY = "names to use: own (as in the guide), etsi (EN 300 468), or a CSV file (raw, a column per level)"
-PRECISION = "intended share of correct categories; a higher share fills fewer programmes"
-ALL = "also add names to programmes that have categories, for players that know only these names"
-FOR = "add the words that a player understands: emby, jellyfin, kodi or tvheadend; can be repeated"
-EPISODES = "also add episode numbers that other airings of the same episode have"
+GUIDE_HELP = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
+OUT_HELP = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output"
+VOCABULARY_HELP = (
+    "names to use: own (as in the guide), etsi (EN 300 468), or a CSV file (raw, a column per level)"
+)
+PRECISION_HELP = "intended share of correct categories; a higher share fills fewer programmes"
+ALL_HELP = "also add names to programmes that have categories, for players that know only these names"
+FOR_HELP = "add the words that a player understands: emby, jellyfin, kodi or tvheadend; can be repeated"
+EPISODES_HELP = "also add episode numbers that other airings of the same episode have"
 
-Guide = Annotated[str, Argument(metavar="IN", help=GUIDE)]
-Out = Annotated[str, Argument(metavar="OUT", help=OUT)]
-Vocabulary = Annotated[str, Option("--vocabulary", metavar="own|etsi|FILE", help=VOCABULARY)]
-Precision = Annotated[float, Option("--min-precision", metavar="P", help=PRECISION)]
-All = Annotated[bool, Option("--all", help=ALL)]
-For = Annotated[list[str], Option("--for", metavar="PLAYER", help=FOR)]
+Guide = Annotated[str, Argument(metavar="IN", help=GUIDE_HELP)]
+Out = Annotated[str, Argument(metavar="OUT", help=OUT_HELP)]
+Vocabulary = Annotated[str, Option("--vocabulary", metavar="own|etsi|FILE", help=VOCABULARY_HELP)]
+Precision = Annotated[float, Option("--min-precision", metavar="P", help=PRECISION_HELP)]
+NamesForAll = Annotated[bool, Option("--all", help=ALL_HELP)]
+ForPlayers = Annotated[list[str], Option("--for", metavar="PLAYER", help=FOR_HELP)]
 Mark = Annotated[bool, Option("--mark", help="add a comment after each new element")]
-Episodes = Annotated[bool, Option("--episodes", help=EPISODES)]
+Episodes = Annotated[bool, Option("--episodes", help=EPISODES_HELP)]
 DryRun = Annotated[bool, Option("--dry-run", help="write nothing; print counts and twenty examples")]
 Title = Annotated[str, Argument(metavar="TITLE", help="a title, which need not be in the guide")]
 Categories = Annotated[list[str], Argument(metavar="CATEGORY ...", help="categories of the champion model")]
-Undo = Annotated[bool, Option("--undo", help="remove the correction of this title")]
+UndoCorrection = Annotated[bool, Option("--undo", help="remove the correction of this title")]
 ListAll = Annotated[bool, Option("--list", help="list the corrections, the latest last")]
 
 
@@ -53,16 +55,16 @@ class CorrectionError(ExpectedError, ValueError):
 def enrich(
     guide: Guide,
     out: Out = "",
-    home: Home = HOME,
-    players: For = NONE,
+    home: Home = DEFAULT_HOME,
+    players: ForPlayers = NO_VALUES,
     vocabulary: Vocabulary = "own",
     precision: Precision = 0.9,
-    every: All = False,
+    every: NamesForAll = False,
     mark: Mark = False,
     episodes: Episodes = False,
     dry_run: DryRun = False,
     model: Model = None,
-    changes: Set = NONE,
+    changes: Set = NO_VALUES,
 ) -> int:
     """Add missing categories to a guide. All other bytes remain unchanged."""
     from flows.ingest_settings import ingest_settings
@@ -141,10 +143,10 @@ def enrich_guide(
 
 def correct(
     title: Title = "",
-    categories: Categories = NONE,
-    undo: Undo = False,
+    categories: Categories = NO_VALUES,
+    undo: UndoCorrection = False,
     list_all: ListAll = False,
-    home: Home = HOME,
+    home: Home = DEFAULT_HOME,
     model: Model = None,
     as_json: AsJson = False,
 ) -> None:
@@ -242,7 +244,9 @@ def find_category(category: str, spellings: Mapping[str, str]) -> str:
         return label
     near = difflib.get_close_matches(fold(category), spellings, n=SUGGESTIONS, cutoff=0.5)
     suggestions = (
-        f"near it are {', '.join(near)}" if near else f"some are {', '.join(sorted(spellings)[:SUGGESTIONS])}"
+        f"similar categories: {', '.join(near)}"
+        if near
+        else f"some categories: {', '.join(sorted(spellings)[:SUGGESTIONS])}"
     )
     raise CorrectionError(f"the champion has no category {category!r}; {suggestions}")
 

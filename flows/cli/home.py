@@ -6,28 +6,28 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from flows.cli.options import HOME, AsJson, Home
+from flows.cli.options import DEFAULT_HOME, AsJson, Home
 from flows.cli.render import show
 from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 
-BELOW = "only this setting and those below it, such as train or train.optimizer"
+BELOW_HELP = "only this setting and those below it, such as train or train.optimizer"
 NIGHTS_HELP = "artifacts of each kind, and models for a rollback, to keep"
 DAYS_HELP = "days to keep runs in MLflow and Prefect"
 HISTORY_HELP = "days to keep replaced versions of programmes in the catalogue, for --as-of"
-SHARED = "also remove this home's runs and models from shared servers"
+SHARED_HELP = "also remove this home's runs and models from shared servers"
 
-Below = Annotated[str, Argument(metavar="NAME", help=BELOW)]
+SettingName = Annotated[str, Argument(metavar="NAME", help=BELOW_HELP)]
 Nights = Annotated[int, Option(help=NIGHTS_HELP, min=1)]
 Days = Annotated[int, Option(help=DAYS_HELP, min=1, max=MAX_DAYS)]
 HistoryDays = Annotated[int, Option(help=HISTORY_HELP, min=1, max=MAX_DAYS)]
 Wordings = Annotated[int | None, Option(help="former name of --history-days", min=1, hidden=True)]
 DryRun = Annotated[bool, Option("--dry-run", help="remove nothing, print what would be removed")]
-Shared = Annotated[bool, Option("--shared", help=SHARED)]
-ZoneOf = Annotated[str, Option("--viewer", metavar="NAME", help="the zone of this viewer")]
-Zone = Annotated[str, Argument(metavar="ZONE", help="IANA name, such as Europe/Paris")]
+IncludeShared = Annotated[bool, Option("--shared", help=SHARED_HELP)]
+ZoneViewer = Annotated[str, Option("--viewer", metavar="NAME", help="the zone of this viewer")]
+ZoneName = Annotated[str, Argument(metavar="ZONE", help="IANA name, such as Europe/Paris")]
 
 
-def settings(name: Below = "", as_json: AsJson = False, markdown: bool = False) -> None:
+def settings(name: SettingName = "", as_json: AsJson = False, markdown: bool = False) -> None:
     """List the settings with type, default, bounds and description."""
     from flows.cli.settings import list_settings, markdown_lines, setting_lines
 
@@ -35,7 +35,7 @@ def settings(name: Below = "", as_json: AsJson = False, markdown: bool = False) 
     show(rows, as_json, (markdown_lines if markdown else setting_lines)(rows))
 
 
-def doctor(home: Home = HOME, as_json: AsJson = False) -> int:
+def doctor(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> int:
     """Check versions, home, locks and devices."""
     from flows.cli.doctor import examine
 
@@ -50,13 +50,13 @@ def doctor(home: Home = HOME, as_json: AsJson = False) -> int:
 
 
 def gc(
-    home: Home = HOME,
+    home: Home = DEFAULT_HOME,
     nights: Nights = NIGHTS,
     days: Days = DAYS,
     history_days: HistoryDays = HISTORY_DAYS,
     wordings: Wordings = None,
     dry_run: DryRun = False,
-    shared: Shared = False,
+    shared: IncludeShared = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove old artifacts, models, runs and history. The champion and its predecessor are kept."""
@@ -77,7 +77,7 @@ def gc(
     show(documents, as_json, [])
 
 
-def zone(name: Zone = "", viewer: ZoneOf = "", home: Home = HOME) -> None:
+def zone(name: ZoneName = "", viewer: ZoneViewer = "", home: Home = DEFAULT_HOME) -> None:
     """Show or set the time zone of a home (schedules, dates, hours), or of a viewer."""
     from storage.home.workspace import Workspace
     from storage.home.zones import home_zone, read_zone, set_zone

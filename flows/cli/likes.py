@@ -71,10 +71,10 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
     rows = read(file, viewer, utc(at), viewer_zone(folder, viewer))
     if rows is None:
         rows = read_likes_table(file, viewer, utc(at))
-    new = add_likes(folder, rows)
+    new_count = add_likes(folder, rows)
     people, titles = (len(rows[name].unique()) for name in ("viewer", "show_key"))
     about = f"{len(rows):,} rows of {people:,} viewer{'s' * (people != 1)} about {titles:,} titles"
-    return f"{file}: {about}, {new:,} of them new"
+    return f"{file}: {about}, {new_count:,} of them new"
 
 
 def forget(home: str, viewer: str) -> int:
@@ -116,5 +116,5 @@ def _unknown(title: str, titles: dict[str, str], show_key: str, folder: Path) ->
             near = [neighbour.title for neighbour in TitleSearch.open(folder).similar(title, SUGGESTIONS)]
         except SearchError:
             near = []
-    suggestion = f"; near it are {', '.join(f'“{name}”' for name in near)}" if near else ""
+    suggestion = f"; similar titles: {', '.join(f'“{name}”' for name in near)}" if near else ""
     return f"the guide has no title {title!r}{suggestion}"

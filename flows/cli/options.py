@@ -5,21 +5,25 @@ from typing import Annotated, Any, Literal
 
 from typer import BadParameter, Option
 
-NONE: list[Any] = []
+NO_VALUES: list[Any] = []
 INSTANT = "an instant such as 2025-03-31T18:00+02:00"
 YEARS = range(1900, 2200)  # the limits of datetime leave no room for zones and intervals
-HOME = "guidespace-home"
-FEEDS = "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
-SETTINGS = "change settings, such as ingest.workers=4 or train.epochs=5"
-MODEL = "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow [default: this home's]"
+DEFAULT_HOME = "guidespace-home"
+FEEDS_HELP = (
+    "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
+)
+SETTINGS_HELP = "change settings, such as ingest.workers=4 or train.epochs=5"
+MODEL_HELP = (
+    "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow [default: this home's]"
+)
 
 Home = Annotated[str, Option(envvar="GUIDESPACE_HOME", help="folder that holds everything a run writes")]
 AsJson = Annotated[bool, Option("--json", help="print JSON, for other programs")]
-Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS)]
-Set = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=SETTINGS)]
+Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS_HELP)]
+Set = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=SETTINGS_HELP)]
 Preset = Annotated[Literal["smoke", "laptop", "gpu"], Option(help="settings to start from")]
-Number = Annotated[int, Option("-k", help="number of results")]
-Model = Annotated[str | None, Option(envvar="GUIDESPACE_MODEL", metavar="MODEL", help=MODEL)]
+ResultCount = Annotated[int, Option("-k", help="number of results")]
+Model = Annotated[str | None, Option(envvar="GUIDESPACE_MODEL", metavar="MODEL", help=MODEL_HELP)]
 
 
 def read_instant(text: str) -> datetime.datetime:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.options import HOME, NONE, AsJson, Feeds, Home, Preset, Set, read_date_or_instant
+from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Feeds, Home, Preset, Set, read_date_or_instant
 from flows.cli.render import count_feeds, show
 
 if TYPE_CHECKING:
@@ -23,21 +23,27 @@ if TYPE_CHECKING:
     from tasks.ingest.sources.dates import DatedFeed
     from tasks.subtitles.task import PatternCounts
 
-AS_OF = "use the guide as of the end of a day (YYYY-MM-DD) or an ISO instant; --feed is then optional"
+AS_OF_HELP = "use the guide as of the end of a day (YYYY-MM-DD) or an ISO instant; --feed is then optional"
 DAY = ["%Y-%m-%d"]
 
-AsOf = Annotated[datetime.datetime | None, Option(parser=read_date_or_instant, metavar="DATE", help=AS_OF)]
+AsOf = Annotated[
+    datetime.datetime | None, Option(parser=read_date_or_instant, metavar="DATE", help=AS_OF_HELP)
+]
 Promote = Annotated[bool, Option("--promote", help="make the new model the champion without the gate")]
-From = Annotated[datetime.datetime, Option("--from", formats=DAY, metavar="YYYY-MM-DD", help="first date")]
-To = Annotated[datetime.datetime, Option("--to", formats=DAY, metavar="YYYY-MM-DD", help="last date")]
-Kept = Annotated[bool, Option("--kept", help="do not train; label with the stored classifier of the home")]
+FirstDate = Annotated[
+    datetime.datetime, Option("--from", formats=DAY, metavar="YYYY-MM-DD", help="first date")
+]
+LastDate = Annotated[datetime.datetime, Option("--to", formats=DAY, metavar="YYYY-MM-DD", help="last date")]
+UseStoredModel = Annotated[
+    bool, Option("--kept", help="do not train; label with the stored classifier of the home")
+]
 
 
 def nightly(
-    home: Home = HOME,
-    feeds: Feeds = NONE,
+    home: Home = DEFAULT_HOME,
+    feeds: Feeds = NO_VALUES,
     preset: Preset = "laptop",
-    changes: Set = NONE,
+    changes: Set = NO_VALUES,
     as_of: AsOf = None,
     promote: Promote = False,
 ) -> int:
@@ -60,7 +66,7 @@ def nightly(
     return run("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
 
 
-def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
+def ingest(feeds: Feeds, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES) -> int:
     """Read guides into the catalogue and publish a snapshot, without training."""
     print(f"GuideSpace: reading {count_feeds(feeds)} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
@@ -71,7 +77,9 @@ def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
     return read_feeds(feeds, home, settings)
 
 
-def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Set = NONE) -> int:
+def backfill(
+    feeds: Feeds, first: FirstDate, last: LastDate, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES
+) -> int:
     """Read guides with dates in their names, each as the guide of its date."""
     print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
@@ -112,7 +120,9 @@ def _print_event(event: "Progress | FeedResult | Failure") -> None:
         print(event.note, flush=True)
 
 
-def patterns(home: Home = HOME, changes: Set = NONE, kept: Kept = False, as_json: AsJson = False) -> int:
+def patterns(
+    home: Home = DEFAULT_HOME, changes: Set = NO_VALUES, kept: UseStoredModel = False, as_json: AsJson = False
+) -> int:
     """Classify sub-titles: dates, guests, teams, numbers."""
     from flows.cli.progress import run_flow
     from flows.server import start_prefect
@@ -138,7 +148,7 @@ def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
     yield "They are in the catalogue's table sub_title_patterns and view episodes."
 
 
-def rollback(home: Home = HOME) -> None:
+def rollback(home: Home = DEFAULT_HOME) -> None:
     """Restore the previous champion. The gate then skips the model that was rolled back."""
     from storage.home.workspace import Workspace
     from storage.tracking import Registry

@@ -7,54 +7,54 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from flows.cli.options import HOME, NONE, AsJson, Home, Model, read_instant
+from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, read_instant
 from flows.cli.render import show
 
 DEFAULT_VIEWER = "me"
-FILE = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
-AT = "instant to use as now, such as 2025-03-31T18:00+02:00; without a zone: in the viewer's zone"
-OUT = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
+FILE_HELP = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
+AT_HELP = "instant to use as now, such as 2025-03-31T18:00+02:00; without a zone: in the viewer's zone"
+OUT_HELP = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
 
 Viewer = Annotated[str, Option(metavar="NAME", help="name of the viewer; only a salted hash is stored")]
 Title = Annotated[str, Argument(metavar="TITLE", help="a title of the guide")]
 Dislike = Annotated[bool, Option("--dislike", help="store a dislike instead")]
 Seen = Annotated[bool, Option("--seen", help="the viewer has watched it; repeats are not recommended")]
-File = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE)]
-Name = Annotated[str, Argument(metavar="VIEWER", help="name of the viewer")]
-At = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="INSTANT", help=AT)]
-Begin = Annotated[
+LikesFile = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE_HELP)]
+ViewerName = Annotated[str, Argument(metavar="VIEWER", help="name of the viewer")]
+NowInstant = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="INSTANT", help=AT_HELP)]
+FirstStart = Annotated[
     datetime.datetime | None,
     Option("--from", parser=read_instant, metavar="INSTANT", help="earliest start of a programme"),
 ]
-End = Annotated[
+LastStart = Annotated[
     datetime.datetime | None,
     Option(parser=read_instant, metavar="INSTANT", help="programmes start before this instant"),
 ]
 Hours = Annotated[
     float | None, Option(metavar="H", help="length in hours, from --from or from now", min=0.1, max=240)
 ]
-RECOMMENDER = "how titles are scored: nearest_likes, factorisation, channel_habits or popularity"
-Strategy = Annotated[str, Option(metavar="NAME", help=RECOMMENDER)]
-Count = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
-INCLUDE = "also list placeholders, shopping or adult programmes; may be repeated"
-Include = Annotated[list[str], Option(metavar="KIND", help=INCLUDE)]
-KIND = "only films, series …: film, series, news, sport, children, music, other; may be repeated"
-Kinds = Annotated[list[str], Option(metavar="KIND", help=KIND)]
+RECOMMENDER_HELP = "how titles are scored: nearest_likes, factorisation, channel_habits or popularity"
+Recommender = Annotated[str, Option(metavar="NAME", help=RECOMMENDER_HELP)]
+ProgrammeCount = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
+INCLUDE_HELP = "also list placeholders, shopping or adult programmes; may be repeated"
+IncludedExclusions = Annotated[list[str], Option(metavar="KIND", help=INCLUDE_HELP)]
+KIND_HELP = "only films, series …: film, series, news, sport, children, music, other; may be repeated"
+OnlyKinds = Annotated[list[str], Option(metavar="KIND", help=KIND_HELP)]
 HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide programmes shown before that are not new")]
-AGE = "hide programmes with a minimum age above N, and those with an unknown age rating"
-Age = Annotated[int | None, Option(metavar="N", help=AGE, min=0, max=21)]
-UNRATED = "with --age, hide programmes without an age rating"
-HideUnrated = Annotated[bool, Option("--hide-unrated", help=UNRATED)]
-Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT)]
+AGE_HELP = "hide programmes with a minimum age above N, and those with an unknown age rating"
+Age = Annotated[int | None, Option(metavar="N", help=AGE_HELP, min=0, max=21)]
+UNRATED_HELP = "with --age, hide programmes without an age rating"
+HideUnrated = Annotated[bool, Option("--hide-unrated", help=UNRATED_HELP)]
+Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT_HELP)]
 
 
 def like(
     title: Title = "",
-    file: File = None,
+    file: LikesFile = None,
     viewer: Viewer = DEFAULT_VIEWER,
     dislike: Dislike = False,
     seen: Seen = False,
-    home: Home = HOME,
+    home: Home = DEFAULT_HOME,
     model: Model = None,
 ) -> None:
     """Store likes and dislikes of a viewer, for one title or from a file."""
@@ -70,7 +70,7 @@ def like(
         print(f"{viewer} {'dislikes' if dislike else 'likes'} “{full_title}”")
 
 
-def forget(viewer: Name, home: Home = HOME) -> None:
+def forget(viewer: ViewerName, home: Home = DEFAULT_HOME) -> None:
     """Delete the likes of a viewer and the lists made from them."""
     from flows.cli.likes import forget as forget_viewer
 
@@ -80,19 +80,19 @@ def forget(viewer: Name, home: Home = HOME) -> None:
 
 def tonight(
     viewer: Viewer = DEFAULT_VIEWER,
-    begin: Begin = None,
-    until: End = None,
+    begin: FirstStart = None,
+    until: LastStart = None,
     hours: Hours = None,
-    at: At = None,
-    k: Count = 10,
-    recommender: Strategy = "nearest_likes",
-    kind: Kinds = NONE,
+    at: NowInstant = None,
+    k: ProgrammeCount = 10,
+    recommender: Recommender = "nearest_likes",
+    kind: OnlyKinds = NO_VALUES,
     hide_repeats: HideRepeats = False,
     age: Age = None,
     hide_unrated: HideUnrated = False,
-    include: Include = NONE,
-    out: Out = NONE,
-    home: Home = HOME,
+    include: IncludedExclusions = NO_VALUES,
+    out: Out = NO_VALUES,
+    home: Home = DEFAULT_HOME,
     model: Model = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
-from flows.cli.options import AsJson, Number
+from flows.cli.options import AsJson, ResultCount
 from flows.cli.render import show
 from storage.errors import ExpectedError
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tasks.fasttext.text_forms import WordTable
 
 BATCH = 1000  # words
-VECTORS = "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
+VECTORS_HELP = "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
 NgramModel = Annotated[Path, Argument(metavar="MODEL", help="fastText .bin or .ftz")]
-VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS)]
+VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS_HELP)]
 WordList = Annotated[
     list[str], Argument(metavar="WORD ...", help="a word; - reads a word per line from standard input")
 ]
@@ -42,7 +42,7 @@ def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None
     show(None, False, vector_lines(model, _read_words(words), as_json))
 
 
-def neighbours(model: VectorModel, word: str, k: Number = 10, as_json: AsJson = False) -> None:
+def neighbours(model: VectorModel, word: str, k: ResultCount = 10, as_json: AsJson = False) -> None:
     """Print the words nearest to a word."""
     documents = find_neighbours(model, word, k)
     show(documents, as_json, (f"{near['cosine']:.3f}  {near['word']}" for near in documents))

@@ -162,7 +162,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
     @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **guarded)
     async def similar(request: Request) -> Response:
-        """Returns the nearest titles, as `guidespace similar --json`; `tonight`: this evening only."""
+        """Returns the titles nearest to each title, as `similar --json`; `tonight`: this evening."""
         titles = await _read(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 

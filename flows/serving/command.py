@@ -8,24 +8,26 @@ from typing import Annotated
 
 from typer import Option
 
-from flows.cli.options import HOME, Home, Model
+from flows.cli.options import DEFAULT_HOME, Home, Model
 from storage.addresses import is_loopback
 from storage.errors import ExpectedError
 
 TOKEN = "GUIDESPACE_SERVE_TOKEN"
 BACKLOG = 1024  # connections that wait to be accepted
-HOST = f"address to listen on; {TOKEN} must be set if other machines can reach it"
-PORT = "port to listen on; 0 for any free port"
+HOST_HELP = f"address to listen on; {TOKEN} must be set if other machines can reach it"
+PORT_HELP = "port to listen on; 0 for any free port"
 
-Host = Annotated[str, Option(metavar="ADDRESS", help=HOST)]
-Port = Annotated[int, Option(min=0, max=65535, help=PORT)]
+Host = Annotated[str, Option(metavar="ADDRESS", help=HOST_HELP)]
+Port = Annotated[int, Option(min=0, max=65535, help=PORT_HELP)]
 
 
 class ServeError(ExpectedError, ValueError):
     """The server cannot start; the message says why and what to do."""
 
 
-def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model: Model = None) -> None:
+def serve(
+    home: Home = DEFAULT_HOME, host: Host = "127.0.0.1", port: Port = 8500, model: Model = None
+) -> None:
     """Serve similar titles, vectors and categories over HTTP. A new champion is loaded automatically."""
     token = os.environ.get(TOKEN, "")
     if not token and not is_loopback(host):

@@ -49,7 +49,7 @@ class TitlesRequest(BaseModel):
 class SimilarRequest(TitlesRequest):
     """Titles whose similar titles are requested."""
 
-    k: int = Field(10, ge=1, le=MAX_NEIGHBOURS, description="neighbours of each title")
+    k: int = Field(10, ge=1, le=MAX_NEIGHBOURS, description="number of neighbours per title")
     tonight: bool = Field(False, description="only titles that have yet to begin this evening")
 
 

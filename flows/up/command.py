@@ -4,18 +4,18 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from flows.cli.options import FEEDS, HOME, NONE, Home
+from flows.cli.options import DEFAULT_HOME, FEEDS_HELP, NO_VALUES, Home
 
-HOST = "interface to listen on; passwords are required if other machines can reach it"
-PORT = "port to listen on; 0: the previous port, else the default, else any free port"
-Host = Annotated[str, Option(metavar="HOST", help=HOST)]
-Port = Annotated[int, Option(metavar="PORT", help=PORT, min=0, max=65535)]
-Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=f"for every night: {FEEDS}")]
+HOST_HELP = "interface to listen on; passwords are required if other machines can reach it"
+PORT_HELP = "port to listen on; 0: the previous port, else the default, else any free port"
+Host = Annotated[str, Option(metavar="HOST", help=HOST_HELP)]
+Port = Annotated[int, Option(metavar="PORT", help=PORT_HELP, min=0, max=65535)]
+Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=f"for every night: {FEEDS_HELP}")]
 
 
 def up(
-    home: Home = HOME,
-    feeds: Feeds = NONE,
+    home: Home = DEFAULT_HOME,
+    feeds: Feeds = NO_VALUES,
     host: Host = "127.0.0.1",
     prefect_port: Port = 0,
     mlflow_port: Port = 0,

@@ -48,7 +48,9 @@ def _disk(home: Path) -> CheckResult:
     folder = next(folder for folder in (home, *home.parents) if folder.exists())
     free = shutil.disk_usage(folder).free
     state = "bad" if free < CRITICAL_BYTES else "note" if free < LOW_BYTES else "ok"
-    advice = {"bad": "; free some before the next night", "note": "; free some soon", "ok": ""}[state]
+    advice = {"bad": "; free some space before the next night", "note": "; free some space soon", "ok": ""}[
+        state
+    ]
     return state, "disk", f"{free / 2**30:,.1f} GiB free at {folder}{advice}"
 
 

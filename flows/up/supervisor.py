@@ -34,7 +34,7 @@ class Supervisor:
         return self._stop.received
 
     def start(self, name: str, *command: str, folder: Path = ROOT, one_shot: bool = False) -> None:
-        """Starts ``python -m COMMAND`` in a folder and records it; does nothing after a signal.
+        """Starts ``python -m COMMAND`` in a folder and adds it to the record; does nothing after a signal.
 
         Args:
             name: Name in the record and of the log file.

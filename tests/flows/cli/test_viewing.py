@@ -118,7 +118,7 @@ def test_what_was_seen_is_not_recommended(home):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("like", "Midsummer Murder"), "no title 'Midsummer Murder'; near it are “Midsomer Murders”"),
+        (("like", "Midsummer Murder"), "no title 'Midsummer Murder'; similar titles: “Midsomer Murders”"),
         (("like", "☃☃☃"), "the guide has no title '☃☃☃'"),
         (("like",), "Name a title, or a file by --from."),
         (("like", "--from", "nowhere.csv"), "nowhere.csv is not a file"),
