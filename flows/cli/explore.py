@@ -48,7 +48,7 @@ def similar(
     model: Model = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the titles nearest to a title, which need not be in the guide."""
+    """Print the titles nearest to a title. The title need not be in the guide."""
     from flows.cli.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
     from storage.home.corrections import read_corrections
     from storage.home.workspace import Workspace
@@ -134,7 +134,7 @@ def sql(
 
 
 def export(out: Out, form: ExportFormat, buckets: Buckets = None, home: Home = DEFAULT_HOME) -> None:
-    """Write the corpus or the vectors for other programs, or the model for other machines."""
+    """Write vectors, the corpus or the model to files. For other programs and other machines."""
     from flows.champion import export_model
     from tasks.export.export import export as write_export
 

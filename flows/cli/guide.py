@@ -39,7 +39,7 @@ def guide(
     model: Model = None,
     changes: Set = NO_VALUES,
 ) -> int:
-    """Merge all feeds of the home into one guide, with missing categories filled."""
+    """Merge all feeds of the home into one guide. Missing categories are filled."""
     from flows.champion import champion_folder
     from flows.refresh_settings import RefreshSettings
     from storage.home.guides import current_guide

@@ -78,7 +78,7 @@ def gc(
 
 
 def zone(name: ZoneName = "", viewer: ZoneViewer = "", home: Home = DEFAULT_HOME) -> None:
-    """Show or set the time zone of a home (schedules, dates, hours), or of a viewer."""
+    """Show or set the time zone of a home or of a viewer. It applies to schedules, dates and hours."""
     from storage.home.workspace import Workspace
     from storage.home.zones import home_zone, read_zone, set_zone
 

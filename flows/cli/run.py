@@ -67,7 +67,7 @@ def nightly(
 
 
 def ingest(feeds: Feeds, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES) -> int:
-    """Read guides into the catalogue and publish a snapshot, without training."""
+    """Read guides into the catalogue, without training. Publishes a snapshot of the catalogue."""
     print(f"GuideSpace: reading {count_feeds(feeds)} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
     from tasks.ingest.check import check_feeds
@@ -80,7 +80,7 @@ def ingest(feeds: Feeds, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES) ->
 def backfill(
     feeds: Feeds, first: FirstDate, last: LastDate, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES
 ) -> int:
-    """Read guides with dates in their names, each as the guide of its date."""
+    """Read dated guides, each as the guide of its date. The date is in the name of the file."""
     print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
     from storage.cores import cores

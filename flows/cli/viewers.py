@@ -57,7 +57,7 @@ def like(
     home: Home = DEFAULT_HOME,
     model: Model = None,
 ) -> None:
-    """Store likes and dislikes of a viewer, for one title or from a file."""
+    """Store likes and dislikes of a viewer. For one title, or from a file."""
     if bool(title) == (file is not None):
         raise BadParameter("Name a title, or a file by --from.")
     from flows.cli.likes import import_likes, like_title

@@ -33,7 +33,7 @@ class WordsError(ExpectedError, ValueError):
 
 
 def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
-    """Print the character n-grams of words with their rows in the model and vectors."""
+    """Print the character n-grams of words with rows and vectors."""
     show(None, False, ngram_lines(model, _read_words(words), as_json))
 
 

@@ -20,7 +20,7 @@ def up(
     prefect_port: Port = 0,
     mlflow_port: Port = 0,
 ) -> int:
-    """Start Prefect, a worker and MLflow on this machine, and apply the deployments."""
+    """Start Prefect, a worker and MLflow on this machine. Applies the deployments."""
     from flows.up.up import run_servers
     from storage.addresses import without_secrets
     from tasks.ingest.check import check_feeds
