@@ -106,7 +106,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
         pa.default_memory_pool().release_unused()
         spool.seek(0)
         rows = np.fromfile(spool, ROWS)  # by offset, which the stable sort preserves
-    order = np.lexsort((rows["start"], rows["channel"]))
+    order = _order(rows)
     for name in ROWS.names or ():  # one column after the other, because a copy of all needs twice the memory
         rows[name] = rows[name][order]
     del order
@@ -173,6 +173,14 @@ def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
     rows["offset"] = records.frame.offset + spans[:, 0]
     rows["bytes"] = spans[:, 1] - spans[:, 0]
     return rows[spans[:, 0] >= 0]
+
+
+def _order(rows: np.ndarray) -> np.ndarray:
+    """Returns the stable order by channel and second of the start; lexsort would need 30 MB more."""
+    key = rows["start"] - rows["start"].min(initial=0)
+    key //= 1_000_000
+    key |= np.left_shift(rows["channel"], 40, dtype=np.int64)
+    return np.argsort(key, kind="stable")
 
 
 def _infer_stops_(rows: np.ndarray) -> None:
