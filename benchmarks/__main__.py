@@ -28,7 +28,7 @@ MODULES = {
         "linear": ("factorisation", "linear"),
         "nights": ("million", "nightly", "orchestration", "serve"),
         "objectives": ("objectives",),
-        "offload": ("eviction", "offload"),
+        "offload": ("eviction", "offload", "rivals"),
         "players": ("guide", "kinds", "players"),
         "quality": ("quality",),
         "recommend": ("recommend",),
