@@ -101,7 +101,8 @@ def test_the_page_in_the_documentation_has_the_marks():
     assert all(guide in text for guide in quality.GUIDES)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_every_fast_system_answers_a_real_guide(guidespace_data: Path):
     found = quality.measure_guide("DK1", quality.FAST)
     assert tuple(found) == quality.FAST

@@ -3,8 +3,6 @@
 import datetime
 import json
 import shutil
-import subprocess
-import sys
 import uuid
 from zoneinfo import ZoneInfo
 
@@ -14,10 +12,9 @@ from flows.backfill import due_time, find_missing, list_dates
 from flows.nightly_run import format_instant
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone, set_zone
-from storage.stages import ROOT
 from storage.tracking import Registry, Tracking
 from storage.tracking.nights import AS_OF, VERSION, read_nights
-from tests.flows.command import SAMPLE
+from tests.flows.command import SAMPLE, guidespace
 
 DAY = datetime.date(2025, 3, 1)
 BACKFILLS = """
@@ -90,8 +87,7 @@ def test_nights_that_lack_are_made_and_the_champion_stays(copy_night, tmp_path):
         ("2025-03-17", "2025-03-18"),
         ("2025-03-17", "2025-03-18"),
     ]
-    command = [sys.executable, "-c", BACKFILLS, str(home), str(tmp_path), json.dumps(calls)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=500)
+    done = guidespace(home, tmp_path, json.dumps(calls), program=("-c", BACKFILLS))
     assert done.returncode == 0, done.stderr
     read, early, failed, made, again = done.stdout.splitlines()
     assert int(read) > 9_000  # of the deployment ingest: now, under the name that the file has
