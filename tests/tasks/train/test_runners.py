@@ -62,6 +62,7 @@ def test_a_learner_publishes_a_step_after_its_rows(toy_corpus: Path, monkeypatch
     monkeypatch.setattr(training.swarm, "_start", lambda place: None)
     training.swarm._begin(0, 0, 20)
     start = training.trainer.table.rows  # pyright: ignore[reportAttributeAccessIssue]
+    assert len(seen) == 2  # before and after the assignment is written
     assert seen[-1][0] == 0 and torch.equal(seen[-1][2], start) and control[RUN] == 1
     control[MAX_ROUNDS] = 2
     with pytest.raises(SystemExit):
