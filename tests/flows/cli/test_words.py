@@ -11,7 +11,7 @@ import pytest
 from flows.cli.main import main
 from flows.cli.words import WordsError, ngram_lines
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.export.export import _words
+from tasks.export.export import _export_words
 from tasks.fasttext import FastText
 from tasks.fasttext.layout import Header
 from tasks.fasttext.text_forms import read_vectors, write_vectors
@@ -104,13 +104,13 @@ def test_what_cannot_be_answered_is_one_line(
     assert reason in told and told.count("\n") == 1
 
 
-def test_exported_words(learnt: Any, tmp_path: Path):
+def test_exported_export_words(learnt: Any, tmp_path: Path):
     home, *_, encoder = learnt
     folder = home / encoder.path
-    assert "3000 buckets" in _words(folder, "fasttext", tmp_path / "model.bin", 3000)
+    assert "3000 buckets" in _export_words(folder, "fasttext", tmp_path / "model.bin", 3000)
     model = FastText.open(tmp_path / "model.bin")
     for form in ("vec", "glove", "word2vec-binary"):
-        assert "16 dimensions" in _words(folder, form, tmp_path / form, None)
+        assert "16 dimensions" in _export_words(folder, form, tmp_path / form, None)
         found = read_vectors(tmp_path / form)
         assert sorted(found.words) == sorted(model.dictionary.words())
         np.testing.assert_allclose(found.matrix, model.vectors(found.words), atol=1e-6)
@@ -121,7 +121,7 @@ def test_a_model_without_rows_for_unseen_words_gets_them_in_the_file(learnt: Any
     encoder = TitleEncoder.open(home / made.path).without_unseen_words()
     (folder := tmp_path / "model").mkdir()
     encoder.save(folder, home / made.path / "tokens.parquet")
-    assert "1 buckets" in _words(folder, "fasttext", tmp_path / "model.bin", 1)
+    assert "1 buckets" in _export_words(folder, "fasttext", tmp_path / "model.bin", 1)
     assert FastText.open(tmp_path / "model.bin").vectors(["unheardof"]).any()
 
 

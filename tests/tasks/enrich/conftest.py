@@ -11,7 +11,7 @@ from tests import worlds
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a Model of three categories with 60 held-out titles. Read only."""
+    """Folder of a Model of three categories with 105 held-out titles. Read only."""
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed

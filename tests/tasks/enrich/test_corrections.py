@@ -63,7 +63,7 @@ def test_names_of_a_table_are_added_to_existing_ones(fill: Callable, tmp_path: P
     assert unnamed == content and not report.filled[CORRECTED]
 
 
-@pytest.mark.parametrize(("title", "of_model"), [("Otter evidence verdict", True), ("Odd penguin", False)])
+@pytest.mark.parametrize(("title", "of_model"), [("Northern bakery recipes", True), ("Odd penguin", False)])
 def test_the_nearest_edition_follows_a_correction(fill: Callable, title: str, of_model: bool) -> None:
     """A corrected title that the model lacks has no editions."""
     editions = programme(f"{title}: {title}")

@@ -137,7 +137,7 @@ def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill:
     few = tmp_path / "model"
     shutil.copytree(model, few)
     votes = read_votes(few)
-    assert votes is not None and len(votes.titles) == 60
+    assert votes is not None and len(votes.titles) == 105
     write_votes(few, type(votes)(*(field[:20] for field in votes)))
     _, report = fill(guide(programme(BAKING), programme(NEW)), few)
     assert report.filled == {MODEL: 1}

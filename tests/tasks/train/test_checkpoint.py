@@ -44,7 +44,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(
         optimizer=optimizer,
         tuner=tuner,
         save_seconds=0.0,
-        objective=replace(TRAINING.objective, packs=16),
+        objective=replace(TRAINING.objective, packs=12),
     )
     whole = Training(toy_corpus, settings)
     list(whole.run())

@@ -205,7 +205,7 @@ def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path
 
 
 REFRESHED = replace(
-    TRAINING, epochs=2, objective=Neighbourhood(batch_size=64, positives=Nearest(neighbours=4, refresh=3))
+    TRAINING, epochs=2, objective=Neighbourhood(batch_size=48, positives=Nearest(neighbours=4, refresh=3))
 )
 
 

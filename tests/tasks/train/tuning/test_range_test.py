@@ -20,7 +20,7 @@ def test_the_steepest_fall_is_suggested_and_what_lies_behind_the_lowest_loss_doe
 
 
 def test_rates_rise_exponentially_around_the_own_rate(toy_corpus: Path) -> None:
-    settings = replace(TRAINING, workers=0)
+    settings = replace(TRAINING, workers=0, objective=replace(TRAINING.objective, packs=16))
     tests = [
         range_test(toy_corpus, entry.for_scoring(8, 0.2)) for entry in entries(settings, ("adam", "sgd"))
     ]
