@@ -108,7 +108,9 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         page = pool.submit(context().run, timed, "draw", draw.fn, place, page_inputs, None, datetime.now(UTC))
         model = packed.result()
         version = timed("register", register.fn, place, guide, corpus, model, publishing, run)
-        challenger = Challenger(version=version, guide=guide, corpus=corpus, model=model, scores=scores)
+        challenger = Challenger(
+            version=version, guide=guide, corpus=corpus, vectors=vectors, model=model, scores=scores
+        )
         drawn = page.result()
         verdict = timed("promote", promote.fn, place, challenger, publishing, run)
         report_inputs = ReportInputs(
