@@ -122,12 +122,12 @@ def test_too_few_titles_are_counted_in_the_message(tmp_path: Path):
     from tasks.preprocess.task import TooFewTitles
 
     with pytest.raises(TooFewTitles) as error:
-        publish_corpus(tmp_path, programmes(24))
+        publish_corpus(tmp_path, programmes(30))
     message = str(error.value)
     found = int(message.split()[0])
-    assert 0 < found <= 72
+    assert 0 < found <= 90
     assert (
-        f"{found} training titles have a usable category, 100 or more are needed (72 titles in all; "
+        f"{found} training titles have a usable category, 100 or more are needed (90 titles in all; "
         "a category counts from 20 training titles on)" in message
     )
     assert (
