@@ -37,15 +37,15 @@ from tasks.scoring.bootstrap import (
     percentiles,
     resample_mean,
 )
-from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, judge_knn
+from tasks.scoring.protocols import CorpusTitles, judge_knn
 
-# Arrays of the artifact Vectors that are compared, with their name in messages. The first is the headline.
+# Arrays of the artifact Vectors that are compared, with their name in messages.
 VECTORS = {
     "vectors": "vectors of titles",
     "full": "vectors with airing context (categories, clusters, map)",
     "similarity": "vectors for similar titles",
 }
-HEADLINE = "vectors"
+HEADLINE, HEADLINE_FORM = "vectors", "title_only"  # vectors of the reported quality; their form in Scores
 # Probability that a challenger that is not worse is refused. In simulated years (test_gate.py), 2 to 4 % of
 # the nights were refused without a loss, and all losses of .02 were detected within ten nights.
 ERROR_PROBABILITY = 0.02
@@ -81,27 +81,32 @@ class QueryQualities(NamedTuple):
     groups: np.ndarray  # int64, id of the family (franchise), which the bootstrap resamples
 
 
+def read_headline(scores: Path) -> QueryQualities:
+    """Reads the qualities of the challenger's headline vectors from Scores; compares with no model."""
+    queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", HEADLINE_FORM)])
+    quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
+    titles, protocols, groups = (queries[name].to_numpy() for name in ("title_id", "protocol", "group"))
+    return QueryQualities({HEADLINE: quality}, {}, titles, protocols.astype(str), groups)
+
+
 class QualityScorer:
-    """Scorer of models on the held-out titles of a Corpus that have categories.
+    """Scorer of models on held-out titles of a Corpus.
 
     Args:
         corpus: Folder of the Corpus.
+        rows: Rows of the held-out titles, int64 [queries].
         k: Number of neighbours that vote.
     """
 
-    def __init__(self, corpus: Path, k: int) -> None:
-        self.corpus, self.k = corpus, k
+    def __init__(self, corpus: Path, rows: np.ndarray, k: int) -> None:
+        self.corpus, self.rows, self.k = corpus, rows, k
         self._files: OpenCorpus = open_corpus(corpus)
         self._titles = CorpusTitles.of(self._files)
         self._training = self._titles.labelled("train")
-        rows = {protocol: self._titles.labelled(protocol) for protocol in PROTOCOLS}
-        self.rows = np.concatenate([*rows.values()])
-        self.protocols = np.repeat([*rows], [*map(len, rows.values())])
-        self.families = self._titles.family[self.rows]
 
     def score_vectors(self, vectors: Path) -> Qualities:
-        """Returns the qualities of tonight's model from the folder of its Vectors."""
-        return self._qualities({name: open_array(vectors, name) for name in VECTORS})
+        """Returns the qualities of tonight's Vectors, except HEADLINE, which ``read_headline`` returns."""
+        return self._qualities({name: open_array(vectors, name) for name in VECTORS if name != HEADLINE})
 
     def score_model(self, model: Path) -> Qualities:
         """Embeds tonight's titles with the model of an earlier night and returns the qualities of that model.
@@ -143,8 +148,8 @@ class QualityScorer:
     def _qualities(self, vectors: Mapping[str, np.ndarray]) -> Qualities:
         """Returns the qualities of a model from its arrays of vectors."""
         if not len(self.rows):
-            return dict.fromkeys(VECTORS, np.zeros(0))
-        return {name: self._quality(vectors[name]) for name in VECTORS}
+            return dict.fromkeys(vectors, np.zeros(0))
+        return {name: self._quality(values) for name, values in vectors.items()}
 
     def _quality(self, vectors: np.ndarray) -> np.ndarray:
         """Returns the quality of each query by k-NN on an array of vectors, float64 [queries]."""

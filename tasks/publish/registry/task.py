@@ -25,6 +25,7 @@ from tasks.publish.registry.gate import (
     QueryQualities,
     decide_promotion,
     neighbour_count,
+    read_headline,
 )
 from tasks.publish.registry.lineage import (
     champion_or_reason,
@@ -129,21 +130,22 @@ def _score(
     Returns:
         The qualities, and the reason why the champion cannot be compared ("" if it can, or without champion).
     """
-    k = neighbour_count(workspace.folder(challenger.scores))
-    scorer = QualityScorer(workspace.folder(challenger.corpus), k)
+    scores, corpus = workspace.folder(challenger.scores), workspace.folder(challenger.corpus)
+    qualities = read_headline(scores)
+    if champion is None:
+        return qualities, ""
     salt, feeds = salt_and_sources(workspace, challenger.guide, challenger.corpus)
     lineage, fingerprints = lineage_id(salt, feeds), feed_fingerprints(salt, feeds)
-    others, incomparable = {}, ""
-    if champion is not None:
-        incomparable = lineage_mismatch(lineage, fingerprints, *registry.lineage_of(champion.version))
-    if champion is not None and not incomparable:
-        try:
-            others[CHAMPION] = scorer.score_model(champion.folder)
-        except NotComparable as error:
-            incomparable = str(error)
-    reference = registry.oldest_promoted(lineage) if CHAMPION in others else None
-    if champion and reference and reference.digest not in (champion.digest, challenger.model.digest):
+    if mismatch := lineage_mismatch(lineage, fingerprints, *registry.lineage_of(champion.version)):
+        return qualities, mismatch
+    scorer = QualityScorer(corpus, qualities.titles, neighbour_count(scores))
+    try:
+        others = {CHAMPION: scorer.score_model(champion.folder)}
+    except NotComparable as error:
+        return qualities, str(error)
+    reference = registry.oldest_promoted(lineage)
+    if reference and reference.digest not in (champion.digest, challenger.model.digest):
         with suppress(NotComparable):  # a model of an older version of GuideSpace
             others[REFERENCE] = scorer.score_model(reference.folder)
-    qualities = scorer.score_vectors(workspace.folder(challenger.vectors))
-    return QueryQualities(qualities, others, scorer.rows, scorer.protocols, scorer.families), incomparable
+    tonight = {**qualities.challenger, **scorer.score_vectors(workspace.folder(challenger.vectors))}
+    return qualities._replace(challenger=tonight, others=others), ""

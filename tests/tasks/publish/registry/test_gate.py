@@ -16,6 +16,7 @@ from tasks.publish.registry.gate import (
     decide_promotion,
     neighbour_count,
     query_quality,
+    read_headline,
 )
 from tests import worlds
 
@@ -206,13 +207,16 @@ def test_a_model_equals_itself_for_any_number_of_neighbours(learnt, without_run,
     scores = without_run(evaluate, str(home), corpus, vectors, clustering, baselines, settings)
     assert neighbour_count(home / scores.path) == k
     monkeypatch.setattr(arrays, "BLOCK_ROWS", block)  # titles that the champion embeds at once
-    scorer = QualityScorer(home / corpus.path, k)
-    ours, champion = scorer.score_vectors(home / vectors.path), scorer.score_model(home / lexicon.path)
-    answers = QueryQualities(ours, {CHAMPION: champion}, scorer.rows, scorer.protocols, scorer.families)
+    headline = read_headline(home / scores.path)
+    scorer = QualityScorer(home / corpus.path, headline.titles, k)
+    champion = scorer.score_model(home / lexicon.path)
+    ours = {**headline.challenger, **scorer.score_vectors(home / vectors.path)}
+    answers = headline._replace(challenger=ours, others={CHAMPION: champion})
     rows = pq.read_table(home / scores.path / "queries.parquet", filters=[("form", "==", "title_only")])
     assert scorer.rows.tolist() == rows["title_id"].to_pylist()
     expected = query_quality(rows["correct"].to_numpy(), rows["precision_at_k"].to_numpy())
-    np.testing.assert_array_equal(ours["vectors"], expected)  # as in the scores
+    for model in (ours, champion):
+        np.testing.assert_array_equal(model["vectors"], expected)  # as in the scores
     decision = decide_promotion(answers, np.random.default_rng(0), resamples=100)
     assert decision.difference == 0 and decision.interval == (0, 0)
     assert decision.quality is not None and (decision.quality > 0.9) == (
