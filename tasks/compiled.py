@@ -33,6 +33,20 @@ def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[.
         "fastmath": {"reassoc", "contract", "nsz"} if fastmath else False,
     }
     try:
-        return numba.njit(function, cache=True, **options)
+        cached: Any = numba.njit(function, cache=True, **options)
     except RuntimeError:  # numba has no writable cache folder
         return numba.njit(function, **options)
+    _discard_unreadable_index(cached._cache._cache_file)
+    return cached
+
+
+def _discard_unreadable_index(cache_file: Any) -> None:
+    """Empties numba's index of a function's compiled versions if an earlier version of our code wrote it.
+
+    The index contains the argument types by name. If one of them was renamed since, numba raises an
+    AttributeError or ImportError before it compares the age of the index with that of the source file.
+    """
+    try:
+        cache_file._load_index()
+    except (AttributeError, ImportError):
+        cache_file.flush()
