@@ -51,8 +51,9 @@ def test_a_gradient_that_is_not_finite_ends_the_epoch_with_its_rows_as_before(to
         assert learner.steps == 3
     assert explained["cuda"] == explained["cpu"] and "in step 3 (epoch 1)" in explained["cpu"]
     for name, tensor in states["cpu"].items():
-        found = states["cuda"][name].cpu()
-        assert torch.allclose(found.float(), tensor.float(), atol=1e-5, equal_nan=True), name
+        # Adam amplifies the rounding of gradients near zero; a step changes that layer by .007, rows by .1
+        on_gpu = states["cuda"][name].cpu()
+        assert torch.allclose(on_gpu.float(), tensor.float(), atol=5e-4, equal_nan=True), name
 
 
 def test_no_thread_adds_up_more_than_128_values(monkeypatch: pytest.MonkeyPatch):
