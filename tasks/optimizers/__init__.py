@@ -1,8 +1,9 @@
-"""Optimizers, which update the rows of embedding tables and dense parameters by gradients.
+"""Optimizers update the rows of embedding tables, and dense parameters, from their gradients.
 
-Updates are lazy: unlike with torch.optim.Adam, a row that does not occur in a step (an untouched row) keeps
-its value and state. tests/contracts/test_optimizers.py checks that each optimizer equals torch.optim if all
-rows are touched, and a float64 loop if only some are, and that a row of weight w moves w times as far.
+Updates are lazy: a row that does not occur in a step (an untouched row) keeps its value and its optimizer
+state. torch.optim.Adam, in contrast, moves such a row by its momentum. tests/contracts/test_optimizers.py
+compares each optimizer with torch.optim if all rows are touched, and with a float64 loop if some are not. It
+also checks that a row with weight w moves w times as far.
 """
 
 from tasks.optimizers.adam import Adam, Adamax, AdamW, AMSGrad, NAdam

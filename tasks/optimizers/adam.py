@@ -1,7 +1,8 @@
-"""Implements lazy versions of Adam and its variants: only rows in the batch and their moments change.
+"""Adam and its variants for embedding tables.
 
-The bias correction counts global steps, or the steps of each row (``train.per_row_steps``). The order of
-operations is that of torch.optim.
+A step changes only the rows that occur in the batch, and the moments of these rows. The number of steps in
+the bias correction counts all steps or, with ``train.per_row_steps``, the steps in which a row occurred. The
+operations have the same order as in torch.optim.
 """
 
 from functools import lru_cache
@@ -27,7 +28,7 @@ class _Adam(RowOptimizer):
         return first, state["second"].mul_(self.beta2).addcmul_(grad, grad, value=1 - self.beta2)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= lr · weight · first / (1 − β₁^t) / (√(second / (1 − β₂^t)) + ε)``."""
+        """Computes ``rows -= lr · weight · first / (1 − β₁^t) / (√(second / (1 − β₂^t)) + ε)``."""
         first, second = self._moments_(grad, state)
         if "largest" in state:  # replaces the second moment
             second = torch.maximum(state["largest"], second, out=state["largest"])
@@ -44,9 +45,9 @@ class Adam(_Adam):
 
 @configurable
 class AMSGrad(_Adam):
-    """Optimizer AMSGrad: Adam with the largest second moment so far, so that the denominator never falls.
+    """Optimizer AMSGrad: Adam that divides by the largest second moment so far instead of the current one.
 
-    The bias corrections are those of torch.
+    Bias corrections are applied as in torch.optim.Adam(amsgrad=True).
 
     References: Reddi, Kale, Kumar. ICLR 2018, algorithm 2. https://arxiv.org/abs/1904.09237
     """
@@ -57,33 +58,36 @@ class AMSGrad(_Adam):
 
 @configurable
 class AdamW(_Adam):
-    """Optimizer AdamW: Adam with decoupled weight decay. Only rows that occur in a step decay.
+    """Optimizer AdamW: Adam with decoupled weight decay, applied to the rows that occur in a step.
 
     References: Loshchilov, Hutter. ICLR 2019, algorithm 2. https://arxiv.org/abs/1711.05101
     """
 
     name: Literal["adamw"] = "adamw"
-    weight_decay: float = setting(0.01, "Fraction of a row subtracted per step, times the rate", ge=0)
+    weight_decay: float = setting(0.01, "Each step subtracts rate · weight_decay · row", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows *= 1 − lr · weight · decay``, followed by the step of Adam."""
+        """Computes ``rows *= 1 − lr · weight · weight_decay``, and applies the update of Adam."""
         rows.mul_((1 - rate.double() * self.weight_decay).to(rows.dtype))
         super().update_(rows, grad, state, rate, step)
 
 
 @configurable
 class Adamax(_Adam):
-    """Optimizer Adamax: Adam with a decayed maximum of gradients (Kingma, Ba. ICLR 2015, algorithm 2)."""
+    """Optimizer Adamax: Adam that divides by a decaying maximum of absolute gradients.
+
+    References: Kingma, Ba. ICLR 2015, algorithm 2. https://arxiv.org/abs/1412.6980
+    """
 
     STATE = {"first": 0.0, "largest": 0.0}
     name: Literal["adamax"] = "adamax"
     learning_rate: float = setting(0.2, "Learning rate at the start", gt=0)
-    beta2: float = setting(0.999, "Decay of the largest gradient", ge=0, lt=1)
+    beta2: float = setting(0.999, "Decay of the maximum of absolute gradients", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= rate / (1 − β₁^t) · first / largest``.
+        """Computes ``rows -= lr · weight / (1 − β₁^t) · first / largest``.
 
-        ``largest`` is max(β₂ · previous largest, |grad| + ε).
+        ``largest`` is the maximum of β₂ · largest (of the previous step) and |grad| + ε.
         """
         first = state["first"].lerp_(grad, 1 - self.beta1)
         largest = state["largest"].mul_(self.beta2)
@@ -97,12 +101,13 @@ class NAdam(_Adam):
 
     name: Literal["nadam"] = "nadam"
     learning_rate: float = setting(0.03, "Learning rate at the start", gt=0)
-    momentum_decay: float = setting(0.004, "ψ: the higher, the sooner the momentum is beta1", ge=0)
+    momentum_decay: float = setting(0.004, "ψ: how fast the momentum rises from beta1 / 2 to beta1", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= lr · weight · (a · grad + b · first) / (√(second / (1 − β₂^t)) + ε)``
-        with ``μ_t = β₁ · (1 − ½ · 0.96^(t · ψ))`` and ``M_t = μ_1 · … · μ_t``: ``a = (1 − μ_t) / (1 − M_t)``
-        and ``b = μ_{t+1} / (1 − M_{t+1})``.
+        """Computes ``rows -= lr · weight · (a · grad + b · first) / (√(second / (1 − β₂^t)) + ε)``.
+
+        The momentum of step t is ``μ_t = β₁ · (1 − ½ · 0.96^(t · ψ))``, and ``M_t = μ_1 · … · μ_t``. The
+        factors are ``a = (1 − μ_t) / (1 − M_t)`` and ``b = μ_{t+1} / (1 − M_{t+1})``.
         """
         first, second = self._moments_(grad, state)
         denominator = second.div(bias_correction(self.beta2, step)).sqrt_().add_(self.epsilon)
@@ -123,8 +128,8 @@ class NAdam(_Adam):
 
 @lru_cache
 def _products(optimizer: NAdam) -> Tensor:
-    # Products M_0 = 1, M_1, … until 1 − M rounds to 1 in float64 (some hundred steps); the last entry, 0,
-    # stands for all later products.
+    # Products M_0 = 1, M_1, … until 1 − M rounds to 1 in float64, after some hundred steps. The last entry is
+    # 0 and is used for all later steps.
     products = [1.0]
     while products[-1] > 2**-54:
         products.append(products[-1] * optimizer._momentum(len(products)))

@@ -1,4 +1,7 @@
-"""Implements optimizers that scale steps by past gradients, in torch.optim's order of operations."""
+"""Optimizers that scale the step of each coordinate by its past gradients.
+
+The operations have the same order as in torch.optim.
+"""
 
 from typing import Literal
 
@@ -11,26 +14,29 @@ from tasks.optimizers.base import RowOptimizer, State, Steps, divide_rate
 
 @configurable
 class Adagrad(RowOptimizer):
-    """Optimizer Adagrad: one accumulator per coordinate (Duchi, Hazan, Singer. JMLR 12, 2011, figure 1)."""
+    """Optimizer Adagrad: divides by the root of the sum of squared gradients of a coordinate.
+
+    References: Duchi, Hazan, Singer. JMLR 12, 2011, figure 1.
+    """
 
     STATE = {"sum": "initial_accumulator_value"}
     name: Literal["adagrad"] = "adagrad"
     learning_rate: float = setting(0.05, "Learning rate at the start", gt=0)
     epsilon: float = setting(1e-10, "Added to the divisor to keep it above 0", gt=0)
-    initial_accumulator_value: float = setting(0.0, "Initial sum; above 0, the first steps are shorter", ge=0)
+    initial_accumulator_value: float = setting(0.0, "Initial sum; above 0, it shortens the first steps", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``sum += grad²``, ``rows -= lr · weight · grad / (√sum + ε)``."""
+        """Computes ``sum += grad²``, ``rows -= lr · weight · grad / (√sum + ε)``."""
         total = state["sum"].addcmul_(grad, grad, value=1.0)
         rows.addcdiv_(grad * -rate, total.sqrt().add_(self.epsilon))
 
 
 @configurable
 class RowwiseAdagrad(RowOptimizer):
-    """Optimizer: row-wise Adagrad, with one accumulator per row, as in StarSpace and PyTorch-BigGraph.
+    """Optimizer: Adagrad with one sum of squares per row, as in StarSpace and PyTorch-BigGraph.
 
-    A step has the direction of the gradient. It reads and writes a row and one number; Adam reads and writes
-    a row and two moments, three times as many bytes.
+    All coordinates of a row are divided by the same number, so a step has the direction of the gradient. The
+    optimizer state of a row is one number; Adam stores two numbers per coordinate.
 
     References: Lerer et al. PyTorch-BigGraph. SysML 2019, section 3.1. https://arxiv.org/abs/1903.12287
     """
@@ -40,11 +46,11 @@ class RowwiseAdagrad(RowOptimizer):
     epsilon: float = setting(1e-10, "Added to the divisor to keep it above 0", gt=0)
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the initial accumulator of each row, (tokens, 1)."""
+        """Returns the initial sum of squares of each row: zeros, (tokens, 1)."""
         return {"sum": rows.new_zeros(len(rows), 1)}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``sum += mean(grad²)``, ``rows -= lr · weight · grad / (√sum + ε)``."""
+        """Computes ``sum += mean(grad²)``, ``rows -= lr · weight · grad / (√sum + ε)``."""
         norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
         total = state["sum"].addcmul_(norm, norm, value=1.0 / grad.shape[1])
         rows.addcmul_(grad, rate / total.sqrt().add_(self.epsilon), value=-1.0)
@@ -52,7 +58,9 @@ class RowwiseAdagrad(RowOptimizer):
 
 @configurable
 class Adadelta(RowOptimizer):
-    """Optimizer Adadelta: scales a step by the size of recent steps, before learning rate and weight.
+    """Optimizer Adadelta: scales a gradient by the ratio of recent steps to recent gradients (both as RMS).
+
+    Learning rate and weight multiply the step afterwards, and are not part of the recent steps.
 
     References: Zeiler. 2012, algorithm 1. https://arxiv.org/abs/1212.5701
     """
@@ -64,9 +72,9 @@ class Adadelta(RowOptimizer):
     epsilon: float = setting(1e-6, "Added to the divisor to keep it above 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= lr · weight · δ``, ``δ = √(moves + ε) / √(squares + ε) · grad``.
+        """Computes ``rows -= lr · weight · δ`` with ``δ = √(moves + ε) / √(squares + ε) · grad``.
 
-        ``moves`` is the exponential average of δ², and ``squares`` that of grad².
+        ``moves`` is the exponential average of δ², and ``squares`` is the exponential average of grad².
         """
         squares = state["squares"].mul_(self.rho).addcmul_(grad, grad, value=1 - self.rho)
         delta = state["moves"].add(self.epsilon).sqrt_().div_(squares.add(self.epsilon).sqrt_()).mul_(grad)
@@ -79,9 +87,11 @@ class RMSprop(RowOptimizer):
     """Optimizer RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012).
 
     Two options are from Graves (2013, equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered``
-    subtracts mean² from the squares, with ε inside the root as in equation 40, and ``momentum`` accumulates
-    the steps in a velocity. We differ from torch.optim, which adds ε after the root and gives NaN if rounding
-    makes the variance of a constant gradient negative.
+    subtracts the squared mean gradient from the mean squared gradient, and ``momentum`` accumulates the steps
+    in a velocity.
+
+    We differ: if centered, ε is inside the root as in equation 40. torch.optim adds ε after the root, and
+    returns NaN if rounding makes the variance of a constant gradient negative.
     """
 
     name: Literal["rmsprop"] = "rmsprop"
@@ -92,36 +102,38 @@ class RMSprop(RowOptimizer):
     centered: bool = setting(False, "Divide by the standard deviation of the gradient instead of its RMS")
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the state that the options require: zeros in the shape of ``rows``."""
+        """Returns zeros in the shape of ``rows`` for each state that the options require."""
         needed = {"squares": True, "mean": self.centered, "velocity": self.momentum}
         return {name: torch.zeros_like(rows) for name, used in needed.items() if used}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= lr · weight · grad / (√squares + ε)``.
+        """Computes ``rows -= lr · weight · grad / (√squares + ε)``.
 
-        ``squares`` becomes α · squares + (1 − α) · grad². If centered, the divisor is √(squares − mean² + ε).
+        ``squares`` and ``mean`` are the exponential averages of grad² and grad with decay α. If centered, the
+        divisor is √(squares − mean² + ε).
         """
         squares = state["squares"].mul_(self.alpha).addcmul_(grad, grad, value=1 - self.alpha)
         if self.centered:
             mean = state["mean"].lerp_(grad, 1 - self.alpha)
             variance = squares.addcmul(mean, mean, value=-1).clamp_(min=0)  # rounding may make it negative
-            size = variance.add_(self.epsilon).sqrt_()
+            divisor = variance.add_(self.epsilon).sqrt_()
         else:
-            size = squares.sqrt().add_(self.epsilon)
+            divisor = squares.sqrt().add_(self.epsilon)
         if self.momentum:
-            rows.addcmul_(state["velocity"].mul_(self.momentum).addcdiv_(grad, size), rate, value=-1)
+            rows.addcmul_(state["velocity"].mul_(self.momentum).addcdiv_(grad, divisor), rate, value=-1)
         else:
-            rows.addcdiv_(grad * -rate, size)
+            rows.addcdiv_(grad * -rate, divisor)
 
 
 @configurable
 class Rprop(RowOptimizer):
-    """Optimizer Rprop: the step of a coordinate grows while the sign of its gradient remains, else shrinks.
+    """Optimizer Rprop: uses only the sign of a gradient, with a separate step length for each coordinate.
 
-    Rprop is meant for full-batch gradients. ``learning_rate`` is the initial step length; schedule and weight
-    multiply the step but not the stored length.
+    The step length grows while the sign of the gradient stays the same, and shrinks if the sign changes.
+    ``learning_rate`` is the initial step length. Schedule and weight multiply the step, but not the stored
+    step length. Rprop is meant for gradients of the complete training set.
 
-    References: Riedmiller, Braun. ICNN 1993, without weight backtracking, as in torch.
+    References: Riedmiller, Braun. ICNN 1993, without weight backtracking, as in torch.optim.
     """
 
     STATE = {"length": "learning_rate", "last": 0.0}
@@ -133,24 +145,26 @@ class Rprop(RowOptimizer):
     step_size_max: float = setting(50.0, "Upper bound of the step length", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= sign(grad) · length``; a coordinate whose sign changed skips one step."""
-        turned = grad * state["last"]
-        factor = torch.ones_like(turned).masked_fill_(turned > 0, self.etaplus)
-        factor.masked_fill_(turned < 0, self.etaminus)
+        """Computes ``rows -= sign(grad) · length``; a coordinate whose sign changed is not updated."""
+        product = grad * state["last"]  # negative where the sign changed
+        factor = torch.ones_like(product).masked_fill_(product > 0, self.etaplus)
+        factor.masked_fill_(product < 0, self.etaminus)
         length = state["length"].mul_(factor).clamp_(self.step_size_min, self.step_size_max)
-        used = grad.masked_fill(turned < 0, 0)
-        rows.addcmul_(used.sign() * length, divide_rate(rate, self.learning_rate), value=-1)
-        state["last"].copy_(used)
+        applied_grad = grad.masked_fill(product < 0, 0)
+        rows.addcmul_(applied_grad.sign() * length, divide_rate(rate, self.learning_rate), value=-1)
+        state["last"].copy_(applied_grad)
 
 
 @configurable
 class SMORMS3(RowOptimizer):
-    """Optimizer SMORMS3: adapts rate and averaging window of a coordinate to how much its gradients agree.
+    """Optimizer SMORMS3: RMSprop whose rate and averaging window depend on the agreement of recent gradients.
 
-    ``learning_rate`` is the maximum rate, used at the start and wherever gradients agree; schedule and weight
-    multiply the step. ε damps gradients near 1e-8. The window (``memory``) uses the unclamped agreement, as
-    in Funk. RMSprop loses to SMORMS3: Beware the Epsilon! 2015.
-    https://sifter.org/~simon/journal/20150420.html
+    The agreement of a coordinate is mean(grad)² / mean(grad²): 1 if all gradients are equal, near 0 if they
+    are noise. ``learning_rate`` is the maximum rate of a coordinate, reached at the start and at high
+    agreement. Schedule and weight multiply the step.
+
+    References: Funk. RMSprop loses to SMORMS3: Beware the Epsilon! 2015.
+        https://sifter.org/~simon/journal/20150420.html
     """
 
     STATE = {"memory": 1.0, "mean": 0.0, "squares": 0.0}
@@ -159,16 +173,17 @@ class SMORMS3(RowOptimizer):
     epsilon: float = setting(1e-16, "Added to the divisor to keep it above 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= weight · grad · min(lr, agreed) / (√squares + ε)``.
+        """Computes ``rows -= weight · grad · min(lr, agreement) / (√squares + ε)``.
 
-        ``agreed`` is mean² / (squares + ε). In both averages, the newest gradient has weight 1 / (memory +
-        1), and ``memory`` becomes 1 + memory · (1 − agreed).
+        ``agreement`` is mean² / (squares + ε), where ``mean`` and ``squares`` are running averages of grad
+        and grad². The newest gradient has weight 1 / (memory + 1) in both averages. ``memory`` becomes
+        1 + memory · (1 − agreement); it is about the number of gradients that are averaged.
         """
         memory, mean, squares = state["memory"], state["mean"], state["squares"]
-        newest = 1 / (memory + 1)
-        mean.lerp_(grad, newest)
-        squares.lerp_(grad * grad, newest)
-        agreed = mean * mean / (squares + self.epsilon)
-        length = agreed.clamp(max=self.learning_rate).div_(squares.sqrt().add_(self.epsilon))
+        newest_weight = 1 / (memory + 1)
+        mean.lerp_(grad, newest_weight)
+        squares.lerp_(grad * grad, newest_weight)
+        agreement = mean * mean / (squares + self.epsilon)
+        length = agreement.clamp(max=self.learning_rate).div_(squares.sqrt().add_(self.epsilon))
         rows.addcmul_(grad * length, divide_rate(rate, self.learning_rate), value=-1)
-        memory.mul_(1 - agreed).add_(1)
+        memory.mul_(1 - agreement).add_(1)

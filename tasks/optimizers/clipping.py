@@ -1,4 +1,4 @@
-"""Clips the gradients of a step, those of embedding rows and of dense parameters together."""
+"""Gradient clipping, applied to the gradients of embedding rows and of dense parameters together."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -21,18 +21,18 @@ class NoClipping:
 
 @configurable
 class ClipByNorm:
-    """Strategy: scales all gradients of a step by min(1, max_norm / ‖grad‖).
+    """Strategy: scales all gradients of a step by min(1, max_norm / norm of all gradients together).
 
     References: Pascanu, Mikolov, Bengio. ICML 2013, algorithm 1. https://arxiv.org/abs/1211.5063
     """
 
     name: Literal["by_norm"] = "by_norm"
-    max_norm: float = setting(1.0, "Maximum Euclidean norm of all gradients of a step together", gt=0)
+    max_norm: float = setting(1.0, "Maximum Euclidean norm of the gradients of a step, concatenated", gt=0)
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
-        """Scales gradients in place; they must be finite and may have any shapes."""
+        """Scales the gradients, which must be finite, in place."""
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(grad) for grad in grads]))
-        factor = (self.max_norm / norm).clamp(max=1.0)  # for a norm of zero, infinity is clamped to one
+        factor = (self.max_norm / norm).clamp(max=1.0)  # a norm of zero gives infinity, clamped to one
         for grad in grads:
             grad.mul_(factor)
 

@@ -1,7 +1,8 @@
 """Checks on the device whether gradients are finite, without host synchronization.
 
-If the host reads a gradient from a GPU, it waits and queues no further work. Therefore, the device checks the
-gradients: a step with a non-finite gradient and all later steps change nothing and are counted.
+A host that reads a gradient from a GPU has to wait for it, and the GPU runs out of work. Therefore, the GPU
+checks the gradients. After the first non-finite gradient, steps change nothing until the host reads their
+number.
 """
 
 from collections.abc import Mapping
@@ -14,16 +15,17 @@ from tasks.optimizers.parameter_groups import ParameterGroups
 
 
 class DeferredCheck:
-    """Updates parameters, and restores them from copies if a gradient is not finite (the step is skipped).
+    """Updates parameters, and restores their previous values if a gradient is not finite (a skipped step).
 
-    ``groups`` must not have a tuner.
+    Args:
+        groups: Optimizers of the parameters, without a tuner.
     """
 
     def __init__(self, groups: ParameterGroups) -> None:
         self._groups, self._skipped = groups, None
 
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
-        """Applies a step like ParameterGroups.update_, or skips it if a gradient is not finite."""
+        """Applies a step like ParameterGroups.update_, or skips it if a gradient is NaN or infinite."""
         all_finite = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
         skipped = all_finite.new_zeros((), dtype=torch.int64) if self._skipped is None else self._skipped
         self._skipped = skipped + (~all_finite | (skipped > 0))
@@ -34,7 +36,7 @@ class DeferredCheck:
             torch.where(self._skipped > 0, copy, tensor, out=tensor)
 
     def skipped(self) -> int:
-        """Returns the number of steps skipped since the last call; synchronizes with the device."""
+        """Returns the number of steps skipped since the last call. Waits for the device."""
         skipped: Tensor | None = self._skipped
         self._skipped = None
         return 0 if skipped is None else int(skipped)

@@ -1,8 +1,8 @@
-"""Updates the rows of tables and dense parameters, each by the optimizer of its parameter group.
+"""Updates embedding tables and dense parameters, each with the optimizer of its parameter group.
 
-A group is a name pattern with an optimizer; ``train.optimizer`` updates all other parameters. With
-``per_row_steps``, the state ``steps``, float32 (tokens, 1), counts the steps in which each row occurs. It is
-exact up to 16 million.
+A parameter group consists of a pattern and an optimizer, which updates the parameters whose names match the
+pattern. ``train.optimizer`` updates all other parameters. With ``per_row_steps``, the state contains
+``steps``, float32 (tokens, 1): the number of steps in which each row occurred, exact up to 16 million.
 """
 
 import fnmatch
@@ -21,10 +21,10 @@ from tasks.optimizers.tuners import NoTuner, Tuner
 
 @configurable
 class ParameterGroup:
-    """Setting: the parameters whose names match a pattern have a separate optimizer."""
+    """Setting: a separate optimizer for the parameters whose names match a pattern."""
 
-    pattern: str = setting(..., "Names of parameters, with *: rows (the embedding table), labels, sentence")
-    optimizer: Optimizer = setting(RowwiseAdagrad(), "How these parameters are updated")
+    pattern: str = setting(..., "Pattern of names (* for any characters), such as rows (the embedding table)")
+    optimizer: Optimizer = setting(RowwiseAdagrad(), "Optimizer of these parameters")
 
 
 @configurable
@@ -35,7 +35,7 @@ class UpdateSettings:
     tuner: Tuner = setting(NoTuner(), "Adapts rate and momentum of the momentum optimizer during training")
     clipping: Clipping = setting(NoClipping(), "Gradient clipping")
     per_row_steps: bool = setting(
-        False, "Bias corrections count the steps in which a row occurs instead of all steps"
+        False, "In bias corrections, count the steps in which a row occurs instead of all steps"
     )
     groups: tuple[ParameterGroup, ...] = setting((), "Parameters with a separate optimizer, by name")
 
@@ -55,7 +55,7 @@ class NonFiniteGradient(ArithmeticError):
 
 @dataclass(frozen=True)
 class RowUpdater:
-    """The optimizer and the tuner of one table or dense parameter."""
+    """Optimizer and tuner of one table or dense parameter."""
 
     optimizer: Optimizer
     tuner: Tuner
@@ -68,7 +68,15 @@ class RowUpdater:
 
 
 class ParameterGroups:
-    """Updates all tables and dense parameters of a training run, each by its optimizer (``updaters``).
+    """Updates all tables and dense parameters of a training run.
+
+    Args:
+        names: Names of the tables and dense parameters.
+        settings: Optimizer of each group, clipping and tuner.
+
+    Attributes:
+        updaters: Optimizer and tuner of each parameter, by name.
+        learning_rate: Learning rate of ``train.optimizer`` in the last step, without the schedule.
 
     Raises:
         ValueError: A pattern matches no name, or the tuner has nothing to tune.
@@ -81,7 +89,7 @@ class ParameterGroups:
         for group in reversed(settings.groups):  # the first match takes precedence
             matching = fnmatch.filter(names, group.pattern)
             if not matching:
-                text = f"the pattern {group.pattern!r} of a parameter group matches nothing"
+                text = f"the pattern {group.pattern!r} in train.groups matches no parameter"
                 raise ValueError(f"{text}; the parameters are {all_names}")
             updater = RowUpdater(group.optimizer, NoTuner(), settings.per_row_steps)
             self.updaters |= dict.fromkeys(matching, updater)
@@ -90,15 +98,20 @@ class ParameterGroups:
             text = f"the tuner {settings.tuner.name} tunes train.optimizer, but groups update all of"
             raise ValueError(f"{text} {all_names}; remove a group, or the tuner")
         self._memory = settings.tuner.initial_memory()
-        self.learning_rate = settings.optimizer.learning_rate  # of the last step, without the schedule
+        self.learning_rate = settings.optimizer.learning_rate
 
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
-        """Applies step number ``step`` (from 1) in place, with learning rates multiplied by ``factor``.
+        """Updates the parameters of one step in place.
+
+        Args:
+            updates: Rows, gradients and state of each parameter, by name.
+            factor: Factor on all learning rates, from the schedule.
+            step: Number of the step, from 1.
 
         Raises:
             NonFiniteGradient: A gradient contains NaN or infinity.
         """
-        # One sum shows whether any gradient is not finite: 0.1 ms of a step of 30 ms, for 15,000 rows.
+        # The sum is not finite if any gradient is not. It takes 0.1 ms of a step of 30 ms, for 15,000 rows.
         if not torch.isfinite(torch.stack([update.grad.sum() for update in updates.values()]).sum()):
             for name, update in updates.items():
                 if rows := (~torch.isfinite(update.grad)).any(1).nonzero().squeeze(1).cpu().tolist():
@@ -120,15 +133,15 @@ class ParameterGroups:
             optimizer.update_(rows, grad, state, rate, steps)
 
     def tensors(self) -> State:
-        """Returns the tensors of the tuner to store in a checkpoint, by name; restore them by ``copy_``."""
+        """Returns the state of the tuner for a checkpoint: tensors by name, which ``copy_`` restores."""
         return {f"tuner.{name}": tensor for name, tensor in self._memory.items()}
 
 
 class DenseParameters:
-    """Dense parameters with their state, updated like a table of which every step uses all rows.
+    """Dense parameters and their optimizer state, updated like tables whose rows all occur in every step.
 
-    The rows are those along the first axis: the weights of one output of a linear layer, or one number of a
-    bias.
+    A row of a parameter is a slice of its first axis: the weights of one output of a linear layer, or one
+    number of a bias.
 
         groups = ParameterGroups(["rows", *dict(module.named_parameters())], settings)
         dense = DenseParameters(dict(module.named_parameters()), groups)
@@ -143,7 +156,7 @@ class DenseParameters:
         self._state = {name: groups.updaters[name].initial_state(rows) for name, rows in self._rows.items()}
 
     def updates(self) -> dict[str, ParameterUpdate]:
-        """Returns the updates from the gradients of the last backward pass and clears the gradients."""
+        """Returns the gradients of the last backward pass as updates, and clears the gradients."""
         grads = {name: parameter.grad for name, parameter in self.parameters.items()}
         for parameter in self.parameters.values():
             parameter.grad = None
@@ -152,7 +165,7 @@ class DenseParameters:
         return {name: ParameterUpdate(rows[name], grad, state[name]) for name, grad in named_grads.items()}
 
     def tensors(self) -> State:
-        """Returns parameters and state to store in a checkpoint, by name; restore them by ``copy_``."""
+        """Returns parameters and state for a checkpoint: tensors by name, which ``copy_`` restores."""
         state = {f"{name}.state.{key}": state[key] for name, state in self._state.items() for key in state}
         return {f"{name}.rows": rows for name, rows in self._rows.items()} | state
 

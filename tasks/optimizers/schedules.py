@@ -1,4 +1,4 @@
-"""Learning-rate schedules: a factor depends on the completed fraction of training, from 0 to 1."""
+"""Learning-rate schedules: functions from the completed fraction of training to a factor on the rate."""
 
 import math
 from typing import Literal
@@ -19,7 +19,7 @@ class Constant:
 
 @configurable
 class Linear:
-    """Schedule: the factor falls linearly from one to ``end_factor``, as in fastText and StarSpace."""
+    """Schedule: the factor falls linearly from 1 to ``end_factor``, as in fastText and StarSpace."""
 
     name: Literal["linear"] = "linear"
     end_factor: float = setting(0.0, "Factor at the end of training", ge=0, le=1)
@@ -31,7 +31,7 @@ class Linear:
 
 @configurable
 class Step:
-    """Schedule: multiplies the rate by ``gamma`` after each fraction ``step_size`` of training."""
+    """Schedule: multiplies the rate by ``gamma`` after each fraction ``step_size`` of the training."""
 
     name: Literal["step"] = "step"
     step_size: float = setting(0.25, "Fraction of training between two drops", gt=0, le=1)
@@ -44,7 +44,7 @@ class Step:
 
 @configurable
 class Cosine:
-    """Schedule: cosine annealing from one to ``eta_min``, once or with warm restarts in equal cycles.
+    """Schedule: the factor falls from 1 to ``eta_min`` along a cosine, in one cycle or several equal ones.
 
     References: Loshchilov, Hutter. ICLR 2017, equation 5. https://arxiv.org/abs/1608.03983
     """
@@ -62,12 +62,13 @@ Schedule = Constant | Linear | Step | Cosine
 
 
 def warmed_up_factor(schedule: Schedule, fraction: float, fraction_after: float, warm_up: float) -> float:
-    """Returns the factor on the learning rate by a schedule with a linear warm-up from zero.
+    """Returns the factor of a schedule, multiplied by a linear warm-up from zero.
 
     Args:
         schedule: The schedule.
         fraction: Completed fraction of training before this step.
-        fraction_after: Completed fraction after this step, so that the factor of the first step is not zero.
-        warm_up: Fraction of training in which the factor rises.
+        fraction_after: Completed fraction after this step. The warm-up uses it, so that the first factor is
+            not zero.
+        warm_up: Fraction of training in which the factor rises; 0 means no warm-up.
     """
     return schedule.factor(fraction) * (min(1.0, fraction_after / warm_up) if warm_up else 1.0)

@@ -1,4 +1,4 @@
-"""Implements stochastic gradient descent, with momentum or averaging, as in torch.optim."""
+"""Stochastic gradient descent, with momentum or averaging, as in torch.optim."""
 
 from typing import Literal
 
@@ -17,13 +17,16 @@ class SGD(RowOptimizer):
     learning_rate: float = setting(500.0, "Learning rate at the start", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows -= lr · weight · grad``."""
+        """Computes ``rows -= lr · weight · grad``."""
         rows.addcmul_(grad, rate, value=-1)
 
 
 @configurable
 class Momentum(RowOptimizer):
-    """Optimizer: SGD with momentum, as torch.optim.SGD(momentum=…) (Polyak. USSR Comput. Math. 4, 1964)."""
+    """Optimizer: SGD with momentum, as in torch.optim.SGD(momentum=…).
+
+    References: Polyak. USSR Computational Mathematics 4, 1964.
+    """
 
     STATE = {"velocity": 0.0}
     name: Literal["momentum"] = "momentum"
@@ -32,8 +35,9 @@ class Momentum(RowOptimizer):
     dampening: float = setting(0.0, "Fraction of the gradient that is not added to the velocity", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``velocity = momentum · velocity + (1 − dampening) · grad``,
-        ``rows -= lr · weight · velocity``.
+        """Computes ``rows -= lr · weight · velocity``.
+
+        ``velocity`` becomes momentum · velocity + (1 − dampening) · grad.
         """
         velocity = state["velocity"]
         # torch.optim.SGD does not dampen the first gradient of a row, whose velocity is still zero.
@@ -46,7 +50,10 @@ class Momentum(RowOptimizer):
 
 @configurable
 class Nesterov(RowOptimizer):
-    """Optimizer: Nesterov momentum, as torch.optim.SGD(nesterov=True) (Sutskever et al. ICML 2013, 2)."""
+    """Optimizer: SGD with Nesterov momentum, as in torch.optim.SGD(nesterov=True).
+
+    References: Sutskever, Martens, Dahl, Hinton. ICML 2013, section 2.
+    """
 
     STATE = {"velocity": 0.0}
     name: Literal["nesterov"] = "nesterov"
@@ -54,8 +61,9 @@ class Nesterov(RowOptimizer):
     momentum: float = setting(0.9, "Fraction of the velocity that is kept", gt=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``velocity = momentum · velocity + grad``,
-        ``rows -= lr · weight · (grad + momentum · velocity)``.
+        """Computes ``rows -= lr · weight · (grad + momentum · velocity)``.
+
+        ``velocity`` becomes momentum · velocity + grad before.
         """
         velocity = state["velocity"].mul_(self.momentum).add_(grad)
         rows.addcmul_(grad.add(velocity, alpha=self.momentum), rate, value=-1)
@@ -63,9 +71,10 @@ class Nesterov(RowOptimizer):
 
 @configurable
 class ASGD(RowOptimizer):
-    """Optimizer: averaged SGD. As in torch.optim.ASGD, the model uses the rows; the average is only state.
+    """Optimizer: SGD that also averages the rows over steps, as in torch.optim.ASGD.
 
-    The decay of the step length uses the unscheduled rate, so that a weight scales the complete step.
+    The average is stored in the optimizer state; the model uses the rows themselves. The decay of the step
+    length depends on the learning rate without schedule and weight.
 
     References: Polyak, Juditsky. SIAM J. Control and Optimization 30 (1992). Schedule: Bottou. Stochastic
         Gradient Descent Tricks. 2012, section 5.
@@ -73,18 +82,18 @@ class ASGD(RowOptimizer):
 
     name: Literal["asgd"] = "asgd"
     learning_rate: float = setting(500.0, "Learning rate at the start", gt=0)
-    lambd: float = setting(1e-4, "λ: decay of a row in each step; also decays the step length", ge=0)
+    lambd: float = setting(1e-4, "λ: weight decay; also the speed at which the step length falls", ge=0)
     alpha: float = setting(0.75, "Exponent in the decay of the step length", ge=0, le=1)
     t0: float = setting(1e6, "Step after which rows are averaged", ge=0)
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the initial average, which is a copy of the rows."""
+        """Returns a copy of the rows as the initial average."""
         return {"average": rows.clone()}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """Updates by ``rows = (1 − λη) · rows − η · grad``.
+        """Computes ``rows = (1 − λη) · rows − η · grad`` with ``η = lr · weight / (1 + λ · lr · (t − 1))^α``.
 
-        η is lr · weight / (1 + λ · lr · (t − 1))^α.
+        ``average`` is the mean of the rows over the steps after ``t0``.
         """
         past = step - 1
         eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * past) ** self.alpha)

@@ -1,7 +1,7 @@
-"""Tuners, which adapt the learning rate and momentum of train.optimizer to the gradients during training.
+"""Tuners adapt the learning rate and momentum of train.optimizer to the gradients during training.
 
-Statistics per row are part of the state of the rows. Global statistics are in ``memory``, float64 tensors by
-name, which are stored in checkpoints.
+A tuner stores statistics of each row in the optimizer state of the row, and all other statistics in
+``memory``: float64 tensors by name. Checkpoints contain both.
 """
 
 import math
@@ -22,16 +22,16 @@ _TINY = 1e-15  # avoids division by zero, as in the code of the authors
 
 @configurable
 class NoTuner:
-    """Strategy: learning rate and momentum are not tuned."""
+    """Strategy: learning rate and momentum remain as configured."""
 
     name: Literal["none"] = "none"
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns an empty dictionary, because this tuner has no state per row."""
+        """Returns {}: this tuner has no statistics of rows."""
         return {}
 
     def initial_memory(self) -> State:
-        """Returns an empty dictionary, because this tuner stores nothing between steps."""
+        """Returns {}: this tuner has no statistics."""
         return {}
 
     def tune_(self, optimizer: Optimizer, updates: Updates, memory: State, step: int) -> Optimizer:
@@ -41,10 +41,10 @@ class NoTuner:
 
 @configurable
 class YellowFin:
-    """Strategy YellowFin: derives learning rate and momentum of optimizer "momentum" from past gradients.
+    """Strategy YellowFin: sets learning rate and momentum of the optimizer "momentum" from past gradients.
 
-    g is the gradient of step t, h = ‖g‖², and w are the last ``window`` steps. E is an exponential average
-    with decay β, divided by 1 − β^t. Momentum μ and learning rate lr are
+    Let g be the gradient of step t, h = ‖g‖², and w the last ``window`` steps. E denotes an exponential
+    average with decay β, divided by 1 − β^t. The momentum μ and the learning rate lr of step t are
 
         h_min = exp E(log min(h in w)),  h_max = E(max(h in w))
         C = E‖g‖² − ‖E g‖²          the variance of the gradient
@@ -52,38 +52,42 @@ class YellowFin:
         √μ = max(x, (√(h_max / h_min) − 1) / (√(h_max / h_min) + 1)), where x is the result of _root
         lr = (1 − √μ)² / h_min, times t / (10 · window) in the first 10 · window steps
 
-    E g of an untouched row decays at its next touch, so ‖E g‖² of the table needs the touched rows only.
-    ``sparsity_debias`` multiplies h and C by the mean fraction of touched coordinates, and D by its inverse
-    square root.
+    A step updates E g only for the rows that occur in it. The decay of the steps in which a row did not occur
+    is applied when it occurs again. ``sparsity_debias`` multiplies h and C by the mean fraction of
+    coordinates that a step updates, and divides D by the square root of this fraction.
 
-    Zhang, Mitliagkas. MLSys 2019, algorithms 1 to 4. https://arxiv.org/abs/1706.03471 Vieta's substitution,
-    slow start and sparsity follow the code of the authors. We differ: the velocity of an untouched row does
-    not change; rate and momentum are used as computed, while the code averages both with decay β (the paper
-    does not); gradients are clipped by ``train.clipping`` only, while the code clips at a norm that adapts to
-    h_max.
+    We differ from the code of the authors: the velocity of a row that does not occur in a step is unchanged.
+    Rate and momentum are used as computed, as in the paper; the code averages them with decay β. Gradients
+    are clipped by ``train.clipping`` only; the code also clips them at a norm that depends on h_max.
+
+    References: Zhang, Mitliagkas. MLSys 2019, algorithms 1 to 4. https://arxiv.org/abs/1706.03471. The
+        solution of the cubic equation, slow start and sparsity are from the code of the authors.
     """
 
     name: Literal["yellowfin"] = "yellowfin"
-    window: int = setting(20, "Number of recent steps whose smallest and largest gradients are used", ge=1)
+    window: int = setting(20, "Number of recent steps from which h_min and h_max are computed", ge=1)
     beta: float = setting(0.999, "Decay of all averages", gt=0, lt=1)
     rate_factor: float = setting(1.0, "Factor on the computed learning rate", gt=0)
     sparsity_debias: bool = setting(True, "Correct the averages for rows that do not occur in a step")
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns the initial E g, and the last step of each row, float32 (tokens, 1), exact up to 2^24."""
+        """Returns the initial statistics of rows: E g, and the last step in which a row occurred.
+
+        The step is stored as float32 (tokens, 1), which is exact up to 2^24.
+        """
         if not isinstance(optimizer, Momentum):
-            text = "the tuner yellowfin tunes the momentum optimizer"
+            text = "the tuner yellowfin requires the optimizer momentum"
             raise ValueError(f"{text}, got {optimizer.name!r}; set train.optimizer=momentum")
         return {"grad_mean": torch.zeros_like(rows), "seen": rows.new_zeros(len(rows), 1)}
 
     def initial_memory(self) -> State:
-        """Returns the window and the seven averages of ``tune_`` before bias correction, float64."""
+        """Returns zeros for h of the recent steps and for the seven averages (without bias correction)."""
         return {"window": torch.zeros(self.window).double(), "averages": torch.zeros(7).double()}
 
     def tune_(self, optimizer: Optimizer, updates: Updates, memory: State, step: int) -> Optimizer:
-        """Updates state and memory; returns the optimizer with the rate and momentum of this step.
+        """Updates the statistics, and returns the optimizer with the learning rate and momentum of this step.
 
-        Step 1 uses the configured rate and momentum.
+        Step 1 uses the configured learning rate and momentum.
         """
         assert isinstance(optimizer, Momentum)
         curvature = sum(float(update.grad.square().sum(dtype=torch.float64)) for update in updates)
@@ -116,7 +120,7 @@ class YellowFin:
         return self.beta * average + (1 - self.beta) * value
 
     def _update_mean_(self, update: ParameterUpdate, step: int) -> float:
-        """Updates E g of the touched rows; returns the change of ‖E g‖² in addition to its decay."""
+        """Updates E g of the rows in a step; returns by how much the new gradients change ‖E g‖²."""
         mean, seen = update.state["grad_mean"], update.state["seen"]
         mean.mul_(torch.pow(self.beta, step - seen))
         square_before = float(mean.square().sum(dtype=torch.float64))
@@ -129,7 +133,10 @@ Tuner = NoTuner | YellowFin
 
 
 def _root(distance: float, h_min: float, variance: float) -> float:
-    """Returns x = √μ in [0, 1] that minimises μ D² + (1 − √μ)⁴ C / h_min²: x = y + 1, y³ + p y + p = 0."""
+    """Returns x = √μ in [0, 1] that minimises x² D² + (1 − x)⁴ C / h_min².
+
+    With y = x − 1, this is the root of y³ + p y + p = 0, found by Vieta's substitution.
+    """
     p = (distance + _TINY) ** 2 * (h_min + _TINY) ** 2 / 2 / (variance + _TINY)
     cube = (-math.sqrt(p**2 + 4 / 27 * p**3) - p) / 2
     w = math.copysign(abs(cube) ** (1 / 3), cube)

@@ -51,7 +51,7 @@ def test_the_first_pattern_that_matches_applies():
 def test_a_pattern_that_matches_nothing_is_refused():
     with pytest.raises(
         ValueError,
-        match=r"the pattern 'grue\.\*' of a parameter group matches nothing; the parameters are rows, gru\.b",
+        match=r"the pattern 'grue\.\*' in train.groups matches no parameter; the parameters are rows, gru\.b",
     ):
         ParameterGroups(
             ["rows", "gru.bias"], TrainSettings(optimizer=SGD(), groups=(ParameterGroup(pattern="grue.*"),))

@@ -122,7 +122,7 @@ def test_another_optimizer_is_refused(optimizer):
     groups = ParameterGroups(["rows"], TrainSettings(optimizer=optimizer, tuner=YellowFin(), groups=()))
     with pytest.raises(
         ValueError,
-        match=f"yellowfin tunes the momentum optimizer, got '{optimizer.name}'; set train.optimizer=momentum",
+        match=f"requires the optimizer momentum, got '{optimizer.name}'; set train.optimizer=momentum",
     ):
         groups.updaters["rows"].initial_state(torch.ones(2, 2))
 
