@@ -1,1 +1,1 @@
-"""Cleans titles, removes marks, and splits titles into words and tokens."""
+"""Cleans titles, removes additions such as "(New)", and splits titles into words and tokens."""

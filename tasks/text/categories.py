@@ -10,12 +10,12 @@ EDGES = " .:-–\t"  # characters that are stripped from both ends of a category
 
 
 def fold(text: str) -> str:
-    """Repairs, normalizes (NFKC) and case-folds a category, and strips punctuation from both ends."""
+    """Normalizes a category: repairs characters, applies NFKC and case folding, and strips punctuation."""
     return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(EDGES)
 
 
 def split_list(category: str) -> list[str]:
-    """Splits a text such as "Drama, Crime" into folded categories; a text without separators is one."""
+    """Splits a list such as "Drama, Crime" into its categories, each normalized by ``fold``."""
     # the text is folded before it is split, because repairs can insert separators
     items = (part.strip(EDGES) for part in _SEPARATORS.split(fold(category)))
     return [item for item in items if item]

@@ -1,4 +1,4 @@
-"""Finds and removes marks in titles: additions to the name, such as "(Wdh.)" or "Folge 12"."""
+"""Finds and removes marks in titles. A mark is an addition to the name, such as "(New)" or "Episode 12"."""
 
 import re
 
@@ -100,7 +100,7 @@ EDGE = " \t-–—:,;|/·•.\u200b"  # characters removed at the edges of a tit
 
 
 def take_marks(text: str) -> tuple[str, set[str]]:
-    """Removes marks (additions such as "(New)") and punctuation at both ends from a clean title.
+    """Removes marks (additions such as "(New)"), and punctuation at both ends, from a clean title.
 
     Returns:
         The title without marks, and the kinds of the removed marks, such as {"<new>"}.
@@ -112,7 +112,7 @@ def take_marks(text: str) -> tuple[str, set[str]]:
 
 
 def find_ratings(text: str) -> list[str]:
-    """Returns the age ratings that a title contains: ["K8"] for "[K8] News"."""
+    """Returns the age ratings in a title, such as ["K8"] for "[K8] News"."""
     return [rating.strip(" ()[]【】") for rating in _RATING.findall(text)]
 
 

@@ -1,12 +1,15 @@
 """Splits texts of any language into words.
 
-Texts are normalized to NFKC and case-folded, and all kinds of apostrophes become the same character. A word
-is a sequence of letters and digits with their combining marks. Apostrophes within a word (``grey's``) and
-the quotation mark in Hebrew abbreviations are kept. An elided article is a separate word (``l'amour``: l,
-amour), as is the n in ``rock'n'roll``. Hyphens separate words. Hashtags, handles, emoji (including skin
-tones, joined emoji and flags) and emoticons are words. Texts in scripts without spaces are split into
-overlapping pairs of characters (日本語: 日本, 本語) or, in Thai, Lao, Khmer and Burmese, into overlapping
-pairs of written syllables (ข่าวเช้า: ข่าว, วเช้า). A single character or syllable is a word.
+Texts are normalized to NFKC and case-folded, and all kinds of apostrophes become the same character. These
+rules apply:
+
+- A word is a sequence of letters and digits with their combining marks. Hyphens separate words.
+- Apostrophes within a word (``grey's``) and the quotation mark in Hebrew abbreviations belong to the word. An
+  elided article is a separate word (``l'amour``: l, amour), as is the n in ``rock'n'roll``.
+- A hashtag, a handle, an emoji (also with a skin tone, joined, or a flag) or an emoticon is a word.
+- Chinese and Japanese texts are split into overlapping pairs of characters (日本語: 日本, 本語). Thai, Lao,
+  Khmer and Burmese texts are split into overlapping pairs of written syllables (ข่าวเช้า: ข่าว, วเช้า). A
+  single character or syllable is a word.
 """
 
 import itertools
@@ -68,7 +71,7 @@ def fold(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Splits a text into case-folded words; returns overlapping pairs for scripts without spaces."""
+    """Splits a text into case-folded words or, in scripts without spaces, into overlapping pairs."""
     folded = fold(text)
     if folded.isascii() and not _SPECIAL.search(folded):
         return _ASCII_WORDS.findall(folded)

@@ -1,8 +1,8 @@
 """Splits words of titles into subwords by byte pair encoding, with the library HuggingFace tokenizers.
 
-The tokenizer is trained on the training titles. The result is a JSON text, which is stored with the model. A
-part of a word is called a piece, and the first piece of a word begins with ``▁``. Unknown letters become
-pieces, too, so that no letter is lost.
+The tokenizer is trained on the training titles and is stored with the model as JSON. A part of a word is
+called a piece, and the first piece of a word begins with ``▁``. A letter that does not occur in the training
+titles becomes a piece, too.
 
 References:
     Sennrich, Haddow, Birch. Neural Machine Translation of Rare Words with Subword Units. ACL 2016.
@@ -33,7 +33,7 @@ MAX_REPEATS = 50  # maximum count of a word in training; higher counts only take
 
 @configurable
 class Subwords:
-    """Settings of a subword tokenizer (byte pair encoding), which is trained on the training titles."""
+    """Tokenizer (not yet trained) that splits words into frequent pieces by byte pair encoding."""
 
     name: Literal["subwords"] = "subwords"
     minimum_ngram_titles: int = setting(
@@ -44,7 +44,7 @@ class Subwords:
     )
 
     def fit(self, raw_titles: Iterable[str]) -> TrainedSubwords:
-        """Trains a tokenizer on titles as in the feeds; the result does not depend on their order."""
+        """Trains a tokenizer on raw titles. The result does not depend on the order of the titles."""
         from tokenizers import Tokenizer, models, trainers
 
         words = Counter(word for raw in raw_titles for word in split_words(parse_title(raw).display))
@@ -60,7 +60,7 @@ class Subwords:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedSubwords(TitleTokenizer):
-    """A trained subword tokenizer (byte pair encoding); ``model`` is JSON of the tokenizers library."""
+    """Trained subword tokenizer. ``model`` is its JSON in the format of the library tokenizers."""
 
     settings: Subwords
     model: str
@@ -76,14 +76,14 @@ class TrainedSubwords(TitleTokenizer):
         return self.settings.minimum_ngram_titles
 
     def tokens(self, raw: str) -> list[Token]:
-        """Returns the tokens of a title as in the feed: the pieces of its words, and its marks ("<new>")."""
+        """Returns the tokens of a raw title: the pieces of its words, and its marks such as "<new>"."""
         title = parse_title(raw)
         words = split_words(title.display)
         pieces = [(NGRAM, piece) for word in words for piece in _split_word(self.model, word)]
         return pieces + [(MARK, mark) for mark in title.marks]
 
     def describe(self) -> dict[str, object]:
-        """Returns settings and trained model as JSON types."""
+        """Returns the settings and the trained model as a dictionary that can be written as JSON."""
         return {**asdict(self.settings), "model": json.loads(self.model)}
 
 

@@ -1,10 +1,11 @@
-"""Parses titles as in the feeds into name, show key (which identifies the show) and marks.
+"""Separates the name in a raw title from its marks, and computes the key that identifies the show.
 
-Marks are additions of guides to titles: episode numbers, seasons, parts, repeats, premieres, age ratings and
-picture quality. Removing marks reduces one Australian guide from 5,812 to 2,957 titles. Each mark becomes a
-token such as ``<episode>`` or ``<year:1998>``. Marks are recognized by their form (``S3 Ep. 137``, ``(4/6)``,
-``Folge 12``, ``(Wdh.)``). Numbers that belong to names are kept (20/20, 1408, 24, Babylon 5, Studio 54): a
-number at the end is not a mark unless it follows a word for episode or season.
+Marks are additions of guides to names: episode numbers, seasons, parts, repeats, premieres, age ratings and
+picture quality, such as ``S3 Ep. 137``, ``(4/6)`` or ``(Repeat)``. Each mark becomes a token such as
+``<episode>`` or ``<year:1998>``. Without marks, one Australian guide has 2,957 titles instead of 5,812.
+
+Numbers that belong to names are kept (20/20, 1408, 24, Babylon 5, Studio 54): a number at the end is a mark
+only if it follows a word for episode or season.
 """
 
 import functools
@@ -29,7 +30,7 @@ FUNCTION_WORDS = frozenset(
 
 
 class Title(NamedTuple):
-    """A title without its marks (additions such as "(New)"), and the kinds of the removed marks."""
+    """Name of a programme, separated from its marks (additions such as "(New)")."""
 
     display: str  # the title without marks
     show_key: str  # case-folded words of ``display``, joined by spaces; equal for all titles of a show
@@ -37,14 +38,14 @@ class Title(NamedTuple):
 
     @property
     def family(self) -> str:
-        """Returns the first content word of the show key, which is equal for CSI: Miami and CSI: NY."""
+        """Returns the first content word of the show key: "csi" for CSI: Miami and for CSI: NY."""
         words = self.show_key.split()
         return next((word for word in words if word not in FUNCTION_WORDS), words[0] if words else "")
 
 
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
-    """Parses a title as in the feed. Marks are not removed if the title has no other words ("Ep. 23")."""
+    """Parses a raw title. A title that consists of marks only, such as "Ep. 23", is kept unchanged."""
     text = clean_text(raw)
     display, marks = take_marks(text)
     has_no_name = not (display[:1].isalnum() or _WORDS.search(display))
@@ -64,10 +65,10 @@ def _load_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def is_placeholder(show_key: str) -> bool:
-    """Returns whether a show key does not name a programme, as in "no information".
+    """Returns whether a show key does not name a programme, such as "no information".
 
-    This is the case if placeholders.txt, which users may edit, contains the show key or a prefix of it (lines
-    with a star), or if the show key has no letter or digit.
+    Such keys have no letter or digit, or are listed in placeholders.txt, which users may edit. A line of this
+    file that ends in a star matches all keys that start with the text before it.
     """
     placeholder_keys, prefixes = _load_placeholders()
     return (

@@ -1,7 +1,7 @@
-"""Lists the tokenizers that settings can select, and saves and loads fitted tokenizers.
+"""Tokenizers that settings can select, and functions that save and load trained tokenizers.
 
-The method ``fit`` of a tokenizer trains on the training titles and returns a fitted tokenizer, which is
-stored in tokenizer.json of the Vocabulary and in lexicon.json of the model.
+``fit`` trains a tokenizer on the training titles. The trained tokenizer is stored in tokenizer.json of the
+artifact Vocabulary and in lexicon.json of the model.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ FILE = "tokenizer.json"
 
 
 def describe_tokenizer(tokenizer: FittedTokenizer) -> dict[str, Any]:
-    """Returns a description of a fitted tokenizer in JSON types, from which it can be restored."""
+    """Returns a trained tokenizer as a dictionary, which can be written as JSON."""
     return tokenizer.describe() if isinstance(tokenizer, TrainedSubwords) else dataclasses.asdict(tokenizer)
 
 
 def restore_tokenizer(description: Mapping[str, Any]) -> FittedTokenizer:
-    """Creates a fitted tokenizer from the description that ``describe_tokenizer`` has returned."""
+    """Creates a trained tokenizer from the dictionary that ``describe_tokenizer`` returns."""
     values = dict(description)
     model = values.pop("model", None)  # only of subwords
     tokenizer = TOKENIZERS[values["name"]](**values)
@@ -36,12 +36,12 @@ def restore_tokenizer(description: Mapping[str, Any]) -> FittedTokenizer:
 
 
 def write_tokenizer(tokenizer: FittedTokenizer, folder: Path) -> None:
-    """Writes a fitted tokenizer to the file tokenizer.json in a folder."""
+    """Writes a trained tokenizer to the file tokenizer.json in a folder."""
     (folder / FILE).write_text(
         json.dumps(describe_tokenizer(tokenizer), ensure_ascii=False), encoding="utf-8"
     )
 
 
 def read_tokenizer(folder: Path) -> FittedTokenizer:
-    """Reads the fitted tokenizer from the file tokenizer.json in a folder."""
+    """Reads the trained tokenizer from the file tokenizer.json in a folder."""
     return restore_tokenizer(json.loads((folder / FILE).read_text(encoding="utf-8")))

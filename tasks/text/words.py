@@ -1,6 +1,7 @@
-"""Converts titles to tokens, each with a kind, by the same code in training and inference.
+"""Converts titles to tokens, by the same code in training and inference.
 
-A token of a title has one of these kinds. Tokens of airings have a kind in CONTEXT_KINDS.
+A token consists of a kind and a text. The tokens of a title have one of the kinds below. The tokens that say
+where and when a title airs have one of the kinds in CONTEXT_KINDS.
 
 ==========  ==================================================  ===========================
 word        case-folded NFKC words, hashtags, emoji             ``grey's``, ``#mitdermaus``
@@ -9,11 +10,11 @@ ngram       n consecutive characters of ``<word>``              ``<tat``, ``ort>
 edge        first and last word                                 ``^tatort``, ``nights$``
 shape       number of words, upper and lower case               ``len:3``, ``shape:Xx_X``
 raw         words and punctuation as written                    ``NYC``, ``raw::``
-mark        removed additions of the title (marks.py)           ``<episode>``
+mark        kind of an addition to the name (marks.py)          ``<episode>``
 ==========  ==================================================  ===========================
 
-On unseen shows, the kind shape improved the mean of accuracy, MRR and P10 by .010, the kind raw by .009 and
-bigrams by .007 (docs/log has our own figures).
+On unseen shows, tokens of kind shape improved the mean of accuracy, MRR and P10 by .010, tokens of kind raw
+by .009 and bigrams by .007.
 """
 
 import functools
@@ -37,19 +38,19 @@ _WORD_OR_PUNCTUATION = re.compile(rf"{LETTERS}|[^\w\s]")
 
 @functools.lru_cache(maxsize=16_384)  # the same channels and hours occur in many titles
 def context_token(text: str) -> Token:
-    """Returns the token for the text of a context token, such as ``hour:20``."""
+    """Returns the context token with a text such as ``hour:20``."""
     return KINDS.index(text.partition(":")[0]), text
 
 
 class TitleTokenizer:
-    """Base class of tokenizers, which convert a title to a list of tokens."""
+    """Base class of tokenizers. A tokenizer converts a title to a list of tokens."""
 
     def fit(self, raw_titles: Iterable[str]) -> Self:
-        """Returns this tokenizer. Subclasses that need training return a trained tokenizer."""
+        """Returns the tokenizer itself. Subclasses that need training return a trained tokenizer."""
         return self
 
     def tokens(self, raw: str) -> list[Token]:
-        """Returns the tokens of a title as in the feed, including duplicates, in a fixed order."""
+        """Returns the tokens of a raw title (as in the feed), including duplicates, in a fixed order."""
         raise NotImplementedError
 
     def all_tokens(self, raw_titles: Sequence[str]) -> list[list[Token]]:
@@ -59,14 +60,14 @@ class TitleTokenizer:
 
 @configurable
 class WordsAndNgrams(TitleTokenizer):
-    """Tokenizer that returns words, bigrams, character n-grams, first and last word, shape and raw text."""
+    """Tokenizer that returns tokens of all kinds in the table at the top of this file."""
 
     name: Literal["words_and_ngrams"] = "words_and_ngrams"
     shortest_ngram: int = setting(
         3, "Shortest character n-gram; word boundaries count as characters", ge=1, le=10
     )
     longest_ngram: int = setting(
-        5, "Longest character n-gram; if below the shortest, there are no n-grams", ge=0, le=10
+        5, "Longest character n-gram; a value below the shortest means no n-grams", ge=0, le=10
     )
     minimum_ngram_titles: int = setting(
         2, "Training titles in which an n-gram, word pair or edge word must occur to get an embedding", ge=1
@@ -92,7 +93,7 @@ class WordsAndNgrams(TitleTokenizer):
 
 @configurable
 class Words(TitleTokenizer):
-    """Tokenizer that returns only words and marks ("<new>"), as a baseline for comparisons."""
+    """Tokenizer that returns only words and marks such as "<new>". It is a baseline for comparisons."""
 
     name: Literal["words"] = "words"
     minimum_ngram_titles: int = setting(1, "Must be 1, because there are no n-grams", ge=1, le=1)
@@ -104,9 +105,9 @@ class Words(TitleTokenizer):
 
 @configurable
 class Characters(TitleTokenizer):
-    """Tokenizer that returns character n-grams across words, which are joined by ``_``, shortest first.
+    """Tokenizer that returns character n-grams, shortest first, for scripts without spaces.
 
-    It suits scripts without spaces.
+    Words are joined by ``_``, so that n-grams extend over several words.
     """
 
     name: Literal["characters"] = "characters"
@@ -132,9 +133,9 @@ def _character_ngrams(text: str, shortest: int, longest: int) -> list[Token]:
 
 
 def _shape(text: str) -> str:
-    """Returns the shape of a word: X (capitalized), A (upper case), x (lower case), 9 (digits).
+    """Returns the shape of a word: X (capitalized), A (upper case), x (lower case) or 9 (digits).
 
-    Punctuation is returned unchanged.
+    The shape of punctuation is the punctuation itself.
     """
     if text.isdigit():
         return "9"
