@@ -1,4 +1,4 @@
-"""Reads and writes fastText model files. The reader maps a file into memory and reads rows on demand."""
+"""Reads and writes fastText model files, which are memory-mapped, so that only required rows are read."""
 
 from tasks.fasttext.layout import FastTextError
 from tasks.fasttext.model import FastText, Ngram, sentence_vectors

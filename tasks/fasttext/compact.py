@@ -1,13 +1,13 @@
-"""Extracts the rows of a fastText model that a vocabulary needs to a folder of memory-mapped arrays.
+"""Copies the rows of a fastText model that a vocabulary needs into a small folder of memory-mapped arrays.
 
     store.json                          n-gram lengths, number of buckets
     words.{offsets,values}.npy          words as bytes, in row order
-    vectors.npy      (words, dim)       vector of each word: one row instead of about twenty
+    vectors.npy      (words, dim)       vector of each word, which replaces about twenty rows of n-grams
     bucket_ids.npy   (used,)            sorted n-gram buckets with a row
     ngrams.npy       (used, dim)        rows of these buckets, for words that are not stored
 
-Arrays are float32 or float16. The vector of a stored word equals that of the model (in float32 bit for bit).
-The vector of another word is the mean of the rows of its n-grams; rows that are not stored count as zero.
+Arrays are float32 or float16. A stored word has the same vector as in the fastText model, in float32 bit for
+bit. Any other word has the mean of the rows of its n-grams, where rows that are not stored count as zero.
 """
 
 import itertools
@@ -30,7 +30,7 @@ _BLOCK = 16_384
 
 
 class CompactStore:
-    """Word vectors that ``build_store`` has extracted from a fastText model, as memory-mapped arrays.
+    """Word vectors that ``build_store`` copied from a fastText model, as memory-mapped arrays.
 
     Args:
         folder: Folder of the store.
@@ -46,7 +46,7 @@ class CompactStore:
 
     @staticmethod
     def open(folder: Path | str) -> "CompactStore":
-        """Opens the folder of a store as memory maps."""
+        """Opens a folder that ``build_store`` has written."""
         return CompactStore(Path(folder), **json.loads(Path(folder, STORE).read_text(encoding="utf-8")))
 
     @cached_property
@@ -76,7 +76,7 @@ class CompactStore:
         return result
 
     def _ngram_rows(self, words: Sequence[str | bytes]) -> tuple[Ragged, np.ndarray]:
-        """Returns the row indices of each word's stored n-grams, and the total number of its n-grams."""
+        """Returns the rows of the stored n-grams of each word, and the number of all its n-grams."""
         ids = bucket_ids(words, self.shortest, self.longest, max(self.buckets, 1))
         positions = np.searchsorted(self.bucket_ids, ids.values)
         has_row = np.append(self.bucket_ids, -1)[positions] == ids.values
@@ -84,7 +84,7 @@ class CompactStore:
 
 
 def find_words(rows_by_word: dict[bytes, int], words: Sequence[str | bytes]) -> np.ndarray:
-    """Looks up the row index of each word: int64 (words,); -1 for unknown words."""
+    """Returns the row index of each word, int64 (words,), or -1 for unknown words."""
     return np.array([rows_by_word.get(encode(word), -1) for word in words], dtype=np.int64)
 
 
@@ -96,15 +96,15 @@ def build_store(
     *,
     all_ngrams: bool = False,
 ) -> CompactStore:
-    """Extracts the vectors of words and the rows of n-grams from a fastText model into a new folder.
+    """Copies the vectors of words and the rows of n-grams from a fastText model into a new folder.
 
     Args:
         model: Model whose n-grams were not pruned.
         folder: The new folder.
         words: Words whose vectors are stored; None for all words of the model.
         precision: Type of the stored vectors.
-        all_ngrams: Whether to store the rows of all n-gram buckets, which other words need, or only the rows
-            of buckets that ``words`` use.
+        all_ngrams: Whether to store the rows of all n-grams, so that any other word has a vector, or only
+            the rows of the n-grams of ``words``.
 
     Raises:
         ValueError: The n-grams of the model were pruned.

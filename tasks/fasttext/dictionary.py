@@ -1,4 +1,4 @@
-"""Reads the dictionary of a fastText model, in which words are looked up by hash without Python objects.
+"""Reads the dictionary of a fastText model and looks up words by hash, without an object for each word.
 
 The layout in the file is
 
@@ -21,13 +21,13 @@ EOS = b"</s>"  # end of a sentence
 
 @dataclass(eq=False)
 class Dictionary:
-    """Words and labels of a fastText model in a memory-mapped file. An entry is a word or a label."""
+    """Dictionary in a memory-mapped fastText file. Each entry is a word or, in a classifier, a label."""
 
     file_bytes: np.ndarray  # uint8, bytes of the mapped file
     starts: np.ndarray  # int64 (entries,), position of the first byte of each entry
     ends: np.ndarray  # int64 (entries,), position of the zero byte after the text of each entry
     word_count: int  # number of words, which precede the labels
-    pruned: tuple[np.ndarray, np.ndarray] | None  # buckets with a row, sorted, and rows; None if all have one
+    pruned: tuple[np.ndarray, np.ndarray] | None  # sorted buckets with a row, and rows; None if all have one
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -73,13 +73,13 @@ class Dictionary:
     def ids(self, words: Sequence[str | bytes]) -> np.ndarray:
         """Returns the entry number of each word or label: int64 (words,); -1 if unknown.
 
-        If the dictionary contains a word several times, this is the last entry.
+        If the dictionary contains a word several times, the last entry is returned.
         """
         text, begins = enclose(words)
         return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
 
     def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Returns the entry number of the word at each span of a text, like ``ids``.
+        """Returns the entry number of the word at each position of a text, like ``ids``.
 
         Args:
             text: Bytes in UTF-8.

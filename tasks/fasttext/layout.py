@@ -1,4 +1,4 @@
-"""Reads the header of fastText .bin files, with a cursor that checks every size before reading.
+"""Reads the header of fastText .bin files. Every size is compared with the file length before reading.
 
 The layout of a file is
 
@@ -7,8 +7,8 @@ The layout of a file is
     dictionary (dictionary.py)
     uint8 quantised; input matrix; uint8 quantised; output matrix (matrices.py)
 
-Numbers are little endian and not aligned. The program floret writes the same magic and version, but two more
-integers after maxn. Such a file is detected because t is not plausible.
+Numbers are little endian and not aligned. The program floret writes the same magic and version, but inserts
+two integers after maxn. Its files are recognized by an impossible value of t.
 
 References:
     fastText 0.9.2: FastText::loadModel, Args::load, Dictionary::load.
@@ -29,7 +29,7 @@ _RANGES = {"dim": (1, 1_000_000), "loss": (1, 4), "model": (1, 3), "maxn": (0, 1
 
 
 class FastTextError(ValueError):
-    """A file is not a valid fastText model; the message has the reason and the byte offset."""
+    """Error: a file is not a valid fastText model. The message contains the reason and the byte offset."""
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         super().__init__(f"{path}: at byte {offset}: {reason}")
@@ -49,11 +49,11 @@ class Cursor:
         self.file_bytes = np.frombuffer(self.data, dtype=np.uint8)
 
     def fail(self, reason: str, back: int = 0) -> NoReturn:
-        """Raises FastTextError with the reason and an offset that is ``back`` bytes before the cursor."""
+        """Raises FastTextError with a reason and a byte offset, ``back`` bytes before the cursor."""
         raise FastTextError(self.path, self.offset - back, reason)
 
     def need(self, count: int, what: str) -> None:
-        """Raises FastTextError, which contains ``what``, if fewer than ``count`` bytes remain in the file."""
+        """Raises FastTextError if fewer than ``count`` bytes remain; ``what`` names them in the message."""
         if count > (remaining_bytes := self.size - self.offset):
             problem = "the file is truncated, or an earlier size is wrong"
             self.fail(f"{what} would take {count} bytes, but only {remaining_bytes} remain: {problem}")
@@ -81,9 +81,9 @@ class Cursor:
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """Header of a fastText file: version (0 for files without a version) and fastText's training arguments.
+    """Header of a fastText file: version (0 if the file has none) and the training arguments of the model.
 
-    The defaults, which are written to exported files, describe a skip-gram model with negative sampling.
+    The defaults describe a skip-gram model with negative sampling. Exported files contain the defaults.
     """
 
     version: int = VERSION
@@ -147,9 +147,9 @@ def read_header(cursor: Cursor) -> Header:
 
 
 def _refuse_floret(cursor: Cursor, begin: int, t: float) -> None:
-    """Raises FastTextError for a file of floret, in which two small integers are at the position of t.
+    """Raises FastTextError for a file of floret, which has two small integers in the place of t.
 
-    Read as a float64, these integers are a denormal number, and the actual t follows eight bytes later.
+    Read as a float64, the two integers are a denormal number. The actual t follows eight bytes later.
     """
     if 0 < t < 1e-300 and cursor.offset + 8 <= cursor.size:
         mode, hashes, rate, real_t = struct.unpack_from("<3id", cursor.data, begin + 44)

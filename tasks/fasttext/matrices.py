@@ -5,9 +5,9 @@
                if qnorm: uint8 (rows), quantiser of one dimension
     quantiser: int32 dim blocks width last; float32 (dim × 256): centroids, block by block
 
-A block is a range of ``width`` columns (``last`` columns in the last block). A row of a quantised matrix has
-a code for each block, which selects one of 256 centroids. The vector of the row is the concatenation of these
-centroids, times the norm if norms are quantised separately.
+A block is a range of ``width`` columns, or ``last`` columns in the last block. A row of a quantised matrix
+has one code per block, which selects one of 256 centroids. The row is the concatenation of the selected
+centroids. If norms are quantised separately, the row is multiplied by its norm.
 
 References:
     Joulin, Grave, Bojanowski, Douze, Jégou, Mikolov. FastText.zip. 2016. https://arxiv.org/abs/1612.03651.
@@ -26,9 +26,9 @@ from tasks.fasttext.layout import Cursor
 
 @dataclass(frozen=True, eq=False)
 class DenseMatrix:
-    """A matrix of float32 rows, stored as bytes in a memory map.
+    """Matrix of float32 rows in a memory map, viewed as bytes.
 
-    Floats in the file may be misaligned, and NumPy would copy a misaligned float array before gathering rows.
+    Floats in the file may be misaligned. From a misaligned float array, NumPy would copy all rows.
     """
 
     codes: np.ndarray  # uint8 (rows, 4 · dim), bytes of the rows
@@ -40,7 +40,7 @@ class DenseMatrix:
 
 @dataclass(frozen=True, eq=False)
 class QuantisedMatrix:
-    """A product-quantised matrix: each row is stored as the indices of centroids."""
+    """Product-quantised matrix: each row is stored as the indices of its centroids."""
 
     codes: np.ndarray  # uint8 (rows, blocks), index of the centroid of each row and block
     centroids: list[np.ndarray]  # centroids of each block, float32 (256, width)
@@ -59,10 +59,9 @@ Matrix = DenseMatrix | QuantisedMatrix
 
 
 def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) -> np.ndarray:
-    """Sums the rows of each bag: float32 (bags, dim). The result equals that of a loop, bit for bit.
+    """Sums the rows of each bag, float32 (bags, dim), bit for bit as a loop over the rows of a bag.
 
-    Bags are sorted by descending length. Iteration n adds the n-th row of all bags that have so many rows,
-    which are the first bags in this order.
+    Bags are sorted by descending length. Iteration n adds the n-th row of all bags with at least n rows.
 
     Args:
         take: Function that returns the rows with the given indices.
@@ -81,7 +80,7 @@ def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) ->
 
 
 def mean_rows(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Multiplies each sum by float32(1 / count), as fastText does; sums with count 0 are unchanged."""
+    """Multiplies each sum by float32(1 / count), as fastText does. A sum with count 0 is unchanged."""
     return sums * (1.0 / np.maximum(counts, 1)).astype(np.float32)[:, None]
 
 

@@ -1,7 +1,7 @@
 """Opens fastText models as memory-mapped files, and computes word vectors and sentence vectors.
 
-Opening a file scans the dictionary; computing a vector reads only the required rows. Vectors equal those of
-the fasttext package bit for bit, because float32 sums have the same order.
+Opening a model reads its dictionary; computing a vector reads only the rows of its word and n-grams. Vectors
+equal those of the package fasttext bit for bit, because sums are computed in the same order in float32.
 """
 
 import mmap
@@ -25,7 +25,7 @@ _HASH_FACTOR = 116049371  # factor in the hash of word n-grams
 
 
 class Ngram(NamedTuple):
-    """A character n-gram of a word (or the word itself), its row index in the input matrix, and the row."""
+    """Character n-gram of a word (or the word itself) with its row index and row in the input matrix."""
 
     text: str
     row: int
@@ -33,7 +33,10 @@ class Ngram(NamedTuple):
 
 
 class FastText(NamedTuple):
-    """A fastText model: header, dictionary, input matrix (words, then n-gram buckets) and output matrix."""
+    """Memory-mapped fastText model: header, dictionary, input matrix and output matrix.
+
+    The input matrix has a row for each word, followed by a row for each n-gram bucket.
+    """
 
     header: Header
     dictionary: Dictionary
@@ -74,7 +77,7 @@ class FastText(NamedTuple):
         return self.header.dim
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Computes the vectors of any words: float32 (words, dim); zero for a word without rows."""
+        """Computes the vectors of words, float32 (words, dim): zero if word and n-grams have no row."""
         result = np.empty((len(words), self.dim), dtype=np.float32)
         for start in range(0, len(words), _CHUNK):
             ids = self.rows(words[start : start + _CHUNK])
@@ -86,9 +89,9 @@ class FastText(NamedTuple):
         return self.rows(words).lengths > 0
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
-        """Returns the row indices of each word in the input matrix, of which the vector is the mean.
+        """Returns, for each word, the indices of the rows of the input matrix whose mean is its vector.
 
-        The first row is that of the word, if it is in the dictionary; the rows of its n-grams follow.
+        If the word is in the dictionary, its row comes first. The rows of its n-grams follow.
         """
         pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
         return Ragged.concatenate([self._rows(*piece) for piece in pieces])
@@ -117,7 +120,7 @@ class FastText(NamedTuple):
         return np.where(numbers < self.dictionary.word_count, numbers, -1)
 
     def ngrams(self, words: Sequence[str | bytes]) -> list[list[Ngram]]:
-        """Returns the n-grams of each word that have a row; a word in the dictionary is its first n-gram."""
+        """Returns the n-grams of each word that have a row, after the word itself if it has a row."""
         header = self.header
         buckets = bucket_ids(words, header.minn, header.maxn, max(header.bucket, 1))
         text, begins = enclose(words)
@@ -136,8 +139,8 @@ class FastText(NamedTuple):
 def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.ndarray:
     """Computes sentence vectors as fastText does: float32 (sentences, dim).
 
-    The vector of a sentence is the mean of the unit vectors of its words. For supervised models, it is the
-    mean of the input rows of words, n-grams, word n-grams and the end of the sentence.
+    The vector of a sentence is the mean of the unit vectors of its words. In a supervised model, it is the
+    mean of the input rows of its words, their n-grams, its word n-grams and the end of the sentence.
 
     Raises:
         ValueError: A sentence contains a line feed.

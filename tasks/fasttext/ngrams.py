@@ -5,9 +5,9 @@ FNV-1a hash of its UTF-8 bytes (bytes from 0x80 on are sign-extended), modulo th
 that is invalid UTF-8, a code point is a byte that is not a continuation byte, and the continuation bytes
 after it.
 
-All n-grams of all words are hashed together, and each pass adds one code point: the hash of "<tat" continues
-the hash of "<ta". N-grams that cross a word boundary are removed at the end, which is faster than a check in
-each pass.
+All n-grams of all words are hashed together. Each pass adds one code point to all hashes, so that the hash of
+"<tat" is computed from the hash of "<ta". N-grams that cross a word boundary are removed at the end, which is
+faster than a check in each pass.
 
 References:
     Bojanowski, Grave, Joulin, Mikolov. Enriching Word Vectors with Subword Information. TACL 5 (2017),
@@ -27,12 +27,12 @@ _LONG = 128  # the first bytes of all spans are hashed together, further bytes o
 
 
 def encode(word: str | bytes) -> bytes:
-    """Encodes a word as UTF-8 and preserves unpaired surrogates; returns bytes unchanged."""
+    """Encodes a word as UTF-8, including unpaired surrogates. Returns bytes unchanged."""
     return word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")
 
 
 def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
-    """Concatenates all words as ``<word>`` in UTF-8; also returns their offsets, int64 (words + 1,)."""
+    """Returns all words as ``<word>``, concatenated in UTF-8, and their offsets, int64 (words + 1,)."""
     try:  # only strings: one call encodes them
         text = ("<" + "><".join(words) + ">").encode("utf-8", "surrogatepass")  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
@@ -47,7 +47,7 @@ def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
 
 
 def cut(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
-    """Returns the n-grams of ``<word>`` in UTF-8, ordered by start, then length; [] if ``longest`` is 0."""
+    """Returns the n-grams of ``<word>`` in UTF-8, by start and length; none if ``longest`` is 0."""
     text, ngrams = b"<" + encode(word) + b">", []
     heads = [position for position, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
     for first in range(len(heads) - 1):
@@ -79,15 +79,15 @@ def bucket_piece(
     buckets: int,
     reserve: np.ndarray | bool = False,
 ) -> Ragged:
-    """Returns the hash buckets, uint32, of the n-grams of words that ``enclose`` has concatenated.
+    """Returns the hash buckets, uint32, of the n-grams of concatenated words.
 
     Args:
-        text: Concatenated words.
+        text: Words, concatenated by ``enclose``.
         begins: Offsets of the words.
         shortest: Minimum number of characters of n-grams.
         longest: Maximum number of characters of n-grams.
         buckets: Number of buckets.
-        reserve: bool (words,): words that get an additional first value, which the caller overwrites.
+        reserve: Words whose buckets follow a free entry, which the caller overwrites, bool (words,).
     """
     codes, firsts = np.frombuffer(text, dtype=np.uint8), begins
     heads = np.arange(len(text) + 1)  # first byte of each code point, then the end

@@ -1,4 +1,4 @@
-"""Opens word vectors in all supported formats, and reads and writes word vector files of other programs.
+"""Opens word vectors in any supported format, and reads and writes the formats of other programs.
 
 ==============  =========================================================================
 vec             a line "words dim", then a line per word (.vec of fastText, text format of word2vec)
@@ -6,8 +6,8 @@ glove           a line per word
 word2vec        binary: a line "words dim"; for each word: text, space, float32 (dim), line feed
 ==============  =========================================================================
 
-A line has a word and its numbers. Numbers are written with nine digits, from which a float32 is restored
-exactly. Lines are split from the end, because words may contain spaces (as in GloVe).
+A line consists of a word and its numbers. Numbers are written with nine digits, which determine a float32
+exactly. Words may contain spaces (in GloVe), so the numbers are split off from the end of the line.
 """
 
 import os
@@ -29,13 +29,13 @@ _HEADER = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
 
 
 class VectorFileError(ValueError):
-    """A word vector file is damaged or has an unknown format; the message has the line or byte."""
+    """Error: a word vector file is damaged or has an unknown format. The message has the line or byte."""
 
 
 class WordTable:
     """Words and their vectors, float32 (words, dim), in memory.
 
-    The first vector of a repeated word is used.
+    If a word is repeated, its first vector is used.
     """
 
     def __init__(self, words: Sequence[bytes], matrix: np.ndarray) -> None:
@@ -43,7 +43,7 @@ class WordTable:
         self._rows_by_word = {word: row for row, word in reversed(list(enumerate(self.words)))}
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns the vectors of words: float32 (words, dim); zero for unknown words."""
+        """Returns the vectors of words, float32 (words, dim): zero for unknown words."""
         rows = find_words(self._rows_by_word, words)
         vectors = np.zeros((len(words), self.dim), dtype=np.float32)
         vectors[rows >= 0] = self.matrix[rows[rows >= 0]]
@@ -56,7 +56,7 @@ WordVectors = FastText | CompactStore | WordTable
 def write_vectors(
     path: Path | str, text_format: TextFormat, words: Sequence[str | bytes], vectors: np.ndarray
 ) -> None:
-    """Writes words and vectors to a file, which is replaced atomically.
+    """Writes words and vectors to a file and replaces an existing file atomically.
 
     Args:
         path: The file.
@@ -83,7 +83,7 @@ def write_vectors(
 
 
 def read_vectors(path: Path | str) -> WordTable:
-    """Reads a word vector file in one of the formats .vec, GloVe and word2vec, detected by its content.
+    """Reads a word vector file in the format .vec, GloVe or word2vec, which is detected by the content.
 
     Raises:
         VectorFileError: The file is damaged or has another format.
@@ -175,8 +175,8 @@ def open_words(path: Path | str) -> WordVectors:
 def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[str, float]]:
     """Returns the k words with the highest cosine similarity to a word, and the cosines, best first.
 
-    The word itself is excluded; it need not be in the model. Words are processed in blocks, so that the
-    vectors of a large model need not fit into memory. Invalid UTF-8 bytes are returned as escapes.
+    The word itself is excluded, and may be absent from the model. The words of the model are processed in
+    blocks, so that their vectors need not fit into memory. Invalid bytes of UTF-8 are returned as escapes.
     """
     words = model.dictionary.words() if isinstance(model, FastText) else model.words
     query = model.vectors([word])[0]

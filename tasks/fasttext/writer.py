@@ -1,6 +1,6 @@
-"""Writes fastText .bin files (version 12, not quantised), which the fasttext package and gensim can load.
+"""Writes fastText .bin files (version 12, not quantised), which the packages fasttext and gensim can load.
 
-Matrices are written in blocks, so that only one block of a large model is in memory.
+Matrices are written in blocks, so that a model may be larger than the memory.
 """
 
 import struct
@@ -19,7 +19,7 @@ Entries = Sequence[tuple[bytes, int]]  # (word or label, count)
 
 @contextmanager
 def replaced(path: Path | str) -> Iterator[BinaryIO]:
-    """Opens a temporary binary file, which replaces ``path`` unless the ``with`` block raises."""
+    """Opens a temporary binary file, which replaces ``path`` if the ``with`` block succeeds."""
     with replaced_file(Path(path)) as new, open(new, "wb") as handle:
         yield handle
 
@@ -32,15 +32,15 @@ def write_bin(
     output: Iterable[np.ndarray],
     labels: Entries = (),
 ) -> None:
-    """Writes a fastText model to a file of version 12, which is replaced atomically.
+    """Writes a fastText model to a file of version 12 and replaces an existing file atomically.
 
     Args:
         path: The file.
         header: Training arguments of the model.
         words: Words with counts, by descending count.
-        rows: Blocks of the input matrix, float32 (any, dim): a row for each word, then for each n-gram
+        rows: Input matrix in blocks, float32 (any, dim): a row for each word, then a row for each n-gram
             bucket.
-        output: Blocks of the output matrix: a row for each word or, in a supervised model, for each label.
+        output: Output matrix in blocks: a row for each word or, in a supervised model, for each label.
         labels: Labels with counts.
 
     Raises:
