@@ -1,1 +1,1 @@
-"""Kind of programme (film, series, news, sport, children, music, other), separate from the genre."""
+"""Determines the kind of a programme: film, series, news, sport, children, music or other."""

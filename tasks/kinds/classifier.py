@@ -1,11 +1,11 @@
-"""Predicts kinds of titles (film, series, news …) by logistic regression, with thresholds for a precision.
+"""Predicts the kinds of titles (film, series, news …) with a requested precision.
 
 A logistic regression per kind is fitted to the titles whose kind is stated by the guide (logistic.py). The
-margin of a title is the value of its linear function. For thresholds, each of these titles gets a margin from
-a model that was fitted without its franchise (held-out folds). A threshold is the lowest margin above which
-the precision on these titles reaches the requested value with 95 % confidence, 75 % for films (lower bound of
-Clopper and Pearson. The use of confidence or fiducial limits illustrated in the case of the binomial.
-Biometrika 26, 1934).
+margin of a title is its value w · x + b. A kind is predicted if the margin reaches a threshold. To choose the
+threshold, each of these titles gets a margin from a model that was fitted without the titles of its franchise
+(held-out folds). The threshold is the lowest margin from which on the precision of these titles reaches the
+requested value with a confidence of 95 %, or 75 % for films (lower bound of Clopper and Pearson. The use of
+confidence or fiducial limits illustrated in the case of the binomial. Biometrika 26, 1934).
 
 Nothing is predicted on channels without labelled titles: with thresholds from folds by channel, the precision
 of films was .91 on twelve guides, .72 on the worst (docs/kinds.md).
@@ -28,7 +28,7 @@ FOLDS = 4  # folds of franchises
 MAX_TRAINING = 100_000  # maximum number of training titles; a larger number is sampled
 MIN_EXAMPLES = 20  # minimum number of titles of a kind; a kind with fewer titles is not predicted
 SOURCE_EXAMPLES = 50  # minimum number of titles of a kind for a separate threshold of a feed
-LEAST_PROBABILITY = 0.8  # minimum probability, because the precision is a mean over all predicted titles
+LEAST_PROBABILITY = 0.8  # minimum probability of a predicted kind; the precision is only a mean over titles
 # Probability that the precision is lower than requested. With .05 for films, guides with about 100 films had
 # no predictions; with .25, nine guides had a precision of .982 (at least .957) and a recall of .86.
 RISK: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.05), "film": 0.25}
@@ -36,7 +36,7 @@ RISK: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.05), "film": 0.25}
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out margins of training titles, from which thresholds and probabilities are computed.
+    """Margins of training titles by models fitted without them; determine thresholds and probabilities.
 
     Probabilities and bounds are computed when the model is fitted, because the light installation, which only
     predicts, has no SciPy.
@@ -65,7 +65,7 @@ class Validation:
     def of(
         titles: np.ndarray, labels: np.ndarray, folds: np.ndarray, margins: np.ndarray, sources: np.ndarray
     ) -> "Validation":
-        """Creates the object from titles and margins; computes probabilities and bounds."""
+        """Computes probabilities and bounds from the margins of titles."""
         probabilities, bounds, source_bounds = (np.zeros(margins.shape, np.float32) for _ in range(3))
         for column, kind in zip(range(labels.shape[1]), KINDS):
             rows = np.flatnonzero(labels[:, column] >= 0)
@@ -79,7 +79,7 @@ class Validation:
         return Validation(titles, labels, folds, margins, probabilities, bounds, source_bounds, sources)
 
     def take(self, rows: np.ndarray) -> "Validation":
-        """Returns the titles with the row numbers ``rows``, with newly computed probabilities and bounds."""
+        """Selects titles by row number, and computes their probabilities and bounds again."""
         return Validation.of(
             self.titles[rows],
             self.labels[rows],
@@ -108,7 +108,7 @@ class KindClassifier:
     sources: tuple[str, ...]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns all arrays of the classifier by name, for storage."""
+        """Returns all arrays of the classifier by name. ``from_arrays`` restores the classifier."""
         arrays = {f"scaling.{name}": array for name, array in vars(self.scaling).items()}
         arrays |= {f"validation.{name}": array for name, array in vars(self.validation).items()}
         return arrays | {"weights": self.weights}
@@ -130,8 +130,8 @@ class KindClassifier:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Selects the kinds to predict, so that each kind reaches its minimum precision.
 
-        A feed with many titles of a kind also has a separate threshold, at which the expected precision is
-        reached; few feeds have enough titles for more confidence.
+        In a feed with many titles of a kind, the margin must also reach a threshold that is computed from the
+        titles of this feed with a confidence of 50 %. Few feeds have enough titles for more.
 
         Args:
             margins: Margins of titles, (titles, kinds).
@@ -164,7 +164,7 @@ class KindClassifier:
 
 
 def _lowest(margins: np.ndarray, bounds: np.ndarray, precision: float) -> float:
-    """Returns the lowest margin whose lower bound of the precision is sufficient, or infinity if none is."""
+    """Returns the lowest margin from which on the precision bound is high enough, or infinity if none is."""
     return float(margins[bounds >= precision].min(initial=np.inf))
 
 
@@ -219,7 +219,7 @@ def _fit(
 
 
 def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> np.ndarray:
-    """Returns for each margin a lower bound of the precision of titles with at least this margin.
+    """Returns for each margin a lower bound of the precision among titles with at least this margin.
 
     ``risk`` is the probability that the precision is below the bound (Clopper and Pearson).
     """

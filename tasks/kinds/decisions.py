@@ -13,16 +13,16 @@ from tasks.kinds.names import stated_kinds
 
 @dataclass(frozen=True)
 class TitleKinds:
-    """Kinds of the titles of a guide, from which the kinds of single programmes are derived."""
+    """Kinds of the titles of a guide. ``of`` derives the kinds of a single programme."""
 
     titles: Sequence[tuple[KindPrediction, ...]]  # kinds of each title, from all its airings
 
     def of(self, title: int, categories: Iterable[str], numbered: bool) -> tuple[KindPrediction, ...]:
         """Returns the kinds of one programme.
 
-        Kinds that the categories of the programme state are certain. The kinds of its title are added unless
-        they contradict the categories. A programme with an episode number is not a film, unless its
-        categories say so.
+        The kinds that the categories of the programme state are certain. The kinds of its title are added
+        unless they contradict the categories. A programme with an episode number is a film only if its
+        categories state it.
 
         Args:
             title: Index of the programme's title.
@@ -40,7 +40,7 @@ class TitleKinds:
 
 
 def fits(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:
-    """Returns whether a kind of a title may be added to the kinds that a programme's categories state."""
+    """Whether a kind of the title does not contradict the kinds that the categories of a programme state."""
     if kind == "film":
         return not numbered and {*stated} <= {"children"}
     return not stated if kind == "other" else kind == "children" or "film" not in stated
@@ -53,7 +53,7 @@ def decide(
     sources: Sequence[str],
     precision: Mapping[Kind, float] = PRECISION,
 ) -> list[tuple[KindPrediction, ...]]:
-    """Returns the kinds of each title: the kinds that guides state, and predictions of the other kinds.
+    """Returns the kinds of each title: kinds that guides state, and predicted kinds.
 
     Args:
         evidence: Kinds that the categories in guides state.
@@ -90,7 +90,7 @@ def _predict(
     sources: Sequence[str],
     precision: Mapping[Kind, float],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns which kinds are predicted, bool (titles, kinds), and probabilities, without contradictions."""
+    """Returns the predicted kinds that do not contradict guides, bool (titles, kinds), and probabilities."""
     predicted, probabilities = classifier.select(margins, sources, precision)
     predicted &= evidence.labels() < 0
     film, series = KINDS.index("film"), KINDS.index("series")

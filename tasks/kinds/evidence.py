@@ -1,12 +1,15 @@
 """Derives labels for the classifier of kinds (film, series, news …) from the categories in guides.
 
-A title has a kind (label 1) if the categories of more than half of its airings with categories state the
-kind. It does not have the kind (label 0) if its categories state only other kinds. The label is unknown (-1)
-if the categories state no kind, because many guides mark only some of their films; or if they state only that
-the title is for children, because this says nothing about the other kinds. The kind children is unknown for
-animation that is not marked as children's. If a category never goes with a kind in a feed, the titles of this
-category do not have the kind: a feed with the categories Movie and "News and Documentaries" means that the
-latter are not films.
+The label of a title for a kind is
+
+- 1 if the categories of most of its airings (among those with categories) state the kind,
+- 0 if the categories state only other kinds,
+- -1, unknown, if they state no kind, because many guides mark only some of their films, or if they state only
+  that the title is for children, because this says nothing about the other kinds. The label for the kind
+  children is unknown for animation that is not marked as children's.
+
+The label is also 0 if the title has a category that never occurs together with the kind in its feed. For
+example, in a feed with the categories Movie and "News and Documentaries", the latter are not films.
 """
 
 from collections import defaultdict
@@ -23,7 +26,7 @@ from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, combine
 from tasks.kinds.names import is_animation, stated_kinds
 
-MIN_EXPECTED = 5  # number of titles of a kind that a category would have by chance
+MIN_EXPECTED = 5  # minimum number of titles of a kind that a category would have by chance
 MAX_STATED = 0.02  # maximum share of titles of a category that state the kind by mistake
 FILM_MINUTES = 70  # median duration in minutes from which a category may contain films
 MAX_CATEGORIES = 10  # maximum categories of a programme; damaged programmes have the categories of a day
@@ -36,10 +39,10 @@ class Evidence:
     """Evidence in guides for the kinds of titles.
 
     Attributes:
-        shares: Share of the airings with categories whose categories state each kind.
+        shares: Share of airings whose categories state each kind, among the airings with categories.
         numbered: Share of the airings that have an episode number.
         animated: Whether an airing has a category for animation.
-        denied: Whether a category of the title never goes with the kind in this feed (``_never_together``).
+        denied: Whether the title has a category that never occurs with the kind (``_never_together``).
     """
 
     shares: Float[np.ndarray, "titles kinds"]
@@ -73,7 +76,7 @@ class Evidence:
 
 
 def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
-    """Counts how often the categories of each title state each kind.
+    """Computes the evidence from the airings and categories of titles.
 
     Args:
         structure, categories: Results of ``TitleAirings`` (storage/catalogue/structure.py).
@@ -96,11 +99,11 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
 def _never_together(
     structure: pa.Table, categories: pa.Table, shares: np.ndarray, numbered: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields (titles with a category, kinds that never go with this category in their feed).
+    """Yields, for each category of a feed, its titles and the kinds that never occur together with it.
 
-    The feed must state the kind so often that MIN_EXPECTED of these titles would have the kind by chance. A
-    category whose programmes are as long as films says nothing about films: guides that mark some films as
-    "Film d'aventures" have other films with only "Drame".
+    The feed must state the kind so often that, by chance, MIN_EXPECTED titles of the category would have it.
+    The kind film is skipped for a category whose programmes are as long as films, because guides that mark
+    some films as "Film d'aventures" mark other films only as "Drame".
     """
     sources = structure["source"].to_numpy(zero_copy_only=False)
     minutes = structure["minutes"].to_numpy()
@@ -121,7 +124,7 @@ def _never_together(
 
 @dataclass(frozen=True)
 class Facts:
-    """Data of a guide about the kinds of its titles, the result of ``read_facts``."""
+    """Data of a guide from which the kinds of its titles are determined."""
 
     structure: pa.Table  # times, durations and numbers of the airings of each title
     evidence: Evidence

@@ -1,7 +1,8 @@
 """Computes the features of titles for the classifier of kinds from airings, words and sentence vectors.
 
-The trained title vectors are not features: they were trained on categories, so they would predict the kinds
-of their training titles too well to choose thresholds. Sentence vectors do not depend on the guide.
+Trained title vectors are not used as features. They were trained on categories, so they would predict the
+kinds of training titles better than those of other titles, and thresholds would be too low. Sentence vectors
+come from a pretrained encoder and do not have this problem.
 """
 
 import itertools
@@ -23,14 +24,14 @@ _MINUTES = [4, 8, 12, 18, 25, 35, 50, 65, 78, 88, 100, 115, 135, 170, 240, 1200]
 _WORDS, _LETTERS = re.compile(r"\w+"), re.compile(r"[^\W\d_]{2,}")
 _SENTENCE_SCALE, _NUMBER_SCALE, WORD_SCALE = 4.0, 0.3, 0.5  # chosen on real guides, as the next line
 CHANNEL_SCALES = np.repeat(np.array([1, 0.4], dtype=np.float32), 1 << BITS)[:, None]  # names, n-grams
-_PRIOR_TITLES = 3  # number of titles by which the mean of a channel is smoothed to the mean of all channels
+_PRIOR_TITLES = 3  # weight of the mean of all channels in the mean of one channel, in titles
 
 
 class Inputs(NamedTuple):
     """Features of titles and of their channels.
 
-    The rows of a weight matrix belong to dense features, then word ids, then channel ids; the last row has
-    the intercepts.
+    A weight matrix has a row for each dense feature, word id and channel id, in this order, and a last row of
+    intercepts.
     """
 
     dense: Float32[np.ndarray, "titles features"]
@@ -51,7 +52,7 @@ class Inputs(NamedTuple):
 
 
 def _sums(ids: Ragged, weights: np.ndarray) -> np.ndarray:
-    """Returns for each row of ``ids`` the sum of the weights (rows) with these ids."""
+    """Sums the rows of ``weights`` with the ids in each row of ``ids``."""
     columns = [np.bincount(ids.row_ids, column[ids.values], len(ids)) for column in weights.T]
     return np.stack(columns, axis=1).astype(np.float32)
 
@@ -95,7 +96,7 @@ class Scaling:
 
 
 def _numbers(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
-    """Returns the numeric features of titles: shares, logarithms of counts, durations, and combinations."""
+    """Computes the numeric features of titles: shares, logarithms of counts, durations, and combinations."""
     skipped = ("title_id", "source", "channel")
     columns = {name: structure[name].to_numpy() for name in structure.column_names if name not in skipped}
     airings = np.maximum(columns["airings"], 1)
@@ -112,7 +113,7 @@ def _numbers(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
 
 
 def _of_other_titles(channels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Returns the smoothed mean of the other titles on each title's channel, minus the mean of all titles."""
+    """Returns the smoothed mean of the other titles on the channel of each title, minus the global mean."""
     count, mean = np.bincount(channels), numbers.mean(axis=0) if len(numbers) else numbers.sum(axis=0)
     sums = np.stack([np.bincount(channels, column) for column in numbers.T], axis=1)[channels]
     return (sums - numbers + _PRIOR_TITLES * mean) / (count[channels] - 1 + _PRIOR_TITLES)[:, None] - mean
@@ -138,5 +139,5 @@ def _hash(text: str) -> int:
 
 
 def _hashed(rows: Iterable[Iterable[str]]) -> Ragged:
-    """Returns for each row of texts their distinct hashes, ascending."""
+    """Returns the distinct hashes of the texts in each row, ascending."""
     return Ragged.from_rows([sorted({_hash(text) for text in row}) for row in rows])

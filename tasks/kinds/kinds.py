@@ -1,10 +1,11 @@
 """Defines the kinds of programmes, and the rules by which kinds may be combined.
 
-Players treat a film and an episode differently: a film has no episode number and is never part of a series
-recording. A programme may have several kinds (children's film, sports news), or none if nothing is known:
+Players treat films and episodes differently: a film has no episode number and is never recorded as part of a
+series. A programme may have several kinds (children's film, sports news), or none if nothing is known about
+it. Two rules apply:
 
-- A film is not a series, news, sport or music programme; it may be for children.
-- ``other`` is never combined; it is the kind of a programme that has none of the other kinds.
+- A film is not a series, news, sport or music programme, but it may be for children.
+- ``other`` is not combined with another kind. It is the kind of a programme that has none of the others.
 """
 
 from collections.abc import Collection, Iterable
@@ -33,10 +34,10 @@ class KindPrediction:
 
 
 def combine(stated: Iterable[Kind], numbered: bool) -> tuple[Kind, ...]:
-    """Removes contradictory kinds from the kinds that categories state; returns them in the order of KINDS.
+    """Removes contradictory kinds from the kinds that categories state, and sorts the others as in KINDS.
 
-    If both film and series are stated, an episode number (``numbered``) decides for series; without a number,
-    neither is returned.
+    If film and series are both stated, series is returned for a programme with an episode number
+    (``numbered``), else neither.
     """
     kinds = set(stated)
     if {"film", "series"} <= kinds:
@@ -45,7 +46,7 @@ def combine(stated: Iterable[Kind], numbered: bool) -> tuple[Kind, ...]:
 
 
 def excluded(kind: Kind, kinds: Collection[Kind]) -> bool:
-    """Returns whether the other kinds of a programme exclude ``kind``."""
+    """Returns whether a programme with these kinds cannot have ``kind``."""
     others = set(kinds) - {kind}
     if kind == "other":
         return bool(others)

@@ -1,12 +1,14 @@
-r"""Fits several logistic regressions on common features at once: one column per kind and held-out fold.
+r"""Fits several logistic regressions on the same features at once: a column per kind and held-out fold.
 
-Column c minimizes Σ log(1 + exp(−y (w · x + b))) + ½ ‖w‖² over its examples, by L-BFGS (Nocedal, Wright.
-Numerical Optimization. 2006, algorithm 7.4). The step along a direction minimizes a quadratic upper bound of
-the loss (Jaakkola, Jordan. Bayesian parameter estimation via variational methods. Statistics and Computing
-10, 2000): at the margin a, its curvature is tanh(a/2) / (2a). Each step therefore lowers the loss without a
-line search, and an iteration computes one product with the features and one with their transpose.
+A column minimizes Σ log(1 + exp(−y (w · x + b))) + ½ ‖w‖² over its examples by L-BFGS. The length of a step
+minimizes a quadratic upper bound of the loss, whose curvature at the margin a is tanh(a/2) / (2a). Each step
+therefore lowers the loss without a line search, and an iteration computes only one product with the features
+and one with their transpose.
 
-We differ: the initial inverse Hessian is the square root of the diagonal estimate, which needs the fewest
+References: Nocedal, Wright. Numerical Optimization. 2006, algorithm 7.4. For the bound: Jaakkola, Jordan.
+    Bayesian parameter estimation via variational methods. Statistics and Computing 10, 2000.
+
+We differ: the initial inverse Hessian is the square root of the usual diagonal estimate, which needs fewer
 iterations.
 """
 
@@ -18,7 +20,7 @@ from storage.shapes import Bool, Float32
 from tasks.kinds.features import BITS, CHANNEL_SCALES, WORD_SCALE, Inputs
 
 ITERATIONS = 20  # the average precision of all kinds is within .002 of the value after 40 iterations
-MEMORY = 6  # number of latest steps from which the Hessian is estimated
+MEMORY = 6  # number of previous steps from which the inverse Hessian is estimated
 
 
 class _Design:
@@ -59,7 +61,7 @@ class _Design:
         return self.dense @ of_dense + words @ of_words + channel_of @ (names @ of_names) + intercepts
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """Returns the gradient of the loss by weights from its gradient by margins (``slopes``)."""
+        """Returns the gradient by the weights, computed from the gradient by the margins (``slopes``)."""
         words, channel_of, names = self.transposed
         parts = [self.dense.T @ slopes, words @ slopes, names @ (channel_of @ slopes)]
         return np.concatenate([*parts, slopes.sum(axis=0)[None]])
@@ -106,10 +108,10 @@ def _tanh_half(agreement: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _direction(
     gradient: np.ndarray, scale: np.ndarray, history: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Returns the L-BFGS direction of each column: the estimated inverse Hessian times minus the gradient.
+    """Returns the L-BFGS direction of each column: minus the estimated inverse Hessian times the gradient.
 
-    ``scale`` is the initial diagonal of the inverse Hessian; ``history`` has the latest steps with the
-    changes of the gradient.
+    ``scale`` is the initial diagonal of the inverse Hessian. ``history`` contains the previous steps and the
+    changes of the gradient in these steps.
     """
     direction, factors = -gradient, []
     for moved, changed in reversed(history):

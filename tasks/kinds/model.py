@@ -1,4 +1,4 @@
-"""Determines the kinds of the programmes of any guide from categories, the structure of airings and a model.
+"""Determines the kinds of the programmes of any guide from categories, times of airings and a model.
 
 Usage::
 
@@ -6,8 +6,8 @@ Usage::
     for title, categories, numbered in programmes:
         predictions = kinds.of(title, categories, numbered)   # of one programme
 
-The kinds that the guide states for a title take precedence over the kinds that the guides of the home state,
-and these over predictions. This module does not import torch.
+Kinds that the guide states take precedence over kinds that other guides of the home state for the same show,
+and both take precedence over predictions. This module does not import torch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from tasks.sentences.reopen import reopen
 
 @dataclass(frozen=True)
 class KindModel:
-    """Model that predicts the kinds of the titles of a guide."""
+    """Classifier of kinds and the kinds of all shows of a home, for use with any guide."""
 
     classifier: KindClassifier | None = None  # None: nothing is predicted
     home: Mapping[str, tuple[KindPrediction, ...]] = field(default_factory=dict)  # kinds by show key
@@ -36,7 +36,7 @@ class KindModel:
 
     @staticmethod
     def open(folder: Path, precision: Mapping[Kind, float] = PRECISION) -> "KindModel":
-        """Opens the kinds of a Model folder; a model without kinds only uses the categories of the guide.
+        """Opens the classifier and the kinds in a Model folder. If they are missing, nothing is predicted.
 
         Args:
             folder: Model folder.

@@ -1,9 +1,9 @@
 """Looks up the kinds that the categories of guides state in a table of several languages (names.csv).
 
-A row has one or two kinds and the categories that state them. A category is compared in full, ignoring case;
-``film *`` also matches longer categories that begin with "film ", and ``*serie`` categories that end with
-"serie". A category that is not in the table is split at , ; / and |, and its parts are looked up. Greek
-accents are ignored, because capitals have none.
+A row of the table has one or two kinds and the categories that state them. Categories are compared without
+regard to case. The pattern ``film *`` matches all categories that begin with "film ", and ``*serie`` all that
+end with "serie". A category that is not in the table is split at , ; / and |, and its parts are looked up.
+Greek accents are ignored, because capitals have none.
 """
 
 import csv
@@ -29,7 +29,7 @@ def _key(category: str) -> str:
 
 @functools.cache
 def read_names() -> dict[str, tuple[Kind, ...]]:
-    """Reads names.csv; returns the kinds by normalized category, or by pattern with a star at one end.
+    """Reads names.csv. Returns the kinds by normalized category or pattern.
 
     Raises:
         ValueError: A row has an unknown kind, or two rows differ about a category.
@@ -62,7 +62,7 @@ def _find(value: str) -> tuple[Kind, ...] | None:
 
 @functools.lru_cache(maxsize=65_536)
 def stated_by(category: str) -> tuple[Kind, ...]:
-    """Returns the kinds that one category of a guide states; empty if it states none."""
+    """Returns the kinds that a category states; empty if it states none."""
     if (kinds := _find(_key(category))) is not None:
         return kinds
     parts = (_find(_key(item)) or () for item in split_list(category))
@@ -70,7 +70,7 @@ def stated_by(category: str) -> tuple[Kind, ...]:
 
 
 def stated_kinds(categories: Iterable[str]) -> set[Kind]:
-    """Returns the kinds that the categories of a programme state; none if they state more than MAX_KINDS."""
+    """Returns the kinds that the categories of a programme state; empty for more than MAX_KINDS kinds."""
     kinds: set[Kind] = {kind for category in categories for kind in stated_by(category)}
     return kinds if len(kinds) <= MAX_KINDS else set()
 

@@ -1,7 +1,8 @@
 """Scores predicted kinds of titles (precision, recall, average precision) by cross-validation.
 
-The margins of a title come from models that were fitted without its fold (classifier.py), and thresholds are
-computed from the other folds. Titles whose categories state kinds are scored as if they had no categories.
+The margin of a title comes from a model that was fitted without the fold of the title (classifier.py), and is
+compared with thresholds from the other folds. The scored titles have categories that state their kinds; these
+categories are ignored in the prediction.
 """
 
 from collections.abc import Mapping, Sequence
