@@ -1,9 +1,10 @@
-"""Finds the exact neighbours of a few queries by 8-bit codes, which read a quarter of the memory.
+"""Finds the exact neighbours of a few queries with 8-bit codes, which have a quarter of the bytes of float32.
 
 Each vector y is quantized to y' = s · c with integers c from -127 to 127 and s = max |y| / 127, and the error
-e = |y - y'| is stored. For a unit query x, x·y is within e of x·y'. With T the k-th largest x·y' - e, no
-vector with x·y' + e < T is among the k nearest. The remaining vectors, a few hundred of 20,000, are compared
-in float32. No neighbour is missed: the result equals that of similarity.top_neighbours.
+e = |y - y'| is stored. For a query x of unit norm, x·y is between x·y' - e and x·y' + e. Let T be the k-th
+largest lower bound x·y' - e. A vector whose upper bound is below T is not among the k nearest. The remaining
+vectors, a few hundred of 20,000, are compared in float32. The result equals that of
+similarity.top_neighbours, because no neighbour is missed.
 
 References:
     Weber, Schek, Blott. A Quantitative Analysis and Performance Study for Similarity-Search Methods in
@@ -72,7 +73,7 @@ class Codes:
 
 
 class Coded(Exact):
-    """Exact index that uses 8-bit codes if there are at most eight queries."""
+    """Exact index, which is faster than ``Exact`` for up to eight queries, because it uses 8-bit codes."""
 
     @cached_property
     def _codes(self) -> Codes:
@@ -88,9 +89,9 @@ class Coded(Exact):
 
 
 def with_codes(index: Index) -> Index:
-    """Returns an exact index with codes, which saves time after hundreds of calls with few queries.
+    """Adds 8-bit codes to an exact index. Computing the codes pays off after hundreds of calls.
 
-    Returns the index unchanged if it is approximate or numba is not installed.
+    Returns the index unchanged if it is approximate, or if numba is not installed.
     """
     return Coded(index.titles) if type(index) is Exact and available() else index
 
@@ -104,7 +105,7 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
     upper_bounds: np.ndarray,
     lower_bounds: np.ndarray,
 ) -> None:
-    """Writes an upper bound of the product of each query and vector, and the k largest lower bounds."""
+    """Writes upper bounds of all products, and the k largest lower bounds of each query."""
     candidates = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):

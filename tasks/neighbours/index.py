@@ -1,8 +1,8 @@
-"""Provides exact and approximate nearest-neighbour search with one interface.
+"""Exact and approximate nearest-neighbour search with one interface.
 
-``Exact`` compares all pairs. ``Approximate`` uses the inverted file of faiss (docs/log compares it with
-hnswlib and usearch) with float16 vectors, which halves memory and time. Its candidates are sorted in float64
-like the exact neighbours, so both return the same result when no neighbour is missed.
+``Exact`` compares a query with all titles. ``Approximate`` compares it with the titles in the nearest cells
+(the inverted file of faiss); its vectors are float16, which halves memory and time. Both sort candidates by
+cosines in float64, so they return the same result unless the approximate search misses a neighbour.
 """
 
 import importlib.util
@@ -38,7 +38,7 @@ class IndexMissing(ImportError):
 
 
 class Index(Protocol):
-    """Interface of indexes of title vectors; results are ids, int64, and cosines, float32, nearest first."""
+    """Interface of indexes of title vectors. Results are ids, int64, and cosines, float32, nearest first."""
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k nearest titles of each query, (queries, k)."""
@@ -83,7 +83,7 @@ class Exact:
 
     @cached_property
     def nonzero(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers of the vectors that are not zero, and these vectors; computed once."""
+        """Row numbers of the nonzero vectors, and these vectors. Computed once."""
         rows = np.flatnonzero(nonzero_rows(self.titles))
         return rows, select_rows(self.titles, rows)
 
@@ -99,7 +99,7 @@ class Exact:
 
 
 class Approximate:
-    """Approximate index of faiss: k-means divides titles into cells, and a query visits the nearest cells."""
+    """Approximate index of faiss. k-means divides titles into cells, and a query visits the nearest cells."""
 
     def __init__(self, titles: np.ndarray, *, probes: int = 64) -> None:
         try:
@@ -134,7 +134,7 @@ class Approximate:
     def _search(
         self, queries: np.ndarray, k: int, exclude_self: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest titles; with ``exclude_self``, query i is title i and is not its
+        """Finds the k nearest titles of each query. With ``exclude_self``, query i is title i and is not its
         own neighbour.
         """
         if k < 1:
@@ -154,7 +154,7 @@ class Approximate:
 
 
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
-    """Returns the recall of approximate neighbours ``ids`` (titles, k), measured on a sample of titles."""
+    """Measures the recall of approximate neighbours ``ids`` (titles, k) on a sample of titles."""
     sample_ids, k = _sample(titles, 1_000), ids.shape[1]
     exact = _nearest(titles[sample_ids], titles, k + 1).tolist()
     exact_neighbours = [
@@ -165,14 +165,14 @@ def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
 
 
 def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
-    """Returns the recall at k of an index, measured with a fixed sample of its titles as queries."""
+    """Measures the recall of the k nearest titles of an index, with a fixed sample of titles as queries."""
     queries = titles[_sample(titles, 200)]
     exact = _nearest(queries, titles, k).tolist()
     return _recall(index.nearest(queries, k)[0], [[one for one in row if one >= 0] for row in exact])
 
 
 def _nearest(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
-    """Returns the ids of ``top_neighbours``, computed in blocks to avoid a copy of all titles."""
+    """Returns the ids of ``top_neighbours``. Works in blocks, to avoid a copy of all titles."""
     ids, cosines = empty_neighbours(len(queries), k)
     cosines -= 2
     for block in row_blocks(len(titles)):

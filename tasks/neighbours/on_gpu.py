@@ -1,6 +1,7 @@
-"""Searches nearest neighbours on a GPU, which computes products and selects candidates.
+"""Exact nearest-neighbour search on a GPU.
 
-Candidates are sorted on the CPU in float64 as in similarity.py, so the result is the same.
+The GPU computes products and selects candidates. The CPU sorts the candidates in float64, as in
+similarity.py, so the result is the same as without a GPU.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ PRODUCT_ENTRIES = 1 << 26  # pairs per product: 256 MiB of GPU memory per thread
 
 
 def torch_tolerance() -> float:
-    """Returns a bound on the error of a float32 product of unit vectors that torch computes."""
+    """Returns the maximum error of torch's float32 products of unit vectors."""
     return TOLERANCE if torch.get_float32_matmul_precision() == "highest" else 2e-2
 
 

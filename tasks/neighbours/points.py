@@ -1,4 +1,4 @@
-"""Reads the vectors of titles for neighbour search and clustering, without those of placeholders."""
+"""Reads the vectors of titles for neighbour search and clustering."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from storage.shapes import Bool, Float32
 def read_points(
     folder: Path, name: str, is_placeholder: Bool[np.ndarray, " titles"]
 ) -> Float32[np.ndarray, "titles dim"]:
-    """Reads title vectors from a Vectors folder, with zero for titles such as "To be announced".
+    """Reads title vectors from a Vectors folder. Titles that name no programme get zero vectors.
 
-    A zero vector has no neighbours.
+    A title with a zero vector, such as "To be announced", has no neighbours.
 
     Args:
         folder: Folder of the Vectors.

@@ -1,16 +1,15 @@
-"""Sorts candidate neighbours by cosines that are computed in float64.
+"""Sorts candidate neighbours by cosines in float64, so that results do not depend on the machine.
 
-The order, ties and cosines therefore do not depend on tiles, threads or the machine. If candidates within the
-float32 error of the k-th one may be missing (many equal vectors), the row is compared with the entire base.
-``pairs_within`` finds all pairs above a cosine and decides pairs within the float32 error of the threshold in
-float64.
+Candidates are selected in float32. If the candidates cannot contain all vectors that are equally near as the
+k-th neighbour up to the float32 error (many equal vectors), the query is compared with the entire base.
+``pairs_within`` finds all pairs above a cosine. It compares pairs near the threshold in float64.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-BASE_BLOCK = 16_384  # columns of a float64 product
+BASE_BLOCK = 16_384  # columns of a float64 product of a query with the entire base
 PRODUCT_ENTRIES = 2_097_152  # entries of a float64 product: 16 MiB
 ROWS_PER_BATCH = 32  # .8 MiB with 33 candidates of 100 dimensions, which fits in the cache
 DECIMALS = 12  # compared cosines are rounded, so that equal vectors tie in any order of summation
@@ -21,12 +20,12 @@ ROUNDING = 1e-12  # tolerance for the float64 error at the threshold
 
 
 def empty_neighbours(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns ids -1 and cosines 0, both (rows, k), for rows without neighbours."""
+    """Returns ids -1 and cosines 0, both (rows, k): the result for rows without neighbours."""
     return np.full((rows, k), -1, dtype=np.int64), np.zeros((rows, k), dtype=np.float32)
 
 
 def exact_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns the cosine of each pair of corresponding rows, float64 (pairs,); rows may have any norm."""
+    """Computes the cosines of left[i] and right[i], float64 (pairs,). Rows may have any norm."""
     left, right = left.astype(np.float64), right.astype(np.float64)
     return np.einsum("ij,ij->i", left, right) / (np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1))
 
@@ -47,10 +46,10 @@ def order_candidates(
         columns: The base, float32 (titles, dim), unit norm.
         k: Neighbours per row.
         ids: Candidates, int64 (rows, candidates); -1 for none.
-        values: Their float32 cosines, falling. Rows with an ambiguous k-th neighbour are then compared with
-            the entire base. None for an approximate search, where missed neighbours stay missing.
-        self_offset: Row i is title ``self_offset + i`` and is not its own neighbour; None if rows are not
-            titles of the base.
+        values: Float32 cosines of the candidates, descending. If they do not determine the k-th
+            neighbour of a row, it is compared with the entire base. None: this comparison is skipped.
+        self_offset: Row i is title ``self_offset + i`` of the base, which is not its own neighbour; None if
+            rows are not titles of the base.
         tolerance: Bound on the error of ``values``.
 
     Returns:
@@ -97,7 +96,7 @@ def _best_in_float64(
 def pairs_within(
     vectors: np.ndarray, minimum_cosine: float
 ) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
-    """Finds pairs of unit rows, float32 (titles, dim), whose cosine is at least ``minimum_cosine``.
+    """Finds all pairs of rows whose cosine is at least ``minimum_cosine``.
 
     Works in square tiles on and above the diagonal.
 

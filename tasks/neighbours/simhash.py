@@ -1,12 +1,12 @@
-"""Computes SimHash signatures, the signs of a vector relative to random planes.
+"""SimHash signatures: bit i says on which side of random plane i a vector is.
 
 Signatures of similar vectors differ in few bits. A bit differs with probability p = θ/π, where θ is the angle
-between two vectors. With H of k bits differing,
+between two vectors. If H of k bits differ, the cosine is estimated by
 
     cos (π H / k) = cos θ ± π sin θ √(p (1 - p) / k)    (M. Charikar, Similarity estimation, STOC 2002).
 
-64 bits are enough for duplicates but not for neighbours (± .12 at cosine .7), so candidates are compared
-again with their vectors.
+64 bits are enough to find duplicates but not neighbours (the error is .12 at cosine .7). Therefore, vectors
+of candidates are compared afterwards.
 """
 
 import math
@@ -26,10 +26,10 @@ LARGEST_BUCKET = 512  # in a larger bucket, each title is compared only with the
 
 
 def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarray:
-    """Draws normals of random planes, float32 (bits, dim); ``bits`` is a multiple of 64.
+    """Draws normal vectors of random planes, float32 (bits, dim).
 
-    Groups of ``dim`` planes are orthogonal, which reduces variance for θ ≤ π/2 (J. Ji et al., Super-bit LSH,
-    NIPS 2012).
+    ``bits`` must be a multiple of 64. Each group of ``dim`` planes is orthogonal, which reduces the error of
+    estimated angles up to π/2 (J. Ji et al., Super-bit LSH, NIPS 2012).
     """
     if bits < WORD_BITS or bits % WORD_BITS:
         raise ValueError(f"bits must be a multiple of {WORD_BITS}, got {bits}")
@@ -42,7 +42,7 @@ def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarr
 
 
 def signatures(vectors: np.ndarray, planes: np.ndarray) -> np.ndarray:
-    """Computes signatures, uint64 (titles, bits / 64). Bit i is set if the vector is on or above plane i."""
+    """Computes signatures, uint64 (titles, bits / 64). Bit i is set if the product with normal i is ≥ 0."""
     packed = np.empty((len(vectors), len(planes) // WORD_BITS), dtype=np.uint64)
     for start in range(0, len(vectors), 4_096):
         signs = vectors[start : start + 4_096] @ planes.T >= 0  # all bits of a zero row are set
@@ -51,7 +51,7 @@ def signatures(vectors: np.ndarray, planes: np.ndarray) -> np.ndarray:
 
 
 def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns the Hamming distance of each left and each right signature, uint16 (left, right)."""
+    """Computes the Hamming distances of all pairs of a left and a right signature, uint16 (left, right)."""
     distances = np.zeros((len(left), len(right)), dtype=np.uint16)
     for word in range(left.shape[1]):
         distances += np.bitwise_count(left[:, word, None] ^ right[None, :, word])
@@ -61,9 +61,17 @@ def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def search_by_signatures(
     queries: np.ndarray, base: np.ndarray, planes: np.ndarray, k: int, *, candidates: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the k nearest among the ``candidates`` titles with the smallest Hamming distances.
+    """Searches approximate neighbours: the k nearest of the titles with the smallest Hamming distances.
 
-    Arguments and results are those of ``top_neighbours``, plus the planes of the signatures.
+    Args:
+        queries: float32 (queries, dim), unit norm or zero.
+        base: float32 (titles, dim), unit norm or zero.
+        planes: Normal vectors of the planes of the signatures, from ``draw_planes``.
+        k: Neighbours per query.
+        candidates: Number of titles per query whose vectors are compared.
+
+    Returns:
+        Ids, int64, and cosines, float32, as from ``top_neighbours``.
     """
     base_ids, query_ids = (
         np.flatnonzero(nonzero_rows(base, "base")),
@@ -85,7 +93,7 @@ def search_by_signatures(
 
 
 def bands_for(minimum_cosine: float) -> int:
-    """Returns the number of bands for which a pair with this cosine shares a band with probability RECALL."""
+    """Returns the number of bands in one of which a pair with this cosine agrees with probability RECALL."""
     agree = (1 - math.acos(min(1.0, max(-1.0, minimum_cosine))) / math.pi) ** BAND_BITS
     return 1 if agree >= 1 else max(1, math.ceil(math.log(1 - RECALL) / math.log(1 - agree)))
 
@@ -93,10 +101,10 @@ def bands_for(minimum_cosine: float) -> int:
 def near_duplicates(
     vectors: np.ndarray, minimum_cosine: float, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Finds pairs of nearly equal titles without comparing all pairs.
+    """Finds nearly all pairs of titles above a cosine without comparing all pairs.
 
-    Signatures are divided into bands, and titles that agree in all bits of a band are compared. A pair at
-    angle θ agrees in at least one of b bands of r bits with probability 1 - (1 - (1 - θ/π)^r)^b.
+    Signatures are divided into bands of bits. Two titles are compared if they agree in all bits of a band.
+    A pair at angle θ agrees in at least one of b bands of r bits with probability 1 - (1 - (1 - θ/π)^r)^b.
 
     Args:
         vectors: float32 (titles, dim), unit norm or zero.

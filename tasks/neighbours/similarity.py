@@ -1,9 +1,10 @@
-"""Finds exact nearest neighbours by cosine, with matrix products of tiles and a running top-k.
+"""Finds exact nearest neighbours by cosine.
 
-When all titles are queries, each tile is computed once and used in both directions, which halves the
-products. Products are float32; the remaining candidates are sorted in float64. It needs a few tiles of 4 MiB
-and 16 (k + EXTRA_CANDIDATES) bytes per row (52 MiB for 100,000 titles with k = 25). If torch is loaded and
-finds a GPU, the GPU computes large products (on_gpu.py) with the same result.
+The matrix of products is computed in square tiles, and the best candidates of each row are updated after each
+tile. When all titles are queries, each tile is used for its rows and its columns, which halves the products.
+Products are float32; candidates are sorted in float64. The search needs a few tiles of 4 MiB and 16 (k +
+EXTRA_CANDIDATES) bytes per row (52 MiB for 100,000 titles with k = 25). If torch is loaded and finds a GPU,
+the GPU computes large products with the same result (on_gpu.py).
 """
 
 import logging
@@ -40,16 +41,16 @@ def top_neighbours(
     checked: bool = False,
     block: int = TILE_SIDE,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest cosine to each query; ties are broken by the lower id.
+    """Finds the k rows of ``base`` with the largest cosine to each query. In a tie, the lower id is first.
 
-    A zero row (a title without any token of the vocabulary) has no neighbours and is no neighbour.
+    A zero row, which is a title without any token of the vocabulary, has no neighbours and is no neighbour.
 
     Args:
         queries: float32 (queries, dim), unit norm or zero.
         base: float32 (titles, dim), unit norm or zero.
         k: Neighbours per query, at least 1.
         exclude_self: ``queries`` is ``base``, and a row is not its own neighbour.
-        checked: All rows of ``base`` have unit norm; skips the check.
+        checked: Whether the caller has checked that all rows of ``base`` have unit norm.
         block: Rows and columns of one product, at most 1,024.
 
     Returns:
@@ -93,7 +94,7 @@ def top_neighbours(
 
 
 def worth_a_gpu(pairs: int) -> bool:
-    """Whether torch is loaded with a GPU, and the number of pairs is large enough for it."""
+    """Whether torch is loaded and finds a GPU, and the number of pairs is large enough to use it."""
     torch = sys.modules.get("torch")
     return pairs >= MIN_PAIRS and torch is not None and torch.cuda.is_available()
 
@@ -120,30 +121,30 @@ def select_rows(vectors: np.ndarray, kept: np.ndarray) -> np.ndarray:
 
 
 def pack(values: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Packs float32 values (not NaN) and ids (0 to 2^32 - 1) into int64, which sort like the values."""
+    """Packs values (float32, not NaN) and ids (0 to 2^32 - 1) into int64, which sort like the values."""
     return (_to_ordered_bits(values.view(np.int32)).astype(np.int64) << ID_BITS) | ids
 
 
 def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the packed values, float32, and ids, int64; minus infinity and -1 for an empty slot."""
+    """Returns the values, float32, and ids, int64, of ``pack``: minus infinity and -1 for an empty slot."""
     values = _to_ordered_bits((packed >> ID_BITS).astype(np.int32)).view(np.float32)
     empty = packed == EMPTY
     return np.where(empty, np.float32(-np.inf), values), np.where(empty, -1, packed & ((1 << ID_BITS) - 1))
 
 
 def _to_ordered_bits(bits: np.ndarray) -> np.ndarray:
-    """Maps the bits of floats to integers that sort like the floats, and maps such integers back."""
+    """Maps the bits of floats to integers that sort like the floats. Is its own inverse."""
     return bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
 
 
 class RunningTop:
     """Keeps the ``wanted`` largest values of each row and their ids while tiles arrive.
 
-    Selecting the top k of every tile would cost more than the products (torch.topk takes 10 ns per value, a
-    product with 100 dimensions 2.6 ns). Most values are below the threshold of their row, which one
-    comparison shows (.4 ns). Hits are collected in a buffer per row, which is sorted when it is full and then
-    raises the threshold. A value and its id are packed into a 64-bit integer: NumPy sorts 66 of them in .2
-    µs, torch.topk takes 1.7 µs.
+    The threshold of a row is its smallest kept value. A hit is a value above the threshold. Hits are added to
+    the buffer of the row. A full buffer is sorted and reduced to the largest values, which raises the
+    threshold. This is faster than selecting the top k of every tile: comparing a value with the threshold
+    takes .4 ns, torch.topk takes 10 ns per value, and a product with 100 dimensions takes 2.6 ns. A value and
+    its id are packed into a 64-bit integer, because NumPy sorts 66 of these in .2 µs.
     """
 
     def __init__(self, rows: int, wanted: int) -> None:
@@ -153,7 +154,7 @@ class RunningTop:
         self.threshold = np.full(rows, -np.inf, dtype=np.float32)  # only larger values are kept
 
     def begin(self, first: int, tile: np.ndarray, first_id: int) -> None:
-        """Initializes rows from ``first`` on with the largest values of a tile; ignores minus infinity."""
+        """Initializes the rows from ``first`` on with the largest finite values of a tile."""
         kept = min(self.wanted, tile.shape[1])
         ids = np.argpartition(tile, tile.shape[1] - kept, axis=1)[:, -kept:]
         values = np.take_along_axis(tile, ids, 1)
@@ -163,7 +164,7 @@ class RunningTop:
         self.compact(np.arange(rows.start, rows.stop))
 
     def offer(self, first: int, rows: np.ndarray, ids: np.ndarray, values: np.ndarray) -> None:
-        """Adds hits, which are values above the threshold; ``rows`` are ascending and relative to
+        """Adds hits: values above the threshold of their row. ``rows`` are ascending and relative to
         ``first``.
         """
         if not len(rows):
@@ -185,7 +186,7 @@ class RunningTop:
         self.filled[part] += counts
 
     def compact(self, rows: np.ndarray) -> None:
-        """Keeps the ``wanted`` largest values of these rows, sorted, and empties the other slots."""
+        """Sorts the buffers of these rows and keeps the ``wanted`` largest values of each."""
         kept = np.sort(self.packed[rows], axis=1)[:, : -self.wanted - 1 : -1]
         self.packed[rows, : self.wanted] = kept
         self.packed[rows, self.wanted :] = EMPTY
@@ -199,14 +200,14 @@ class RunningTop:
 
 
 def hits_by_row(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
-    """Returns rows (ascending), columns and values of entries of a tile above the threshold of their row."""
+    """Returns rows (ascending), columns and values of the entries above their row's threshold."""
     flat = np.flatnonzero(np.greater(tile, threshold[:, None], out=mask))
     rows = flat // tile.shape[1]
     return rows, flat - rows * tile.shape[1], tile.reshape(-1)[flat]
 
 
 def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
-    """Returns columns (ascending), rows and values of tile entries above the threshold of their column."""
+    """Returns columns (ascending), rows and values of the entries above their column's threshold."""
     flat = np.flatnonzero(np.greater(tile, threshold, out=mask))
     rows = flat // tile.shape[1]  # np.divmod takes 25 times as long
     columns = flat - rows * tile.shape[1]
@@ -217,14 +218,14 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 def _search(
     rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields, per block of rows: its first row, and ids and cosines of neighbours, (rows, at most k)."""
+    """Yields for each block of rows: first row, and ids and cosines of neighbours, (rows, at most k)."""
     top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
     width = block if exclude_self else block * block // min(block, len(rows))
     most = min(block, len(rows)) * min(width, len(columns))
     scratch, offering = threading.local(), threading.Lock()
 
     def product(first: int, start: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a tile of products, and a mask of its shape, in buffers that the thread reuses.
+        """Returns a tile of products, and a mask of the same shape, in buffers that the thread reuses.
 
         New memory for each tile would take a third of the time of the product.
         """

@@ -19,11 +19,10 @@ STAGE = Stage(NearestTitles, __file__)
 def find_nearest(
     home: str, corpus: Corpus, vectors: Vectors, k: int, search: SearchSettings
 ) -> NearestTitles:
-    """Publishes the k nearest titles of each title, by two kinds of vectors.
+    """Publishes the k nearest titles of each title for two purposes, each with different vectors.
 
-    Lists of similar titles use the similarity vectors; clusters use the vectors with airing context, because
-    the best vectors for lists are not the best for clusters (docs/log). Titles that name no programme, such
-    as "To be announced", have no neighbours.
+    Lists of similar titles compare similarity vectors. Clusters compare vectors with airing context. Titles
+    that name no programme, such as "To be announced", have no neighbours.
     """
     workspace = Workspace(home)
     split = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
