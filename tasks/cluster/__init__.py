@@ -1,10 +1,11 @@
-"""Clusters the vectors of titles. Chinese Whispers, DBSCAN and HDBSCAN determine the number of clusters.
+"""Clusters titles by their vectors.
 
-For comparison, k-means and SimHash take a preset number. All strategies fulfil one contract, which
-tests/contracts/test_clusterers.py checks: ``cluster(vectors, neighbours, *, seed)`` takes float32 vectors of
-unit norm (or zero) and the nearest titles of each title, and returns a Partition with the largest cluster
-first. The same inputs and seed give the same result, titles without a vector are in no cluster (*noise*), and
-distant groups are in different clusters.
+The strategies Chinese Whispers, DBSCAN and HDBSCAN determine the number of clusters. For comparison, k-means
+and SimHash clusters take a preset number. All strategies have the method ``cluster(vectors, neighbours, *,
+seed)``. It takes float32 vectors of unit norm (or zero) and the nearest titles of each title, and returns a
+Partition with the largest cluster first. tests/contracts/test_clusterers.py checks that the same inputs and
+seed give the same result, that titles with a zero vector are in no cluster (they are *noise*), and that
+distant groups of titles are in different clusters.
 """
 
 from tasks.cluster.chinese_whispers import ChineseWhispers

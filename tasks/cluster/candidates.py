@@ -1,17 +1,18 @@
-"""Finds texts that may describe a cluster of titles, from which its name, "Football: LaLiga", is composed.
+"""Finds texts that may become parts of the name of a cluster, such as "Football: LaLiga".
 
-Candidates are subjects ("Football", from subjects.csv), phrases that its titles share ("LaLiga"), and
-channels, because titles that are broadcast in a similar way often share one. A subject or phrase t of cluster
-c has the score
+Candidates are subjects ("Football", from subjects.csv), phrases that several titles contain ("LaLiga"), and
+channels. A subject or phrase t gets the following score for a cluster c:
 
     share(t, c) · log(share(t, c) / share(t)) + COSINE_WEIGHT · cosine(t, c)
 
-share(t, c) is the fraction of the cluster's titles that contain t, and share(t) that of all titles. The
-second summand is used if there is a sentence encoder: cosine(t, c) is the mean cosine of the sentence vectors
-of the cluster's titles with that of t. The mean over the guide is subtracted from all vectors first; without
-this, all cosines are high. A subject that few titles contain is also a candidate if enough titles *vote* for
-it: among subjects with the same broader subject, each title votes for the one with the nearest sentence
-vector. About 30 % of the titles that are about a subject vote for it, and 3 % of the others.
+share(t, c) is the fraction of the titles of the cluster that contain t, and share(t) is the fraction of all
+titles. cosine(t, c) is the mean cosine of the sentence vector of t with those of the titles of the cluster;
+it is 0 without a sentence encoder. The mean sentence vector of the guide is subtracted from all vectors
+first, because otherwise all cosines are high.
+
+A subject that few titles contain may be a candidate because of *votes*. Among subjects with the same broader
+subject, each title votes for the one with the nearest sentence vector. About 30 % of the titles that are
+about a subject vote for it, and 3 % of the others.
 """
 
 import functools
@@ -30,12 +31,12 @@ from tasks.cluster.phrases import Phrases, words_of
 from tasks.cluster.subjects import FICTION, find_title_subjects, read_subjects
 
 Encode = Callable[[Sequence[str]], np.ndarray]
-MAJORITY = 0.5  # minimum share of the titles that have the category, or the subject that begins the name
-SUBJECT_SHARE = 0.3  # minimum share of the cluster's titles with a subject that is rarer in the guide
+MAJORITY = 0.5  # minimum share of titles that have the subject (or category) with which the name begins
+SUBJECT_SHARE = 0.3  # minimum share of a cluster's titles with a subject, if it is rarer in the guide
 MIN_SHOWS = 3  # minimum number of titles, and of different shows, that contain a phrase
 PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase of several words, of one word
 MAX_PHRASES = 8
-MIN_LIFT = 3.0  # minimum of a phrase's share of the cluster divided by its share of the guide
+MIN_LIFT = 3.0  # minimum share(t, c) / share(t) of a phrase
 WORD_WEIGHT = 0.5  # factor on the score of a phrase of one word
 COSINE_WEIGHT = 4.0  # weight of the cosine relative to share · log(lift)
 MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject for which it votes
@@ -57,7 +58,7 @@ _GENERIC_WORDS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class NamingInputs:
-    """Columns from which the names of clusters are derived; entry i of each column describes title i."""
+    """Data from which the names of clusters are derived. Entry i of each sequence describes title i."""
 
     titles: Sequence[str]
     shows: Sequence[str]  # show keys: titles without additions such as "(New)"
@@ -71,7 +72,7 @@ class NamingInputs:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A subject or phrase that may become a part of the name of a cluster."""
+    """Subject or phrase that may become a part of the name of a cluster."""
 
     text: str
     rows: frozenset[int]  # row numbers of the titles that contain it
@@ -83,9 +84,9 @@ class Candidate:
 
 
 def find_films(contexts: Sequence[Sequence[str]]) -> Bool[np.ndarray, " titles"]:
-    """Returns a mask of the titles that air like films: for 90 minutes or more, without episode numbers.
+    """Returns a mask of the titles that are probably films: 90 minutes or longer, without episode numbers.
 
-    ``contexts`` are the context tokens of each title, which describe its broadcasts.
+    ``contexts`` are the context tokens of each title, which describe when and how it is broadcast.
     """
     return np.array(
         [bool(LONG_DURATIONS & set(tokens)) and EPISODES not in tokens for tokens in contexts], dtype=bool
@@ -93,13 +94,13 @@ def find_films(contexts: Sequence[Sequence[str]]) -> Bool[np.ndarray, " titles"]
 
 
 def most_common_language(codes: Sequence[str | None]) -> str:
-    """Returns the most common of the language codes, shortened to two letters; "en" if all are None."""
+    """Returns the most common language code, shortened to two letters, or "en" if all codes are None."""
     counts = Counter(code[:2].casefold() for code in codes if code)
     return min(counts, key=lambda code: (-counts[code], code), default="en")
 
 
 class Candidates:
-    """Finds candidates for the names of clusters; the constructor computes statistics over all titles."""
+    """Finds candidates for the names of clusters. The constructor computes statistics of all titles."""
 
     def __init__(self, inputs: NamingInputs) -> None:
         self.inputs, self.subjects = inputs, read_subjects()
@@ -133,10 +134,10 @@ class Candidates:
         return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
 
     def _votes(self, cosines: Float32[np.ndarray, "rows subjects"]) -> Bool[np.ndarray, "rows subjects"]:
-        """Returns a mask of the subjects for which each title votes.
+        """Returns a mask of the subjects for which each title votes, from the cosines of titles and subjects.
 
-        Among subjects with the same broader subject, a title votes for the one with the largest cosine, if
-        the cosine is at least MIN_VOTE_COSINE.
+        Among subjects with the same broader subject, a title votes for the one with the largest cosine if
+        this cosine is at least MIN_VOTE_COSINE.
         """
         votes = np.zeros(cosines.shape, dtype=bool)
         groups = ["Fiction" if subject.general in FICTION else subject.general for subject in self.subjects]
@@ -151,7 +152,7 @@ class Candidates:
         return unit_rows(np.asarray(self.inputs.encode(texts), dtype=np.float32) - self.mean)
 
     def find_subjects(self, members: Int[np.ndarray, " members"], factor: float = 1.0) -> list[Candidate]:
-        """Returns the subjects that enough titles of a cluster contain, or for which enough of them vote.
+        """Returns the subjects that enough titles of a cluster contain or vote for.
 
         Args:
             members: Row numbers of the cluster's titles.
@@ -204,10 +205,10 @@ class Candidates:
         ]
 
     def find_channels(self, members: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:
-        """Returns channels, or common prefixes of several, with the share of the cluster's titles on each.
+        """Returns names of channels, or prefixes of names, and the share of the cluster's titles on each.
 
-        The channel that airs most titles is first. Each further one airs titles that the previous ones do
-        not air.
+        The channel with the most titles is first. Each further channel airs titles that are not on the
+        previous channels.
         """
         cluster_subjects = self.title_subjects[members].mean(axis=0) >= SUBJECT_SHARE
         cluster_subjects |= self.cosines[members].mean(axis=0) >= MIN_MEAN_COSINE / 2
@@ -241,9 +242,9 @@ class Candidates:
 
 
 def _common_name(names: Sequence[str]) -> str:
-    """Returns one name for several channels: SBS for SBS, SBS Perth and SBS Sydney.
+    """Returns a common name of several channels, such as SBS for SBS, SBS Perth and SBS Sydney.
 
-    The result is the longest prefix that most of the names share, or the shortest name if none share one.
+    This is the longest prefix of most of the names or, if they have no common prefix, the shortest name.
     """
     complete = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
     counts = {name: sum(other.startswith(f"{name} ") for other in complete) for name in names}
@@ -255,9 +256,9 @@ def _common_name(names: Sequence[str]) -> str:
 
 @functools.cache
 def _channel_prefixes(channel: str) -> tuple[str, ...]:
-    """Returns the name of a channel without picture quality and region, and the prefixes of this name.
+    """Returns all prefixes of the name of a channel without its picture quality and region.
 
-    For example, returns "3ABN" and "3ABN Latino" for "3ABN Latino HD".
+    For "3ABN Latino HD", these are "3ABN" and "3ABN Latino".
     """
     words = (_SUFFIXES.sub("", channel).strip(" -") or channel).split()
     can_end = [len(word) > 1 and not word.islower() for word in words[:-1]] + [True]

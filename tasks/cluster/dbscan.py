@@ -1,16 +1,14 @@
 """Clusters titles by DBSCAN: dense regions become clusters, and titles outside of them are noise.
 
-A title is *core* if at least ``min_samples`` titles, including itself, are within cosine distance eps of it.
-Clusters are the connected components of core titles within eps of each other. A non-core title within eps of
-a core title belongs to the cluster of its nearest core title; ties go to the lowest id (in the original
-algorithm, the order of rows decides). Core titles, their components and noise do not depend on the order
-of rows, hence equal those of scikit-learn. The cosines of all pairs are computed once, by matrix products of
-tiles, so that memory is linear in the number of titles.
+Two titles are *near* if their cosine distance is at most eps. A title is *core* if at least ``min_samples``
+titles, including itself, are near it. Clusters are the connected components of near core titles. Another
+title that is near a core title belongs to the cluster of its nearest core title or, in a tie, the one with
+the lowest id; all further titles are noise. The cosines of all pairs are computed in tiles, so that memory is
+linear in the number of titles.
 
-By default, eps is the knee of the k-distance curve. In high dimensions the curve often has no clear knee, and
-one cluster contains nearly all titles (docs/log). As eps increases from 0, titles first form small groups,
-which then merge into one. If the knee is not usable, eps maximizes the number of titles outside the largest
-cluster.
+By default, eps is the knee of the k-distance curve, the sorted distances of titles to their k-th neighbour.
+In high dimensions, the curve often has no clear knee, and one cluster would contain most titles. In this
+case, eps is the value that maximizes the number of titles outside the largest cluster.
 
 References: M. Ester, H.-P. Kriegel, J. Sander, X. Xu, A density-based algorithm for discovering clusters in
 large spatial databases with noise, KDD 1996; for the knee, V. Satopää, J. Albrecht, D. Irwin, B. Raghavan,
@@ -36,7 +34,7 @@ EPS_CANDIDATES = 40  # values of eps on the curve for which components are compu
 
 @configurable
 class DBSCAN:
-    """Strategy: clusters titles by DBSCAN; titles outside of dense regions are noise."""
+    """Strategy: clusters titles by DBSCAN. Titles outside of dense regions are noise."""
 
     name: Literal["dbscan"] = "dbscan"
     neighbours: int = setting(
@@ -70,9 +68,10 @@ class DBSCAN:
 def density_clusters(
     vectors: Float[np.ndarray, "titles dim"], eps: float, min_samples: int
 ) -> Int[np.ndarray, " titles"]:
-    """Returns the DBSCAN cluster of each title, int64, numbered by first core title; -1 is noise.
+    """Returns the DBSCAN cluster of each title, int64, or -1 for noise.
 
-    ``vectors`` have unit norm; titles with a zero vector are noise. ``eps`` is a cosine distance.
+    Clusters are numbered by their first core title. ``vectors`` have unit norm or are zero (noise), and
+    ``eps`` is a cosine distance.
     """
     labels = np.full(len(vectors), -1, dtype=np.int64)
     nonzero = np.flatnonzero(nonzero_rows(vectors))
@@ -97,10 +96,10 @@ def density_clusters(
 class NearPairs:
     """Collects pairs of near titles in bounded memory and merges core titles into components.
 
-    ``counts`` are the numbers of near titles, which the caller updates. A title that is core remains core, so
-    a pair of two core titles merges their components and is dropped. Other pairs are buffered. Each buffered
-    pair contains a title with fewer than min_samples pairs so far. Therefore at most min_samples times the
-    number of titles are buffered, for any eps, plus ``MAX_PENDING`` unprocessed pairs.
+    The caller updates ``counts``, the number of near titles of each title found so far. A pair of two core
+    titles merges their components and is dropped. A pair with a title that is not yet core is buffered. Such
+    a title has fewer than min_samples pairs, so for any eps, at most min_samples pairs per title are
+    buffered, plus ``MAX_PENDING`` unprocessed pairs.
     """
 
     def __init__(self, titles: int, min_samples: int) -> None:
@@ -111,7 +110,7 @@ class NearPairs:
         self.pending_pairs, self.limit = 0, MAX_PENDING
 
     def add(self, left: np.ndarray, right: np.ndarray) -> None:
-        """Adds pairs of near titles; a pair may occur twice, and pairs of equal titles are ignored."""
+        """Adds pairs of near titles. A pair may occur twice; a pair of a title with itself is ignored."""
         self.pending.append(np.stack([left, right])[:, left != right].astype(np.int32))
         self.pending_pairs += self.pending[-1].shape[1]
         if self.pending_pairs > self.limit:
@@ -119,7 +118,7 @@ class NearPairs:
             self.limit = 2 * self.pending_pairs + MAX_PENDING
 
     def _merge_pending(self) -> np.ndarray:
-        """Merges the components of buffered pairs of two core titles; returns a mask of the core titles."""
+        """Merges the components of all pairs of core titles in the buffer; returns a mask of core titles."""
         core = self.counts >= self.min_samples
         pairs = np.concatenate(self.pending, axis=1)
         both_core = core[pairs].all(axis=0)
@@ -141,7 +140,7 @@ class NearPairs:
 def merge_components(
     components: Int[np.ndarray, " titles"], left: Int[np.ndarray, " pairs"], right: Int[np.ndarray, " pairs"]
 ) -> Int[np.ndarray, " titles"]:
-    """Returns the component of each title after each pair of components (left, right) has been merged.
+    """Merges the components left[i] and right[i], for all i, and returns the component of each title.
 
     A component is identified by the lowest row number of its titles.
     """
@@ -158,7 +157,9 @@ def merge_components(
 
 
 def distance_column(available: int, min_samples: int) -> int:
-    """Returns the column of ``Neighbours`` with the (min_samples - 1)-th nearest title, counted from 0.
+    """Returns the column of ``Neighbours`` that determines whether a title is core: min_samples - 2.
+
+    The title itself is one of the min_samples titles, and columns count from 0.
 
     Raises:
         ValueError: The neighbours have too few columns.
@@ -170,9 +171,9 @@ def distance_column(available: int, min_samples: int) -> int:
 
 
 def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarray, " titles"]:
-    """Returns the cosine distance of each title to its (min_samples - 1)-th nearest title, ascending.
+    """Returns the smallest eps at which each title is core, ascending.
 
-    Titles with fewer neighbours are omitted.
+    This is the distance to the (min_samples - 1)-th nearest title. Titles with fewer neighbours are omitted.
     """
     column = distance_column(neighbours.ids.shape[1], min_samples)
     exists = neighbours.ids[:, column] >= 0
@@ -180,10 +181,10 @@ def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarr
 
 
 def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
-    """Returns a value of eps: the knee of the k-distance curve, if clusters are usable at this eps.
+    """Suggests eps: the knee of the k-distance curve, unless one cluster would contain most titles.
 
-    If one cluster would contain most titles, returns the eps that maximizes the number of titles outside the
-    largest cluster. Clusters are approximated by connecting core titles with their core neighbours.
+    In this case, returns the eps that maximizes the number of titles outside the largest cluster. Clusters
+    are approximated by connecting core titles with the core titles among their nearest titles.
     """
     curve = k_distance_curve(neighbours, min_samples)
     if not len(curve):
@@ -201,9 +202,9 @@ def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
 def component_sizes(
     neighbours: Neighbours, min_samples: int, candidates: Float[np.ndarray, " candidates"]
 ) -> tuple[Int[np.ndarray, " candidates"], Int[np.ndarray, " candidates"]]:
-    """Returns the number of core titles and the size of the largest component, for each candidate eps.
+    """Returns, for each candidate, the number of core titles and the size of the largest component.
 
-    ``candidates`` are values of eps, ascending.
+    ``candidates`` are values of eps, in ascending order.
     """
     titles, width = neighbours.ids.shape
     column = distance_column(width, min_samples)
@@ -226,10 +227,9 @@ def component_sizes(
 
 
 def find_knee(curve: Float[np.ndarray, " titles"]) -> float:
-    """Returns the knee of an ascending curve: the value farthest below the line between the end points.
+    """Returns the knee of an ascending curve: the value farthest below the line between its end points.
 
-    Distances grow slowly up to the knee (titles inside groups) and fast after it (isolated titles). Both axes
-    are scaled to 0..1. A curve that is nowhere below the line has no knee; the median is returned.
+    Both axes are scaled to 0..1 first. Returns the median of a curve that is nowhere below the line.
     """
     height = curve[-1] - curve[0]
     below = np.linspace(0, 1, len(curve)) - (curve - curve[0]) / (height or 1.0)

@@ -1,7 +1,7 @@
-"""Defines the nearest neighbours of titles, and builds the symmetric weighted graph that links them.
+"""Builds the symmetric weighted graph that links titles with their nearest neighbours.
 
-Titles i and j are linked if either is among the other's neighbours (in the mutual graph, if both are). The
-mutual graph isolates hubs: in high dimensions, a few titles are among the neighbours of very many.
+Titles i and j are linked if i is a neighbour of j or j is a neighbour of i. In the mutual graph, both must be
+the case. The mutual graph has fewer links of hubs: titles that are neighbours of very many other titles.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MAX_PAIRS = 2**31  # maximum number of pairs, whose two directions are numbered 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The k nearest titles of each title."""
+    """Ids and cosines of the k nearest titles of each title."""
 
     ids: np.ndarray  # row numbers of the nearest titles (titles, k), nearest first, padded with -1
     cosines: np.ndarray  # their cosine similarities, float32 (titles, k)
@@ -54,13 +54,13 @@ def neighbour_graph(
     minimum_similarity: float = 0,
     mutual: bool = False,
 ) -> Graph:
-    """Builds the symmetric graph of neighbours with at least the minimum similarity.
+    """Builds the graph that links each title with its neighbours.
 
     Args:
         neighbours: Nearest titles; pairs with a cosine or weight of at most 0 are omitted.
         weights: Symmetric weights of the neighbours, (titles, k); None: the cosines.
         minimum_similarity: Minimum cosine of a pair.
-        mutual: Link only pairs that are among each other's neighbours.
+        mutual: Whether two titles are linked only if each is a neighbour of the other.
     """
     ids, cosines = neighbours.ids, neighbours.cosines
     weights = cosines if weights is None else weights
@@ -82,7 +82,7 @@ def symmetric_graph(
         sources: First title of each pair, (pairs,).
         targets: Second title of each pair, (pairs,), different from the first.
         weights: Weight of each pair, (pairs,).
-        mutual: Link only pairs that occur in both directions.
+        mutual: Whether only pairs that occur in both directions are linked.
 
     Raises:
         ValueError: There are more than MAX_PAIRS pairs.
@@ -98,7 +98,7 @@ def symmetric_graph(
 
 @no_type_check
 def _symmetric(titles, sources, targets, weights, mutual):
-    """Sorts both directions of all pairs by (source, target), by counting sort.
+    """Sorts all pairs, in both directions, by source and target with a counting sort.
 
     For a million titles with 25 neighbours this needs 1 GB of memory; an argsort needed 2.5 GB.
     """
@@ -147,10 +147,11 @@ def _symmetric(titles, sources, targets, weights, mutual):
 
 
 def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
-    """Computes the Jaccard index of the neighbour sets of each title and each of its neighbours.
+    """Computes how many neighbours each title and each of its neighbours have in common (Jaccard index).
 
-    The neighbour set of a title includes the title. Hubs share few neighbours with any title, so their links
-    have lower weights than with cosines.
+    The set of a title consists of its neighbours and the title itself. The index is the size of the
+    intersection of two sets divided by the size of their union. It is low for hubs, which have few neighbours
+    in common with any title.
 
     Returns:
         Jaccard indices, float32 (titles, k), 0 where there is no neighbour.

@@ -1,10 +1,10 @@
-"""Gives clusters stable identities, so that a cluster keeps its number and colour from run to run.
+"""Assigns an identity to each cluster, so that it keeps its number and colour from run to run.
 
-The id of a cluster is its rank by size, which changes between runs. Therefore each cluster also has an
-*identity*: that of the previous cluster with which it shares the most titles, if the shared titles are more
-than half of the titles of the smaller of both clusters. Only titles that occur in both runs count. Each
-identity is assigned once, in order of decreasing overlap. Other clusters get new identities and the lowest
-free *colours*, so that the first colours of the palette are used.
+The id of a cluster is its rank by size, which changes between runs. Its *identity* is that of the cluster of
+the previous run with which it has the most titles in common. These must be more than half of the titles of
+the smaller cluster, counting only titles that occur in both runs. Each identity is assigned once, to the pair
+with the largest overlap first. All other clusters get new identities, and the first free colours of the
+palette.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,9 +42,9 @@ def keep_identities(
         next_identity: First unused number.
 
     Returns:
-        The identity of each cluster; the first number that is unused afterwards; and the share of titles that
-        stayed in a cluster of the same identity, among those that the previous run clustered and that still
-        exist (None if there are none).
+        The identity of each cluster; the next unused number; and, among the titles that were in a cluster of
+        the previous run and still exist, the share that is in a cluster with the same identity (None if
+        there are no such titles).
     """
     count = int(clusters.max(initial=-1)) + 1
     previous_clusters = np.array([(previous or {}).get(show, -1) for show in shows], dtype=np.int64)

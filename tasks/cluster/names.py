@@ -1,12 +1,11 @@
 """Composes the names of clusters of titles, such as "Football: Premier League, LaLiga".
 
-A name has a *general part* ("Football") and up to two *specific parts*. The general part is the narrowest
-subject that most of the titles have: "True crime" for documentaries of which nearly all are about crime.
-Specific parts are narrower subjects, phrases in titles of several shows, and the channel that airs most of
-the titles (tasks/cluster/candidates.py). If none of these covers enough titles, the name is the general part
-alone, because a general name is better than a wrong one. Names are unique: if a name is already used, a
-channel, a further part, or the title of a central programme is added. A subcluster that no name distinguishes
-from the others has the name "".
+A name consists of a *general part* ("Football") and up to two *specific parts* ("Premier League"). The
+general part is the narrowest subject that most of the titles have, such as "True crime" instead of
+"Documentary". A specific part is a narrower subject, a phrase in titles of several shows, or the channel that
+airs most of the titles (tasks/cluster/candidates.py). If none of these covers enough titles, the name is only
+the general part. Names are unique: if another cluster has the name, a channel, a further part or the title of
+a central programme is added. If nothing distinguishes a subcluster from the others, its name is "".
 """
 
 import itertools
@@ -22,12 +21,12 @@ from tasks.cluster.partition import members_of
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
-PLURALITY = 0.33  # minimum share of titles with the general part if no other subject has half as many titles
-TIE_SHARE = 0.98  # among broad subjects with this fraction of the largest share, the highest score decides
-NARROWER_SHARE = 0.8  # a narrower subject with this fraction of the broader one's titles is preferred
-FILM_SHARE = 0.6  # a cluster of fiction is called films if this share of its titles air as films
+PLURALITY = 0.33  # minimum share of titles with the general part, if no other subject has half as many
+TIE_SHARE = 0.98  # broad subjects with this fraction of the largest share are compared by score
+NARROWER_SHARE = 0.8  # a narrower subject is preferred if it has this fraction of the broader one's titles
+FILM_SHARE = 0.6  # a cluster of fiction is named Films if this share of its titles are probably films
 CHANNEL_MAJORITY = 0.5  # minimum share of the titles that air on a channel that is part of the name
-CATEGORY_SHARE = 0.3  # minimum share of titles that have a subject as category, if its cosine is too low
+CATEGORY_SHARE = 0.3  # minimum share of titles with a subject as category, if its cosine is too low
 RELAXED_FACTOR = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
 MIN_SCORE_RATIO = 0.4  # minimum score of a further part, divided by the score of the best part
 MAX_PARTS = 2  # maximum number of specific parts
@@ -40,8 +39,8 @@ class ClusterName:
     id: int  # number of the cluster, from 0
     name: str
     size: int  # number of titles
-    titles: list[str]  # the titles nearest to the mean of the cluster
-    label: str | None  # category of at least half of the titles; the rarest of several with similar shares
+    titles: list[str]  # titles nearest to the mean vector of the cluster
+    label: str | None  # category of at least half of the titles; among similar shares, the rarest
     label_share: float  # fraction of the titles that have this category
 
 
@@ -53,15 +52,14 @@ def name_clusters(
     *,
     central: int = 5,
 ) -> list[ClusterName]:
-    """Gives each cluster a unique name, and returns the names in the order of cluster numbers.
+    """Returns a unique name for each cluster, in the order of cluster numbers.
 
     Args:
         candidates: Finds candidates for the parts of names.
         vectors: Vectors of titles, float32 (titles, dim), unit norm or zero.
         clusters: Cluster of each title, from 0 without gaps; -1 is noise.
-        parents: For subclusters: the name of the cluster that contains each subcluster. The name of a
-            subcluster differs from this name and from those of its siblings; it is "" if nothing
-            distinguishes it.
+        parents: For subclusters, the name of the cluster that contains each. The name of a subcluster differs
+            from the name of its cluster and of the other subclusters of this cluster.
         central: Number of central titles in the description of a cluster.
     """
     used: dict[str, set[str]] = {}
@@ -82,7 +80,7 @@ def name_clusters(
 
 
 def _category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
-    """Returns the category that most titles of a cluster have, and its share; (None, 0) if there is none."""
+    """Returns the category of most titles of a cluster and its share of titles; (None, 0) if none."""
     rows: list[int] = members.tolist()
     votes = Counter(label for row in rows for label in set(candidates.inputs.labels[row]))
     minimum = max(NARROWER_SHARE * max(votes.values(), default=0), MAJORITY * len(members))
@@ -94,7 +92,7 @@ def _category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> t
 
 
 class _NameOptions:
-    """The possible names of one cluster, in order of preference."""
+    """Possible names of one cluster, in order of preference."""
 
     def __init__(self, candidates: Candidates, members: Int[np.ndarray, " members"]) -> None:
         subjects, self.channels = candidates.find_subjects(members), candidates.find_channels(members)
@@ -118,7 +116,7 @@ class _NameOptions:
         self.replacing = [subject.text for subject in sorted(replacing, key=lambda subject: -subject.score)]
 
     def descriptive(self) -> Iterator[str]:
-        """Yields names that describe most of the titles, the best first."""
+        """Yields names that describe most of the titles, best first."""
         general, parts, best_parts = self.general, self.parts, self.parts[:MAX_PARTS]
         channels = [name for name, share in self.channels[:1] if share >= CHANNEL_MAJORITY]
         if not general:
@@ -134,9 +132,9 @@ class _NameOptions:
         yield _join(general, best_parts[:1])
 
     def distinguishing(self, nearest: list[str]) -> Iterator[str]:
-        """Yields further names without end, for a cluster whose descriptive names others already have.
+        """Yields an unlimited number of further names, if other clusters have the descriptive names.
 
-        ``nearest`` are the most central titles of the cluster; the shortest may become part of the name.
+        ``nearest`` are the most central titles of the cluster. The shortest may become part of the name.
         """
         best_parts = self.parts[:MAX_PARTS]
         counts = (MAX_PARTS, 1) if self.weak_parts else ()
@@ -151,7 +149,7 @@ class _NameOptions:
 def _general_part(
     candidates: Candidates, members: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
 ) -> Candidate | None:
-    """Returns the general part of the name of a cluster; None if no subject or category fits most titles."""
+    """Returns the general part of a name, or None if no subject or category fits most of the titles."""
     broad = [subject for subject in subjects if not subject.general]
     *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad)])
     if best < MAJORITY and (best < PLURALITY or best < 2 * second):
@@ -182,7 +180,7 @@ def _best(candidates: Iterable[Candidate]) -> Candidate | None:
 
 
 def _is_narrower(subject: Candidate, general: Candidate | None) -> bool:
-    """Whether a subject is narrower than the general part; for films, whether it is a genre of fiction."""
+    """Whether a subject is narrower than the general part. Genres of fiction are narrower than Films."""
     if general is None or not general.key:  # no general part, or a category that is not in the table
         return subject.share >= CATEGORY_SHARE
     if subject.key == general.key:
@@ -193,11 +191,13 @@ def _is_narrower(subject: Candidate, general: Candidate | None) -> bool:
 
 
 def _select_parts(candidates: Sequence[Candidate], general: Candidate | None) -> list[str]:
-    """Selects the specific parts of a name and returns their texts, by falling score.
+    """Selects the specific parts of a name and returns their texts, by descending score.
 
-    Among the first two, a subject precedes a phrase. A candidate is omitted if it repeats a word of the
-    general part or of a better candidate, if more than half of its titles contain a better candidate, or if
-    its score is much lower than the best one.
+    Among the first two, subjects come before phrases. A candidate is omitted if
+
+    - it repeats a word of the general part or of a part that was already selected,
+    - more than half of its titles contain a part that was already selected, or
+    - its score is much lower than the best score.
     """
     used = [word.casefold() for word in words_of(general.text)] if general else []
     chosen: list[Candidate] = []
@@ -230,7 +230,7 @@ def _are_variants(word: str, other: str) -> bool:
 
 
 def _join_channel(general: str, parts: Sequence[str], channel: str) -> str:
-    """Joins the parts of a name and a channel, which is omitted if the parts contain all of its words."""
+    """Joins the parts of a name and a channel. A channel whose words all occur in the parts is omitted."""
     name = _join(general, parts)
     words = {word.casefold() for word in words_of(name)}
     return name if words.issuperset(words_of(channel.casefold())) else _join(general, [*parts, channel])

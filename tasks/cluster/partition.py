@@ -1,4 +1,4 @@
-"""Defines the result of all clustering strategies, and numbers clusters by size."""
+"""Partition, the result of all clustering strategies, and functions that create it."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ COLLAPSED_SHARE = 0.5  # a partition is collapsed if one cluster has a larger sh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:
-    """Result of a clustering strategy: the cluster of each title, and facts on how it was computed."""
+    """Result of a clustering strategy: the cluster of each title, and how it was computed."""
 
     labels: np.ndarray  # int32 (titles,), numbered by size (if equal, by first title) from 0; -1 is noise
     iterations: int = 0  # passes over the titles; 0 if the strategy is not iterative
@@ -27,16 +27,16 @@ class Partition:
 
 
 def members_of(labels: Int[np.ndarray, " titles"]) -> list[Int[np.ndarray, " members"]]:
-    """Returns the row numbers of the titles of each cluster, ascending; noise (-1) is omitted."""
+    """Returns the row numbers of the titles in each cluster, ascending, without noise (-1)."""
     order = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[order], np.arange(int(labels.max(initial=-1)) + 2))
     return np.split(order, bounds)[1:-1]
 
 
 def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.ndarray, " titles"]:
-    """Numbers clusters from 0 by descending size, then by first title, int32.
+    """Numbers clusters from 0 by descending size, and clusters of equal size by their first title.
 
-    Clusters with fewer than ``minimum_size`` titles become noise (-1).
+    Clusters with fewer than ``minimum_size`` titles become noise (-1). Returns int32 (titles,).
     """
     old, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))
@@ -56,15 +56,15 @@ def finish(
     remedy: str,
     density: Density | None = None,
 ) -> Partition:
-    """Numbers the clusters and builds a Partition, with a note if it is collapsed or empty.
+    """Numbers the clusters and builds a Partition. Adds a note if it is collapsed or empty.
 
     Args:
-        labels: Cluster of each title in any numbering; negative is noise.
+        labels: Cluster of each title, in any numbering; negative numbers are noise.
         has_vector: Whether each title has a nonzero vector.
         minimum_size: Smaller clusters are noise.
         iterations: Passes over the titles.
-        note: Message for the log; a new note is appended to it.
-        remedy: Advice for a collapsed partition.
+        note: Message for the log, to which a note is appended.
+        remedy: Advice in the note on a collapsed partition.
         density: Parameters of a density-based strategy.
     """
     labels = renumber(labels, minimum_size)

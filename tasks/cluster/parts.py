@@ -1,11 +1,11 @@
 """Splits large clusters into subclusters by the meaning of their titles.
 
-Titles of a cluster are broadcast in a similar way, but may have different subjects: "Sport" with 800 titles
-includes cycling. To separate them, the mean of the cluster is subtracted from the title vectors and from the
-sentence vectors. Both are concatenated with equal weight, and the clustering strategy is applied to the
-result, with fewer neighbours: 12 neighbours gave 52 subclusters of "Sport"; 25 neighbours gave 25, whose
-titles were less alike. A constant component in each vector maps a cosine c to (1 + c) / 2, so that the
-thresholds for the complete guide remain suitable.
+The titles of a cluster are broadcast in a similar way, but may have different subjects: a cluster "Sport"
+with 800 titles includes cycling. To separate the subjects, the mean of the cluster is subtracted from the
+title vectors and from the sentence vectors, both are concatenated with equal weight, and the clustering
+strategy is applied to the result. It uses fewer neighbours than for the complete guide, which gives more and
+purer subclusters (52 instead of 25 in "Sport"). A constant component in each vector maps a cosine c to (1 +
+c) / 2, so that thresholds for the complete guide remain suitable.
 """
 
 import dataclasses
@@ -35,8 +35,9 @@ def split_clusters(
     """Splits each large cluster into subclusters by the same clustering strategy.
 
     Returns:
-        The subcluster of each title, numbered from 0 by descending size, and the cluster of each subcluster.
-        A title is in no subcluster (-1) if its cluster was not split, or if it is noise in its cluster.
+        The subcluster of each title, numbered from 0 by descending size, and the cluster that contains each
+        subcluster. The subcluster of a title is -1 if its cluster was not split, or if it is noise in the
+        split.
     """
     parts, part_count = np.full(len(clusters), -1, dtype=np.int64), 0
     part_strategy = dataclasses.replace(strategy, neighbours=min(MAX_NEIGHBOURS, strategy.neighbours))
@@ -58,6 +59,6 @@ def split_clusters(
 
 
 def _centred(vectors: np.ndarray) -> np.ndarray:
-    """Subtracts the mean of the nonzero vectors and scales to unit norm; zero vectors remain zero."""
+    """Subtracts the mean of the nonzero vectors and normalizes the result. Zero vectors remain zero."""
     nonzero = vectors.any(axis=1, keepdims=True)
     return unit_rows(np.where(nonzero, vectors - vectors.sum(axis=0) / max(int(nonzero.sum()), 1), 0))

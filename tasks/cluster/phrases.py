@@ -1,7 +1,7 @@
 """Finds phrases of one to three adjacent words in titles, from which names of clusters are composed.
 
-A phrase neither begins nor ends with a common word, a number or a fragment of a word, and a phrase of one
-word has a minimum length: "Premier League" and "Bible" are phrases; "of the", "PL" and "1's" are not.
+A phrase does not begin or end with a common word, a number or a fragment of a word. A phrase of one word has
+at least four letters. "Premier League" and "Bible" are phrases; "of the", "PL" and "1's" are not.
 """
 
 import functools
@@ -30,15 +30,15 @@ def _spans(title: str) -> list[tuple[int, int]]:
 
 
 def words_of(text: str) -> list[str]:
-    """Returns the words of a text with their case."""
+    """Returns the words of a text without changing their case."""
     return _WORD.findall(text)
 
 
 class Phrases:
     """Index of the phrases in all titles.
 
-    A phrase is stored as one integer, which is composed of the numbers of its words, because strings for a
-    million titles would need gigabytes. Its spelling is computed again from a title when it is needed.
+    A phrase is stored as one integer that contains the numbers of its words, because strings for a million
+    titles would take gigabytes. The spelling of a phrase is read from a title when it is needed.
 
     Args:
         titles: All titles of the guide.
@@ -65,11 +65,11 @@ class Phrases:
         self._distinct, self._counts = np.unique(self._keys.values, return_counts=True)
 
     def of_title(self, row: int) -> dict[Phrase, str]:
-        """Maps each phrase of a title (case-folded words) to its spelling in the title."""
+        """Returns the phrases of a title: case-folded words, mapped to the spelling in the title."""
         return dict(self._find(self.titles[row]))
 
     def count(self, phrase: Phrase) -> int:
-        """Returns the number of titles that contain a phrase, which must be in the index."""
+        """Returns the number of titles that contain a phrase of the index."""
         return int(self._counts[np.searchsorted(self._distinct, self._key(phrase))])
 
     def _key(self, phrase: Phrase) -> int:
@@ -105,15 +105,14 @@ class Phrases:
         return word.casefold() in self.common_words or bool(fragment)
 
     def shared(self, rows: Sequence[int], minimum: int) -> dict[Phrase, list[int]]:
-        """Finds the phrases that at least ``minimum`` of the titles ``rows``, from as many shows, have in
-        common.
+        """Finds phrases that occur in at least ``minimum`` of some titles and in as many different shows.
 
         Args:
             rows: Row numbers of the titles to search.
             minimum: Minimum number of titles, and of different shows, that contain a phrase.
 
         Returns:
-            Row numbers of the titles that contain a phrase, by phrase.
+            Row numbers of the titles that contain each phrase, by phrase.
         """
         rows_by_key: dict[int, list[int]] = {}
         for row in rows:

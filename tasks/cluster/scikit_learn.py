@@ -1,7 +1,8 @@
 """Clusters titles by HDBSCAN or k-means of scikit-learn.
 
-On unit vectors the squared Euclidean distance is 2 - 2 cos. Hence both cluster by cosine. HDBSCAN determines
-the number of clusters, and compares all pairs of titles; k-means takes a preset number and has no noise.
+Both use Euclidean distances. On unit vectors, the squared distance is 2 - 2 cos, so they cluster by cosine.
+HDBSCAN determines the number of clusters, and compares all pairs of titles. k-means takes a preset number and
+has no noise.
 
 References: R. Campello, D. Moulavi, J. Sander, Density-based clustering based on hierarchical density
 estimates, PAKDD 2013; S. Lloyd, Least squares quantization in PCM, 1982; D. Arthur, S. Vassilvitskii,
@@ -56,7 +57,7 @@ class HDBSCAN:
 
 @configurable
 class KMeans:
-    """Strategy for comparison: clusters titles by k-means, with a preset number of clusters and no noise."""
+    """Strategy: clusters titles by k-means into a preset number of clusters, for comparison."""
 
     name: Literal["k_means"] = "k_means"
     clusters: int | None = setting(

@@ -1,9 +1,9 @@
 """Clusters titles by k-means on SimHash signatures instead of vectors, for very many clusters.
 
-A title is assigned to the centre with the smallest Hamming distance of signatures
-(tasks/neighbours/simhash.py). Centres are the normalized means of their titles. With 256 bits, the estimate
-of a cosine of .7 has a standard error of .06. The strategy exists to measure how much quality signatures
-lose, and how much time they save (docs/log).
+A title is assigned to the centre whose signature has the smallest Hamming distance to the signature of the
+title (tasks/neighbours/simhash.py). A centre is the normalized mean of its titles. With 256 bits, the
+estimate of a cosine of .7 has a standard error of .06. The strategy shows how much quality is lost by
+signatures, and how much time they save.
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
@@ -20,12 +20,12 @@ from tasks.neighbours.simhash import draw_planes, hamming, signatures
 from tasks.neighbours.similarity import nonzero_rows
 
 TITLES_PER_CHUNK = 256  # 2.5 million 16-bit distances (5 MiB) for 10,000 centres
-MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apart, more at random
+MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apart, else at random
 
 
 @configurable
 class SimHashClusters:
-    """Strategy for comparison: k-means on SimHash signatures, with a preset number of clusters."""
+    """Strategy: k-means on SimHash signatures with a preset number of clusters, for comparison."""
 
     name: Literal["simhash"] = "simhash"
     clusters: int = setting(10_000, "Initial number of clusters; empty clusters are dropped.", ge=1)
@@ -64,8 +64,8 @@ def draw_centres(
 ) -> Float[np.ndarray, "centres dim"]:
     """Draws up to ``count`` titles as initial centres.
 
-    If ``count`` is at most MAX_SPREAD_CENTRES, each centre is the title farthest from the previous centres;
-    otherwise, centres are drawn at random.
+    Up to MAX_SPREAD_CENTRES centres are drawn far apart: each is the title farthest from the previous ones. A
+    larger number is drawn at random.
     """
     count = min(count, len(points))
     if count > MAX_SPREAD_CENTRES:
@@ -79,7 +79,7 @@ def draw_centres(
 
 
 def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np.ndarray, " titles"]:
-    """Returns the nearest centre of each title by Hamming distance; signatures are uint64 (rows, words)."""
+    """Returns the nearest centre of each title by Hamming distance. Signatures are uint64 (rows, words)."""
     nearest = np.empty(len(title_signatures), dtype=np.int64)
     for start in range(0, len(title_signatures), TITLES_PER_CHUNK):
         part = slice(start, start + TITLES_PER_CHUNK)
@@ -90,9 +90,9 @@ def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np
 def unit_means(
     points: Float[np.ndarray, "titles dim"], labels: Int[np.ndarray, " titles"], centres: np.ndarray
 ) -> Float[np.ndarray, "centres dim"]:
-    """Returns the mean of each cluster with unit norm, float32.
+    """Returns the mean of each cluster, normalized to unit norm, float32.
 
-    The previous centre is returned for a cluster without titles, or if the mean is zero.
+    A cluster without titles, or with a zero mean, keeps its previous centre.
     """
     sums = np.zeros(centres.shape, dtype=np.float64)
     order = np.argsort(labels, kind="stable")

@@ -13,7 +13,7 @@ from tasks.cluster.partition import Partition
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stability:
-    """The results of one clustering strategy with several seeds, and how well each pair of them agrees."""
+    """Results of a clustering strategy with several seeds, and the agreement of each pair of results."""
 
     partitions: tuple[Partition, ...]  # one per seed
     agreement: np.ndarray  # (seeds, seeds): adjusted Rand index of each pair, 1 on the diagonal
@@ -26,7 +26,7 @@ class Stability:
 
     @property
     def typical(self) -> Partition:
-        """The partition that agrees best with the others; the first of several equally good ones."""
+        """The partition with the highest mean agreement with the others; in a tie, the first."""
         return self.partitions[int(np.round(self.agreement.sum(1), 12).argmax())]
 
 
@@ -53,12 +53,12 @@ def compare(partitions: Sequence[Partition]) -> Stability:
 
 
 def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " titles"]) -> float:
-    """Returns the adjusted Rand index of two partitions; a noise title (-1) counts as a cluster of one title.
+    """Returns the adjusted Rand index of two partitions, which is 1 if they are equal and about 0 by chance.
 
-    The index is (P - E) / (M - E). P is the number of pairs of titles that share a cluster in both
-    partitions. M is the mean, over the two partitions, of the number of pairs that share a cluster. E is the
-    product of these two numbers divided by the number of all pairs, which is the expectation of P by chance.
-    The index is 1 if no pair shares a cluster in either partition.
+    The index is (P - E) / (M - E). P is the number of pairs of titles that are in the same cluster in both
+    partitions. A and B are the numbers of such pairs in each partition, and M is the mean of A and B. E is A
+    · B divided by the number of all pairs, which is the expectation of P by chance. A title that is noise
+    (-1) counts as a cluster of one title. If A and B are zero, the index is 1.
 
     References: L. Hubert, P. Arabie, Comparing partitions, Journal of Classification 2 (1985), equation 5.
     """

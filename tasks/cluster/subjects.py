@@ -1,8 +1,8 @@
-"""Reads common television subjects, such as Cycling, from subjects.csv. They are used to name clusters.
+"""Reads subjects of television programmes, such as Cycling, from subjects.csv. They name clusters.
 
 Each row is a subject. The columns ``en``, ``de`` and so on contain its name in a language. ``general`` is the
-English name of the broader subject (Sport), empty for the broadest ones. ``also`` contains further names of
-the category in TV guides, separated by semicolons. Users may add rows.
+English name of the broader subject (Sport) and is empty for the broadest subjects. ``also`` contains names of
+the same category in TV guides, separated by semicolons. Users may add rows.
 """
 
 import csv
@@ -21,7 +21,7 @@ FILMS, FICTION = "Films", frozenset(["Films", "Drama", "Comedy"])  # keys of the
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of television programmes, such as Cycling, with its names in several languages."""
+    """Subject of television programmes, such as Cycling, with its names in several languages."""
 
     key: str  # English name
     general: str  # key of the broader subject; "" if there is none
@@ -29,7 +29,7 @@ class Subject:
     categories: frozenset[str]  # case-folded names of categories in TV guides, in any language
 
     def name(self, language: str) -> str:
-        """Returns the name in a language, or the English name if the table lacks it."""
+        """Returns the name in a language, or the English name if the table has none in this language."""
         return self.names.get(language, self.key)
 
 
@@ -75,9 +75,9 @@ def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.nda
 def find_title_subjects(
     labels: Sequence[Sequence[str]], words: Iterable[Sequence[str]], language: str
 ) -> Bool[np.ndarray, "titles subjects"]:
-    """Returns a mask of the subjects that the categories or the words of each title name.
+    """Returns a mask of the subjects that the categories or the words of each title name, bool.
 
-    The mask includes the broader subject of each subject.
+    If the mask contains a subject, it also contains the broader subject.
 
     Args:
         labels: Categories of each title.

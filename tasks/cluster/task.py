@@ -40,7 +40,7 @@ class ClusteringInputs(StageInputs):
 
 @task(**STAGE.options)
 def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = None) -> Clustering:
-    """Publishes clusters and subclusters, with their names, of all titles that name a programme.
+    """Clusters all titles that name a programme, and publishes clusters and subclusters with their names.
 
     Args:
         home: Folder in which all results are stored.
