@@ -1,1 +1,1 @@
-"""Stage train: learns the embedding rows of all tokens from the categories of titles."""
+"""Stage train: learns an embedding row for each token from titles and their categories."""

@@ -1,7 +1,8 @@
-"""Trains on a Corpus folder with torch, NumPy, pyarrow and safetensors alone, without Prefect or pydantic.
+"""Trains on a Corpus folder in an environment without Prefect and pydantic.
 
-Writes checkpoint.safetensors to the folder OUT. If the command is repeated, it resumes an interrupted run,
-and continues a finished run if the settings have more epochs.
+Only torch, NumPy, pyarrow and safetensors are needed. The command writes checkpoint.safetensors to the folder
+OUT. If it is repeated, it resumes an interrupted run, or continues a finished run if the settings now have
+more epochs.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Writes and reads checkpoints: files with rows, optimizer state, parameters and the position of a run.
 
 A file is written under a temporary name and renamed, so an interrupted write leaves the previous file intact.
-The best checkpoint is a hard link to the last one of its epoch, which avoids a copy on disk or in memory.
+The best checkpoint is a hard link to the checkpoint at the end of the best epoch, not a copy.
 """
 
 import json
@@ -36,7 +36,7 @@ class Position:
 
 
 def write_checkpoint(file: Path, trainer: Trainer, position: Position) -> None:
-    """Writes the state of the trainer and the position to one safetensors file, atomically."""
+    """Writes the state of the trainer and the position of the run to a safetensors file, atomically."""
     metadata = {"settings": asdict(trainer.settings), "position": asdict(position)}
     metadata |= {"steps": trainer.steps, "backend": trainer.backend}
     write_safetensors(file, trainer.parts(), {"about": json.dumps(metadata)})
@@ -82,7 +82,7 @@ class MemoryCheckpointer:
         """Does nothing: there is no file."""
 
     def mark_best(self, trainer: Trainer) -> None:
-        """Copies the state of the trainer; reuses the memory of the previous copy, because this is faster."""
+        """Copies the state of the trainer into the memory of the previous copy."""
         for name, part in trainer.parts().items():
             part.copy_to(self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype)))
         self._steps = trainer.steps

@@ -1,12 +1,12 @@
-"""Computes training steps by machine code of numba, which is the backend "compiled" of train.backend.
+"""Training step in machine code, compiled by numba: the backend "compiled" of train.backend.
 
-It supports the most common settings, which are the label objective and a resident table on a CPU. Its result
-equals that of backend "torch" up to rounding (1e-5 of a step); tests/tasks/train/numpy_step.py is the
-reference of both. It is faster because rows, state and gradients are not copied to and from arrays of the
-batch: the gradient of a row is summed over the titles that contain its token and immediately applied, and the
-softmax works in place. torch's BLAS computes the matrix products. The loops release the GIL.
+The backend supports the label objective and a resident table on a CPU. Its result equals that of the backend
+"torch" up to rounding (1e-5 of a step); tests/tasks/train/numpy_step.py is the reference of both. It is
+faster because it does not copy rows, state and gradients to arrays of the batch: it sums the gradient of a
+row over the titles that contain the token and applies the sum immediately, and computes the softmax in place.
+torch computes the matrix products. The loops release the GIL.
 
-A step with a non-finite gradient changes nothing; backend "torch" then repeats it and raises the error.
+A step with a non-finite gradient changes nothing. The backend "torch" repeats this step and raises the error.
 """
 
 import math
@@ -44,7 +44,7 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def unsupported_reason(
     settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool
 ) -> str:
-    """Returns the reason why the compiled step does not support some settings; "" if it supports them."""
+    """Returns why the compiled step does not support the settings, or "" if it supports them."""
     objective, rules = settings.objective, (updater.optimizer for updater in groups.updaters.values())
     unsupported_rules = sorted({rule.name for rule in rules if type(rule) not in RULES})
     reasons = {
@@ -64,7 +64,7 @@ def unsupported_reason(
 
 
 class _CompiledLoops:
-    """Namespace of the functions in step_loops.py, each of which is compiled at its first use."""
+    """Gives access to the functions in step_loops.py, which it compiles at their first use."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return compiled(getattr(step_loops, name), fastmath=True)
@@ -74,7 +74,7 @@ _loops = _CompiledLoops()
 
 
 class _Parameter:
-    """NumPy views of a parameter (a table or a dense matrix) and its optimizer state, and its update rule."""
+    """Parameter (table or dense matrix) with its optimizer state, as NumPy views, and its update rule."""
 
     def __init__(
         self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer
@@ -89,7 +89,7 @@ class _Parameter:
         self._entries = ends[:-1].astype(np.int64), ends, ends[:-1], ones
 
     def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
-        """Updates the rows of ``entries`` from the gradients of titles; None updates all rows.
+        """Updates the rows of ``entries`` (None: all rows) from the gradients of titles.
 
         ``factor`` multiplies the learning rate, and ``step`` is the number of the step, from 1.
         """
@@ -109,7 +109,7 @@ class _Parameter:
 
 
 class _SentenceVectors(NamedTuple):
-    """Title vectors that contain the projected sentence features, for the forward and backward pass."""
+    """Title vectors with projected sentence features, and intermediate results for the backward pass."""
 
     vectors: np.ndarray  # (titles, dim): normalise(bag + β · |x| · normalise(W x))
     factors: np.ndarray  # (titles,): 1 / norm before the normalisation
@@ -186,7 +186,7 @@ class CompiledStep:
             parameters[LAYER].update_(layer, factor, step)
 
     def gradients(self, batch: Batch) -> Gradients | None:
-        """Computes the gradients of a batch without changing parameters; None if a gradient is not finite."""
+        """Computes the gradients of a batch, without an update. Returns None if one is not finite."""
         bags, targets, scratch = batch.bags, batch.targets, self._scratch_array
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
@@ -245,7 +245,7 @@ class CompiledStep:
         return product
 
     def _scratch_array(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
-        """Returns an uninitialised array; reuses the memory of the last array with this name if possible."""
+        """Returns an uninitialised array, if possible in the memory of the last array with this name."""
         size = math.prod(shape)
         if name not in self._scratch or len(self._scratch[name]) < size:
             self._scratch[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
@@ -260,7 +260,7 @@ def max_title_tokens(corpus: OpenCorpus) -> int:
 def choose_backend(
     settings: TrainSettings, groups: ParameterGroups, table: Table, titles: int, resumed: str = ""
 ) -> tuple[str, str]:
-    """Chooses the backend of a run; "auto" selects the compiled step if it is supported and saves time.
+    """Chooses the backend of a run. "auto" selects the compiled step if it is supported and saves time.
 
     Args:
         settings: Settings of the run.

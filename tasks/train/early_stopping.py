@@ -1,9 +1,10 @@
 """Computes the tuning score for early stopping and `guidespace tune`, and detects collapsed vectors.
 
-The validation titles are a part of the training titles, selected by a salted hash of their first content
-word, so every run selects the same titles. The held-out sets of the evaluation are never read here. The
-tuning score of the vectors is the mean of k-NN accuracy and precision@10 (k = 10, cosine, without context
-tokens) of the validation titles among at most 5,000 training titles.
+The validation titles are a part of the training titles, selected by a hash of their first content word, so
+that every run selects the same titles. For each validation title, the 10 nearest of at most 5,000 training
+titles are searched, by vectors without context tokens. The tuning score is the mean of two values: the
+accuracy of the category for which these neighbours vote, and precision@10, the share of neighbours with a
+category of the title. The held-out sets of the evaluation are not used.
 """
 
 from pathlib import Path
@@ -28,12 +29,12 @@ _BLOCK = 1024  # titles per block of neighbour labels; a single block of a milli
 
 
 class TuningSet:
-    """Splits the training titles of a Corpus into a training and a validation set, and computes scores.
+    """Divides the training titles of a Corpus into training and validation titles, and computes scores.
 
     Args:
         folder: Folder of the Corpus.
         corpus: The opened Corpus.
-        share: Share of all first words whose titles form the validation set, from 0 to 1.
+        share: Share of first words, from 0 to 1, whose titles are validation titles.
 
     Attributes:
         training: Corpus rows of the titles to train on.
@@ -55,9 +56,9 @@ class TuningSet:
         self._frequency = self._base_labels.sum(0)
 
     def score(self, trainer: Trainer) -> dict[str, float]:
-        """Computes scores of the current vectors: mean_cosine, effective_rank and tuning_score.
+        """Returns scores of the current vectors by name: mean_cosine, effective_rank and tuning_score.
 
-        There is no tuning_score without validation titles.
+        Without validation titles, tuning_score is missing.
         """
         validation_dense, base_dense = (trainer.settings.encoder.dense(*features) for features in self._dense)
         base = trainer.vectors(self._base_tokens, self._bagger, base_dense)
@@ -94,10 +95,10 @@ def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
 
 
 def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
-    """Returns exp(entropy) of the normalised singular values, from 1 to dim; 0 if all vectors are zero.
+    """Returns the effective number of dimensions, from 1 to dim: exp(entropy) of normalised singular values.
 
-    The value is only reported. It does not show whether vectors have collapsed, because the vectors of two
-    categories may lie on one line.
+    Returns 0 if all vectors are zero. A low value does not mean that vectors have collapsed, because the
+    vectors of two categories may lie on one line.
 
     References: O. Roy, M. Vetterli, The effective rank, EUSIPCO 2007, definition 1.
     """
@@ -107,6 +108,6 @@ def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
 
 
 def without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:
-    """Returns the tokens of the titles in ``rows`` of the corpus, without those of their broadcasts."""
+    """Returns the tokens of the titles in ``rows`` of the corpus, without context tokens."""
     tokens = corpus.tokens.take(rows)
     return tokens.where(corpus.kinds[tokens.values] < CONTEXT)

@@ -1,8 +1,8 @@
-"""Runs the training loop: epochs of steps, a validation score after each, and early stopping.
+"""Training loop: epochs of steps, a validation score after each epoch, and early stopping.
 
-With one process, a seed determines the result bitwise, even if the run is resumed within an epoch: random
-numbers depend on (seed, epoch, batch) only, so a checkpoint stores the position of the next batch in addition
-to rows, state and history.
+With one process, the seed determines every bit of the result, even if the run is interrupted and resumed. All
+random numbers depend on (seed, epoch, batch), so a checkpoint contains the number of the next batch instead
+of the state of a random generator.
 """
 
 import math
@@ -50,11 +50,11 @@ def choose_device(name: str) -> torch.device:
 
 
 class Diverged(ArithmeticError):
-    """Training failed: a gradient was not finite, the loss diverged, or the vectors collapsed."""
+    """Error: a gradient was not finite, the loss diverged, or the vectors collapsed."""
 
 
 class Training:
-    """A training run on a Corpus folder, which can be interrupted and resumed at any batch."""
+    """Training run on a Corpus folder, which can be interrupted and resumed at any batch."""
 
     def __init__(self, corpus_folder: Path, settings: TrainSettings) -> None:
         self.settings, self.corpus_folder, self.position = settings, corpus_folder, Position()
@@ -86,7 +86,7 @@ class Training:
         self.position = checkpointer.resume(self.trainer)
 
     def run(self, checkpointer: Checkpointer | MemoryCheckpointer | None = None) -> Iterator[Progress]:
-        """Trains the remaining epochs and yields a Progress after each; restores the best epoch at the end.
+        """Trains the remaining epochs, yields a Progress after each, and restores the best epoch at the end.
 
         Raises:
             Diverged: Training failed in the first epoch. A later failure ends training with the best epoch.
@@ -125,7 +125,7 @@ class Training:
             checkpointer.restore_best(self.trainer)
 
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
-        """Trains on the remaining batches of the epoch and returns the number of titles in them."""
+        """Trains on the remaining batches of the epoch and returns the number of titles in these batches."""
         position, settings, saved_at = self.position, self.settings, time.monotonic()
         title_count = skipped = 0
         if self.swarm:
@@ -154,7 +154,7 @@ class Training:
         return title_count
 
     def _repeat_skipped_step(self, number: int) -> None:
-        """Repeats the first cancelled step, batch ``number`` of the epoch, with an immediate check.
+        """Repeats the first skipped step, batch ``number`` of the epoch, to find the non-finite gradient.
 
         Raises:
             Diverged: A gradient of the step is not finite.
@@ -171,8 +171,8 @@ class Training:
     def batches(self, epoch: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
         """Yields pairs (number of batches in the epoch, batch), starting with batch number ``first``.
 
-        The objective's buffers are refreshed every ``refresh_steps`` batches, so the step of a batch must be
-        finished before the next batch is requested.
+        The generator refreshes the buffers of the objective every ``refresh_steps`` batches. Therefore, the
+        caller must finish the step of a batch before it requests the next batch.
         """
         every, number = self.settings.objective.refresh_steps or sys.maxsize, first
         while True:  # one iteration per refresh, because the loader must not prefetch past it
@@ -189,7 +189,7 @@ class Training:
     def _epoch_by_learners(
         self, swarm: Swarm, batches: int, checkpointer: Checkpointer | MemoryCheckpointer
     ) -> int:
-        """Trains the remaining batches of the epoch in learner processes; returns the number of titles."""
+        """Trains on the remaining batches of the epoch in learner processes; returns the number of titles."""
         position = self.position
         arguments = position.epoch, position.batch, batches, self.settings.save_seconds
         try:
@@ -204,7 +204,7 @@ class Training:
         return int(self._learner_metrics.pop("shown"))
 
     def _vectors(self) -> torch.Tensor:
-        """Returns the current vectors of the training titles, including channel, hour and other context."""
+        """Returns the current vectors of the training titles, including context tokens (channel, hour …)."""
         rows, corpus = self.tuning_set.training, self._corpus
         dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
         return self.trainer.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
@@ -225,9 +225,7 @@ class Training:
         )
 
     def _finish_epoch(self) -> None:
-        """Computes the scores of a finished epoch and appends its metrics to the history.
-
-        The speed is not part of the history, because it varies between runs.
+        """Computes the scores of a finished epoch and appends the metrics of the epoch to the history.
 
         Raises:
             Diverged: The loss is not finite or has risen, or all vectors are nearly equal.

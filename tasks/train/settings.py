@@ -74,7 +74,7 @@ class TrainSettings(UpdateSettings):
             )
 
     def rate_factor(self, epoch: int, batch: int, batches: int) -> float:
-        """Returns the factor by which schedule and warm-up multiply the learning rates in one batch.
+        """Returns the factor on the learning rates in one batch, from the schedule and the warm-up.
 
         ``epoch`` and ``batch`` count from 0; ``batches`` is the number of batches in the epoch.
         """

@@ -1,10 +1,10 @@
-"""Performs training steps: gathers the rows of a batch, computes gradients by autograd, updates the rows.
+"""Training step: gathers the rows of a batch, computes gradients by autograd, and updates the rows.
 
 ``Trainer.step`` is the step of backend "torch"; tasks/train/compiled_step.py computes the same with backend
 "compiled". tests/tasks/train/numpy_step.py explains a step in NumPy and is the reference of both.
 
-The weight of a token multiplies the step of its row, not its gradient, because a constant factor on the
-gradient cancels in an adaptive optimizer. A step with a non-finite gradient is rejected before any write.
+The weight of a token multiplies the learning rate of its row. It does not multiply the gradient, because an
+adaptive optimizer cancels constant factors on gradients. A step with a non-finite gradient changes nothing.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _CHUNK = 2048  # titles per call of the encoder outside training
 
 
 class Trainer:
-    """The parameters, the optimizer state and the step count of a training; ``step`` applies one batch.
+    """Parameters, optimizer state and number of steps of a training. ``step`` trains on one batch.
 
     Args:
         corpus: The opened corpus.
@@ -83,15 +83,19 @@ class Trainer:
             self.compiled = CompiledStep(self.settings, *arguments)
 
     def resume_with(self, backend: str) -> None:
-        """Continues with the backend of a checkpoint; ValueError if it is not available or not permitted."""
+        """Continues with the backend of a checkpoint.
+
+        Raises:
+            ValueError: The backend is not available, or differs from train.backend.
+        """
         if backend != self.backend:
             self._choose_backend(backend)
 
     def step(self, batch: Batch, factor: float) -> Tensor:
-        """Performs one step with the learning rates multiplied by ``factor`` and returns the loss, a scalar.
+        """Trains on one batch, with the learning rates multiplied by ``factor``, and returns the loss.
 
-        If ``defers`` is set on a GPU, a non-finite gradient raises no error: this step and all later ones do
-        nothing, and ``skipped`` counts them.
+        If ``defers`` is set on a GPU, a non-finite gradient raises no error. Instead, this step and all later
+        steps change nothing, and ``skipped`` returns their number.
 
         Raises:
             NonFiniteGradient: A gradient is not finite; nothing was updated. If the ``name`` of the error is
@@ -125,9 +129,9 @@ class Trainer:
         return loss.detach()
 
     def skipped(self) -> int:
-        """Returns how many steps a non-finite gradient has cancelled since the last call.
+        """Returns the number of steps without effect since the last call, and subtracts it from ``steps``.
 
-        Subtracts this number from ``steps``. The call synchronizes with the GPU.
+        Waits for the GPU.
         """
         skipped = self._deferred.skipped() if self._deferred else 0
         self.steps -= skipped

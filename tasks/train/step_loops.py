@@ -1,4 +1,4 @@
-"""Implements the loops of the compiled training step (tasks/train/compiled_step.py), which numba compiles.
+"""Loops of the compiled training step (tasks/train/compiled_step.py), which numba compiles.
 
 Arithmetic is in float32, and results are written to output arguments. Inner loops run over dimensions or
 labels, so that LLVM vectorises them.
@@ -70,7 +70,7 @@ def sum_rows(rows, ids, starts, titles, values, sums):
 
 @no_type_check
 def make_unit(vectors, factors):
-    """Normalises vectors in place; writes 1 / norm to ``factors``, or 0 for vectors below MIN_NORM."""
+    """Normalises vectors in place, and writes 1 / norm (0 for a norm below MIN_NORM) to ``factors``."""
     for number in range(len(vectors)):
         vector, square = vectors[number], ZERO
         for axis in range(len(vector)):
@@ -84,7 +84,7 @@ def make_unit(vectors, factors):
 
 @no_type_check
 def unit_backward(grads, units, factors, result):
-    """Backpropagates through ``make_unit``: writes factor · (g − (g·u) u) for gradients g and units u.
+    """Backward pass of ``make_unit``: writes factor · (g − (g·u) u) for gradients g and unit vectors u.
 
     Returns the sum of squares of the result.
     """

@@ -1,4 +1,4 @@
-"""Defines the settings of train.table: where embedding rows and optimizer state are stored.
+"""Settings of train.table, which choose where embedding rows and optimizer state are stored.
 
 Training results are bitwise identical for all tables if rows and state are stored as float32.
 """
@@ -16,7 +16,7 @@ from storage.tables.row_storage import affordable_rows
 from tasks.form import configurable, setting
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
-BatchIds = Callable[[], Tensor | None]  # returns the row ids of a typical batch, or None if not available
+BatchIds = Callable[[], Tensor | None]  # returns the row ids of a typical batch, or None if unknown
 _LOOKAHEAD = setting(2, "Batches whose rows are fetched while a step runs", ge=0, le=64)
 
 
@@ -39,7 +39,7 @@ class ResidentTable:
 
 @configurable
 class MappedTable:
-    """Strategy for tables larger than memory: rows are in a memory-mapped file, frequent ones in memory."""
+    """Strategy: rows and optimizer state are in a memory-mapped file, those of frequent tokens in memory."""
 
     name: Literal["mapped"] = "mapped"
     folder: str = setting("", "Folder of scratch files, on a local disk; empty: the temporary folder")
@@ -57,10 +57,10 @@ class MappedTable:
 
 @configurable
 class OffloadedTable:
-    """Strategy: rows and optimizer state are in host memory, and a cache of them on the device.
+    """Strategy: rows and optimizer state are in host memory, and the device has a cache.
 
-    The cache holds frequent rows and those of the current batch. If all rows fit on the device, ``build``
-    returns a resident table.
+    The cache contains frequent rows and the rows of the current batch. If all rows fit on the device,
+    ``build`` returns a resident table instead.
     """
 
     name: Literal["offloaded"] = "offloaded"

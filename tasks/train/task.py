@@ -19,9 +19,9 @@ STAGE = Stage(Checkpoint, __file__)
 
 @task(**STAGE.options)
 def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None) -> Checkpoint:
-    """Trains the embedding rows and publishes them as a Checkpoint; resumes an interrupted training.
+    """Trains the embedding rows of a Corpus and publishes a Checkpoint. Resumes an interrupted training.
 
-    Metrics of each epoch are logged to the MLflow run with the id ``run``, unless it is None.
+    The metrics of each epoch are logged to the MLflow run with the id ``run``, unless it is None.
     """
     logger, workspace, bar = get_run_logger(), Workspace(home), None
     folder = workspace.folder(corpus)

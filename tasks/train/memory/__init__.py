@@ -1,4 +1,4 @@
-"""Key-value memory for titles of rare categories: slots with a vector and a label (Kaiser et al. 2017)."""
+"""Key-value memory for titles of rare categories. A slot stores a vector and a label (Kaiser et al. 2017)."""
 
 from tasks.train.memory.bank import EMPTY, Memory, Written
 from tasks.train.memory.rules import AlwaysUpdate, HitOrMiss, Rule

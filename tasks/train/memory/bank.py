@@ -1,11 +1,11 @@
-"""Implements the key-value memory: slots, each with a key (a unit vector), a value (a label) and an age.
+"""Key-value memory. Each slot has a key (a unit vector), a value (a label) and an age.
 
-A query is the vector of a title, to be stored with a label. The queries of a batch are written sequentially,
-and each query sees the writes of those before it. A few candidates are selected by scores: bfloat16 products
-of queries and the keys before the batch (computed in float32 if the processor has no bfloat16 instructions).
-Candidates and the slots that the batch has changed are then compared by float32 dot products, so the result
-does not depend on the block size. A thread computes the scores of the next block of queries while the current
-one is written.
+A query is the vector of a title, to be stored with a label. The queries of a batch are written one after the
+other, and each query sees the slots that earlier queries have changed. A search has two steps. First, the
+products of a block of queries and all keys are computed in bfloat16, and the slots with the largest products
+become candidates. Second, the candidates, and all slots that the batch has changed, are compared by float32
+products, so that the result does not depend on the size of a block. A thread computes the products of the
+next block while the current block is written.
 """
 
 import functools
@@ -33,7 +33,7 @@ POLICIES = ("oldest", "circular", "averaging")  # the index of a policy is its n
 
 
 class Written(NamedTuple):
-    """Result of writing a batch of queries to the memory: numbers of slots per query, or -1 for none."""
+    """Result of writing a batch of queries to the memory. Contains slot numbers, or -1 for none."""
 
     same: Int64[Tensor, " queries"]  # nearest slot, before the batch, with the label of the query
     other: Int64[Tensor, " queries"]  # nearest slot, before the batch, with a label that the title lacks
@@ -42,7 +42,7 @@ class Written(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The slots of a key-value memory, as tensors on any device."""
+    """Slots of a key-value memory, as tensors on any device."""
 
     keys: Float32[Tensor, "slots dim"]  # unit norm; zero if empty
     values: Int64[Tensor, " slots"]  # label, or EMPTY
@@ -72,9 +72,10 @@ class Memory(NamedTuple):
             queries: Vectors of titles, with unit norm; they get no gradient.
             labels: Label to store with each query; queries with label EMPTY are skipped.
             rule: Selects the slot to write.
-            others: Offsets, int64 (queries + 1,), and ids, int64, of the further labels of each title; slots
-                with these labels do not count as slots of another label.
-            label_count: Number of labels, among which AlwaysUpdate divides the slots; None: those that occur.
+            others: Offsets, int64 (queries + 1,), and ids, int64, of the further labels of each title. A slot
+                with one of these labels is not a slot of another label.
+            label_count: Number of labels, to which AlwaysUpdate assigns equal numbers of slots; None: the
+                number of labels that occur.
         """
         device, count = self.keys.device, len(self.values)
         vectors, query_labels = queries.detach().float().contiguous(), labels.cpu().numpy()

@@ -1,8 +1,8 @@
-"""Writes queries to the key-value memory (bank.py), by a loop that numba compiles.
+"""Loop that writes queries to the key-value memory (bank.py), compiled by numba.
 
-The loop updates ``Slots`` in place. For each query, it finds the nearest slot with the label of the query and
-the nearest slot with a label that the title does not have, both before the batch. In a tie, the slot with the
-lowest number is chosen.
+The loop updates ``Slots`` in place. For each query, it also finds two slots in the state before the batch:
+the nearest slot with the label of the query, and the nearest slot with a label that the title does not have.
+In a tie, the slot with the lowest number is chosen.
 """
 
 from typing import NamedTuple, no_type_check
@@ -20,7 +20,7 @@ MIN_NORM = 1e-6  # if q + K is shorter, its direction is undefined and the slot 
 
 
 class Slots(NamedTuple):
-    """Memory arrays and counters during the write of a batch; ages are updated at the end of the batch."""
+    """Arrays and counters of the memory while a batch is written. Ages are updated after the batch."""
 
     keys: Float32[np.ndarray, "slots dim"]
     values: Int64[np.ndarray, " slots"]  # label, -1 if empty
@@ -33,7 +33,7 @@ class Slots(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """Titles of a batch, and the results of the search."""
+    """Queries of a batch, and the slots that are found for them."""
 
     vectors: Float32[np.ndarray, "queries dim"]
     labels: Int64[np.ndarray, " queries"]  # label to store with each query
@@ -60,11 +60,11 @@ def visit(
     tolerance: np.float32,
     find_only: bool,
 ) -> None:
-    """Writes a block of queries to the memory; the caller calls it twice per block.
+    """Searches slots for a block of queries or, in a second call, writes the block to the memory.
 
-    The first call, with ``find_only``, finds the nearest slots before the batch and changes only ``queries``.
-    The second call writes. Candidates are the slots whose score is within ``tolerance`` of the best, and the
-    slots changed in this batch. They are compared by float32 dot products, independent of the block size.
+    The first call, with ``find_only``, stores the nearest slots before the batch in ``queries``. The second
+    call updates ``slots``. In both, the slots whose score is within ``tolerance`` of the best score, and the
+    slots that this batch has changed, are compared by float32 products.
 
     Args:
         slots: Slots to update.

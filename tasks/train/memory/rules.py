@@ -1,4 +1,4 @@
-"""Defines the write rules of the key-value memory: which slot a query updates or replaces."""
+"""Write rules of the key-value memory, which decide which slot a query updates or replaces."""
 
 from typing import Literal
 
@@ -9,15 +9,15 @@ OLDEST, CIRCULAR, AVERAGING = range(3)
 
 @configurable
 class HitOrMiss:
-    """Strategy: updates the nearest slot if its label is correct, else replaces a slot (the rule of the
-    paper).
+    """Strategy: updates the nearest slot if it has the label of the query, else replaces a slot.
 
-    If the nearest slot has the label of the query (a hit), it moves towards the query. Otherwise (a miss),
-    the query replaces a slot. For a query q and a slot with key K and value V:
+    In a hit, the nearest slot has the label of the query, and its key moves towards the query. Otherwise (a
+    miss), the query is written to another slot. For a query q and a slot with key K and value V:
 
         hit:   K ← (q + K) / ‖q + K‖        miss:  K ← q, V ← label
 
-    Kaiser et al. Learning to Remember Rare Events. ICLR 2017, section 3. https://arxiv.org/abs/1703.03129
+    References: Kaiser et al. Learning to Remember Rare Events. ICLR 2017, section 3.
+        https://arxiv.org/abs/1703.03129
     """
 
     name: Literal["hit_or_miss"] = "hit_or_miss"
@@ -32,10 +32,11 @@ class HitOrMiss:
 
 @configurable
 class AlwaysUpdate:
-    """Strategy: the nearest slot with the label of the query always moves towards it; no slot is replaced.
+    """Strategy: moves the nearest slot with the label of the query towards the query.
 
-    Each label gets the same number of slots, which the first titles with this label fill. We differ: the
-    specification fills all slots before training, when title vectors are still random.
+    Each label has the same number of slots. The first titles with a label fill its slots, and no slot is ever
+    replaced. We differ: the specification fills all slots before training, when title vectors are still
+    random.
     """
 
     name: Literal["always_update"] = "always_update"

@@ -1,4 +1,4 @@
-"""Training objectives, which define how batches of titles are formed and what their loss is."""
+"""Training objectives. An objective defines the batches of titles and the loss of a batch."""
 
 from tasks.train.objectives.label import Label
 from tasks.train.objectives.leave_one_out import LeaveOneOutHinge, LeaveOneOutSoftmax

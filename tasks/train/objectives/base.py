@@ -15,11 +15,11 @@ from tasks.loading.loader import Sampler
 
 @configurable
 class BaseObjective:
-    """Base class of the objectives, which define how batches are formed (sampler and collate) and their loss.
+    """Base class of the objectives. An objective defines the batches of titles and the loss of a batch.
 
-    Subclasses implement ``loss(vectors, targets, parameters)``. It receives unit vectors (titles, dim), the
-    result of ``collate`` on the same device, and the tensors of ``parameters`` and ``buffers`` by name. It
-    returns a scalar and may change buffers in place.
+    Subclasses implement ``loss(vectors, targets, parameters)``, which returns a scalar. ``vectors`` are unit
+    vectors (titles, dim), ``targets`` is the result of ``collate``, and ``parameters`` contains the tensors
+    of ``parameters`` and ``buffers`` by name. The function may change buffers in place.
     """
 
     name: str
@@ -29,11 +29,11 @@ class BaseObjective:
         return {}
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
-        """Returns initial tensors, by name, that are not trained by gradients; checkpoints contain them."""
+        """Returns the initial buffers by name: tensors in checkpoints that are not trained by gradients."""
         return {}
 
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Sampler:
-        """Returns the sampler of batches: by default the objective, which has the methods of Sampler."""
+        """Returns the sampler of batches. By default, the objective has the methods of Sampler itself."""
         return self  # pyright: ignore[reportReturnType]
 
     @property
@@ -44,8 +44,7 @@ class BaseObjective:
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers at the start of an epoch and every ``refresh_steps`` steps, before batches are
-        planned.
+        """Updates the buffers. Called at the start of an epoch and every ``refresh_steps`` steps.
 
         Args:
             buffers: Buffers to update in place.

@@ -1,4 +1,4 @@
-"""Defines the label objective: the vectors of titles should be close to those of their categories."""
+"""Label objective: the vector of a title should be close to the vectors of its categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -32,14 +32,17 @@ class LabelTargets(NamedTuple):
 
 @configurable
 class LabelMode(BaseObjective):
-    """Base class: cross-entropy of the vector v of a title and the trained vectors L_c of the categories c.
+    """Base class: cross-entropy of the categories of a title by cosines with trained category vectors L_c.
 
         loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ )
 
-    t_c is 1 / (number of categories of the title) for its categories, and 0 for others. The temperature τ is
-    lower for titles with context tokens, because these tokens are more informative.
-    After Wu et al. StarSpace. AAAI 2018. https://arxiv.org/abs/1709.03856
-    We differ: a softmax over all categories instead of a margin over sampled ones (docs/log).
+    v is the vector of the title. t_c is 1 / (number of categories of the title) for its categories, and 0 for
+    all others. The temperature τ is lower for titles with context tokens, because these tokens are more
+    informative.
+
+    References: Wu et al. StarSpace. AAAI 2018. https://arxiv.org/abs/1709.03856
+
+    We differ: a softmax over all categories instead of a margin over sampled categories.
     """
 
     batch_size: int = setting(512, "Titles per step; fewer if an epoch would have too few steps", ge=1)
@@ -53,13 +56,13 @@ class LabelMode(BaseObjective):
         return {"labels": (labels, dim)}
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[LabelPlan]:
-        """Splits the shuffled titles into batches; MIN_STEPS and MIN_TITLES limit their size."""
+        """Shuffles the titles and splits them into batches, smaller ones if there would be few steps."""
         size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))
         bounds = range(size, len(rows), size)
         return [LabelPlan(batch) for batch in np.split(rng.permutation(rows), bounds)]
 
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
-        """Returns the categories of the titles of a batch; the categories of a title have equal shares."""
+        """Returns the categories of the titles of a batch. Those of a title have equal shares."""
         entries = labels.take(plan.rows)
         shares = (1.0 / entries.lengths[entries.row_ids]).astype(np.float32)
         arrays = entries.row_ids, entries.values.astype(np.int64), shares, aired
@@ -71,7 +74,7 @@ class LabelMode(BaseObjective):
         Args:
             vectors: Unit vectors of the titles, (titles, dim).
             targets: Categories of the titles.
-            parameters: ``labels`` are the vectors of the categories, (labels, dim), of any norm.
+            parameters: Contains ``labels``: the vectors of the categories, (labels, dim), of any norm.
         """
         temperatures = vectors.new_full((len(vectors),), self.temperature)
         temperatures.masked_fill_(targets.aired, self.context_temperature)

@@ -1,4 +1,4 @@
-"""Defines the leave-one-out objectives: titles should be close to the other titles of their categories."""
+"""Leave-one-out objectives: a title should be close to the other titles of its category."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -15,14 +15,14 @@ from tasks.train.objectives.base import BaseObjective
 
 
 class GroupPlan(NamedTuple):
-    """The titles of one batch, with one category drawn for each."""
+    """Titles of one batch, with one category drawn for each title."""
 
     rows: np.ndarray  # int64 (titles,): rows of the titles in the corpus
     chosen: np.ndarray  # int32 (titles,): id of the category drawn for each title
 
 
 class Groups(NamedTuple):
-    """The groups of one batch; titles for which the same category was drawn form a group."""
+    """Groups of one batch. The titles for which the same category was drawn form a group."""
 
     group_ids: Tensor  # int64 (titles,): group of each title
     forbidden: Tensor  # bool (titles, groups): True for another group whose label the title has as well
@@ -34,11 +34,13 @@ class _LeaveOneOut(BaseObjective):
 
     An epoch shows every labelled training title once, under one of its labels drawn at random. The titles of
     a label are split into packs, and a batch consists of ``packs`` packs. The titles of a batch with the same
-    drawn label are a group. S_h is the sum of the n_h unit vectors of group h. The score of title i is
-    (v_i·S_g − v_i·v_i) / (n_g − 1) for its group g and v_i·S_h / n_h for another group h; groups whose label
-    the title also has are excluded. These scores are cosines to a mean vector times its length. The softmax
-    divides by the length, so that one temperature fits small and large groups. The hinge does not, because
-    its margin is specified for the mean.
+    drawn label are a group.
+
+    The score of a title for a group is its mean dot product with the unit vectors of the group, without the
+    title itself. With S_h the sum of the n_h vectors of group h, the score of title i is (v_i·S_g − v_i·v_i)
+    / (n_g − 1) for its group g, and v_i·S_h / n_h for another group h. Groups whose label the title also has
+    are excluded. The softmax divides each score by the length of the mean vector of the group, so that one
+    temperature fits small and large groups; the hinge uses the score.
     """
 
     pack: int = setting(8, "Number of titles of one label that are drawn together (a pack)", ge=2)
@@ -96,13 +98,13 @@ class _LeaveOneOut(BaseObjective):
 
 @configurable
 class LeaveOneOutSoftmax(_LeaveOneOut):
-    """Objective: softmax cross-entropy of the group of a title among all groups of the batch."""
+    """Objective: cross-entropy of the group of a title, by a softmax over the groups of the batch."""
 
     name: Literal["leave_one_out_softmax"] = "leave_one_out_softmax"
     temperature: float = setting(0.2, "Temperature; lower values give stronger gradients", gt=0)
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Returns the mean loss of the titles that are not alone in their group; zero if all are alone."""
+        """Returns the mean loss over titles in groups of two or more; zero if there are none."""
         scores, counted = self.scores(vectors, groups, unit_means=True)
         logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
         return _mean(F.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, counted)
@@ -118,9 +120,9 @@ class LeaveOneOutHinge(_LeaveOneOut):
     )
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Returns the loss, averaged over groups that violate the margin, then over titles of larger groups.
+        """Returns the mean loss over titles in groups of two or more.
 
-        Titles that are alone in their group have no loss.
+        The loss of a title is the mean over the other groups that violate the margin.
         """
         scores, counted = self.scores(vectors, groups, unit_means=False)
         columns = groups.group_ids.unsqueeze(1)

@@ -1,4 +1,4 @@
-"""Defines a triplet objective: a title should be closer to a similar one than to other categories."""
+"""Triplet objective: a title should be closer to a similar title than to titles of other categories."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tasks.train.objectives.positives import Draw, Nearest, Positives
 
 
 class NeighbourhoodPlan(NamedTuple):
-    """The titles of one batch: pairs of an anchor and its positive, a title to which it should be close."""
+    """Titles of one batch: anchors, and for each a positive, a title to which it should be close."""
 
     rows: np.ndarray  # int64 (2 anchors,): corpus rows of the anchors, then of their positives
 
@@ -31,21 +31,21 @@ class NeighbourhoodTargets(NamedTuple):
 
 @configurable
 class Neighbourhood(BaseObjective):
-    """Objective: triplet loss. An anchor should be closer to its positive than to titles of other categories.
+    """Objective: triplet loss. An anchor should be closer to its positive than to its negatives.
 
         loss = mean_a mean_n [m − cos(a, p) + cos(a, n)]₊
 
-    a is an anchor, p its positive and m the margin. The negatives n are the titles of the batch that share no
-    category with a and violate the margin. Further titles of the class of a are neither attracted nor
-    repelled, so one class may form several clusters. An epoch shows every labelled training title once as
-    anchor, together with its positive.
+    a is an anchor, p is its positive, and m is the margin. The negatives n are the titles of the batch that
+    have no category in common with a and violate the margin. An anchor is not attracted to other titles of
+    its category, so one category may form several clusters. An epoch shows every labelled training title once
+    as anchor, together with its positive.
 
     References:
         Schroff et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3.
         Hermans et al. In Defense of the Triplet Loss. 2017. https://arxiv.org/abs/1703.07737, section 2.
 
-    We differ: cosines instead of distances; losses are averaged per anchor first, because the mean over all
-    pairs was worse (docs/log).
+    We differ: cosines instead of distances. Losses are averaged over the negatives of each anchor first,
+    because the mean over all pairs was worse.
     """
 
     name: Literal["neighbourhood"] = "neighbourhood"
@@ -95,9 +95,9 @@ class Neighbourhood(BaseObjective):
 
 @dataclass
 class NeighbourhoodSampler:
-    """Plans the batches of an epoch, and collates them in loader processes.
+    """Plans the batches of an epoch in the main process, and collates them in loader processes.
 
-    Pickled copies have no function ``draw``, because loader processes do not plan.
+    A copy in a loader process has no function ``draw``, because loader processes do not plan.
     """
 
     batch_size: int
@@ -109,7 +109,7 @@ class NeighbourhoodSampler:
     def plan_epoch(
         self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator
     ) -> list[NeighbourhoodPlan]:
-        """Splits the shuffled anchors into batches; MIN_STEPS and MIN_TITLES limit their size."""
+        """Shuffles the anchors and splits them into batches, smaller ones if there would be few steps."""
         assert self.draw
         anchors = rng.permutation(rows)
         size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))

@@ -1,9 +1,9 @@
-"""Draws the positives of the neighbourhood objective: titles to which a title, the anchor, should be close.
+"""Strategies that draw a positive for each anchor of the neighbourhood objective.
 
-The positive of an anchor has the same set of categories (Tags), or shares a category and the topic with it
-(Topics), or is one of its nearest neighbours in a category (Nearest). If there is no such title, the anchor
-is also the positive. Dropout then removes different tokens from the two copies, and the negatives still train
-words that occur in this title only.
+A positive is a title to which the anchor should be close. It has the same set of categories as the anchor
+(Tags), has a category and the topic in common with it (Topics), or is one of its nearest neighbours in a
+category (Nearest). If there is no such title, the anchor is its own positive, and dropout removes different
+tokens from the two copies.
 """
 
 import warnings
@@ -25,14 +25,14 @@ from tasks.text.titles import FUNCTION_WORDS
 from tasks.text.words import WORD
 
 Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]  # draws the positives of anchors
-# Topics ignore words that occur in more titles than both limits, because they name no topic: the, of, with.
+# Topics ignore words such as "the" and "of", which occur in more titles than both limits.
 MAX_WORD_SHARE, MAX_WORD_TITLES = 0.02, 20
 SHOWN_WORDS, SHOWN_TITLES = 10, 5  # per topic in the details of a checkpoint
 
 
 @configurable
 class BasePositives:
-    """Base class of the strategies that draw positives; subclasses implement ``draw``."""
+    """Base class of the strategies that draw positives. Subclasses implement ``draw``."""
 
     name: str
 
@@ -46,13 +46,13 @@ class BasePositives:
         return {}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """Returns a function that maps anchors and a random generator to positives, int64 (anchors,)."""
+        """Returns a function that draws a positive for each anchor, int64 (anchors,)."""
         raise NotImplementedError
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers in place; the arguments are those of BaseObjective.refresh_."""
+        """Updates the buffers in place. The arguments are those of BaseObjective.refresh_."""
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
         """Returns a JSON summary of the buffers; ``folder`` is the Corpus folder."""
@@ -82,10 +82,10 @@ class Tags(BasePositives):
 class Topics(BasePositives):
     """Strategy: the positive is a title that shares a category and the topic with the anchor.
 
-    Topics come from a non-negative factorisation X ≈ W H of the TF-IDF matrix X of words of training titles.
-    The topic of a title is the argmax of its row of W; a title whose row is zero has no topic. The words of a
-    topic are the largest entries of its row of H. X omits function words and words that occur in one title or
-    in too many. scikit-learn, which only this strategy needs, computes the factorisation at the start.
+    Topics come from a non-negative factorisation X ≈ W H, where X contains the TF-IDF values of the words in
+    training titles. The topic of a title is the largest entry in its row of W; a title whose row is zero has
+    no topic. The words of a topic have the largest entries in its row of H. X omits function words, words of
+    only one title, and very frequent words. scikit-learn computes the factorisation when training starts.
 
     References:
         Lee, Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
@@ -161,8 +161,9 @@ class Topics(BasePositives):
 class Nearest(BasePositives):
     """Strategy: the positive is one of the nearest titles of the anchor within one of its categories.
 
-    Neighbours are searched at the start of each epoch and every ``refresh`` steps, by the current vectors
-    with context tokens. The first search uses random rows, but titles that share words are close even then.
+    Neighbours are searched with the current vectors, with context tokens, at the start of each epoch and
+    every ``refresh`` steps. In the first search, rows are random, but titles with common words are already
+    close.
     """
 
     name: Literal["nearest"] = "nearest"
@@ -181,7 +182,7 @@ class Nearest(BasePositives):
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Searches the nearest titles of each training title again, by the current vectors."""
+        """Searches the nearest titles of each training title with the current vectors."""
         neighbour_positions = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
         table = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
         table[rows] = _take(rows, neighbour_positions)
@@ -203,9 +204,10 @@ Positives = Tags | Topics | Nearest
 
 
 def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -> Int64[np.ndarray, " any"]:
-    """Draws a companion of each title: first one of the title's groups, then another title of this group.
+    """Draws another title from one of the groups of each title.
 
-    Both draws are uniform. A title that is alone in its group is its own companion.
+    First a group of the title is drawn, then a title of this group, both uniformly. If the group has no other
+    title, the title itself is returned.
 
     Args:
         groups: Ids of the groups (one or more) of every title of the corpus.
@@ -226,9 +228,9 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
 def nearest_of_class(
     vectors: Float32[np.ndarray, "titles dim"], labels: Ragged, k: int
 ) -> Int32[np.ndarray, "titles neighbours"]:
-    """Returns the k nearest titles that share a category with each title, nearest first, padded with -1.
+    """Returns, for each title, the k nearest titles of its categories, nearest first, padded with -1.
 
-    A title that shares two categories may occur twice among the neighbours.
+    A title that has two categories in common with it may occur twice.
     """
     nearest = np.full((len(vectors), k), -1, dtype=np.int32)
     cosines = np.full((len(vectors), k), -np.inf, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Defines the label objective with an additional key-value memory for titles of rare categories."""
+"""Label objective with an additional key-value memory for titles of rare categories."""
 
 import json
 from collections.abc import Mapping
@@ -21,22 +21,20 @@ TITLES = f"{PREFIX}titles"  # int64 (labels,): number of training titles of each
 
 @configurable
 class RareMemory(LabelMode):
-    """Objective: label loss plus a margin loss, by which the nearest memory slot should have the same
-    category.
+    """Objective: label loss plus a margin loss on the nearest slots of a key-value memory.
 
         loss = label loss + memory_weight · mean [ q·K[n_b] − q·K[n_p] + margin ]₊
 
-    A slot has a key K and a value, which is a category. The query q is the vector of a title. Its value is
-    always the rarest category of the title, because the memory is for rare categories. If the value varied, a
-    title would not find the slot that it has written before. n_p is the nearest slot with the value of the
-    query, n_b the nearest slot with none of the categories of the title, both before the batch is written.
-    Slots get no gradient. Titles without n_p or n_b contribute no loss.
+    A slot has a key K, a unit vector, and a value, a category. The query q is the vector of a title, and its
+    value is the rarest category of the title. n_p is the nearest slot with this value, and n_b is the nearest
+    slot with a category that the title does not have, both before the batch is written. The loss is zero if
+    the slot with the right category is nearer by the margin, and for titles without n_p or n_b. Slots get no
+    gradient.
 
     References: Kaiser, Nachum, Roy, Bengio. Learning to Remember Rare Events. ICLR 2017, equation 2.
         https://arxiv.org/abs/1703.03129
 
-    We differ: the label loss is added; the queries have no trained projection; the margin is 0.2, not 0.1
-    (docs/log).
+    We differ: the label loss is added, queries have no trained projection, and the margin is 0.2, not 0.1.
     """
 
     name: Literal["rare_memory"] = "rare_memory"
@@ -79,7 +77,7 @@ class RareMemory(LabelMode):
         return loss + self.memory_weight * margins
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns {"memory": [...]}, with one dictionary per label that has slots, most slots first.
+        """Returns {"memory": [...]} with a dictionary for each label that has slots, most slots first.
 
         ``ages`` are the minimum, quartiles and maximum of the ages of the label's slots. The age of a slot is
         the number of titles written since the slot was written.

@@ -1,4 +1,4 @@
-"""Defines the settings of train.runner: which processes compute the steps of an epoch (docs/runners.md)."""
+"""Settings of train.runner, which choose the processes that compute training steps (docs/runners.md)."""
 
 from typing import Literal
 
@@ -24,9 +24,9 @@ class Hogwild:
         Zhang, Wang, Zhou. GaDei: On Scale-up Training As A Service For Deep Learning. ICDM 2017.
         https://arxiv.org/abs/1611.06213
 
-    We differ: the rows themselves are shared, so ``interval`` applies to the dense parameters only. Hogwild
-    assumes sparse parameters; dense ones change in every step, so their concurrent updates get lost more
-    often.
+    We differ: learners always share the rows. Each learner has a copy of the dense parameters, and copies are
+    exchanged every ``interval`` steps, because dense parameters change in every step and concurrent updates
+    would often be lost.
     """
 
     name: Literal["hogwild"] = "hogwild"

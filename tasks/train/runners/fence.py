@@ -1,9 +1,9 @@
-"""Provides a memory fence, which orders reads and writes between processes that share memory.
+"""Memory fence, which orders the reads and writes of processes that share memory.
 
-A processor may reorder plain reads and writes (ARM does; x86-64 moves only reads before earlier writes). A
-process that publishes data by a flag calls ``fence`` between the writes of data and flag, and a process that
-polls the flag calls it between the reads of flag and data. A lock would order them too, but a learner that is
-killed while it holds the lock would block all others.
+A processor may reorder reads and writes (ARM does; x86-64 only moves reads before earlier writes). To publish
+data, a process writes the data, calls ``fence``, and sets a flag. Another process reads the flag, calls
+``fence``, and reads the data. A lock would have the same effect, but a learner that is killed while it holds
+the lock would block all others.
 """
 
 import functools
@@ -34,5 +34,5 @@ def _full_fence() -> Callable[[], None]:
 
 
 def fence() -> None:
-    """Completes all earlier reads and writes of this process before all later ones; needs numba."""
+    """Completes all earlier reads and writes of this process before any later ones. Needs numba."""
     _full_fence()()

@@ -1,10 +1,10 @@
-"""Runs a learner: one of n processes, each of which computes every n-th step of an epoch on shared rows.
+"""Learner: one of n processes, each of which computes every n-th step of an epoch on shared rows.
 
-There are no messages and no locks. Each learner derives the batches of the epoch from the seed and takes
-every n-th of them, and each 8-byte word of shared memory has one writer. The parent process writes the array
-``control``. A learner writes its row of the array ``marks``; if the learner is killed, its replacement
-resumes from this row. A memory fence (fence.py) ensures that a process that sees a changed word also sees the
-data written before it. Embedding rows are written without any order.
+Learners exchange no messages and use no locks. Each learner derives the batches of the epoch from the seed
+and takes every n-th batch. The parent process gives orders in the shared array ``control``. A learner reports
+in its row of the shared array ``marks``; if it is killed, its replacement resumes from this row. Each word of
+these arrays has only one writer, and a memory fence (fence.py) ensures that a process that sees a changed
+word also sees the data that was written before it. Writes to embedding rows are not ordered.
 """
 
 import time
@@ -40,7 +40,7 @@ SPINS, POLL_SECONDS = 2000, 0.0005  # number of polls without sleep; sleep betwe
 
 
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
-    """Runs learner number ``place`` (from 0) until its parent process requests a stop or ends.
+    """Runs a learner until its parent process requests a stop or ends.
 
     Args:
         shared: Shared memory with parameters, control words and marks.
@@ -56,8 +56,8 @@ def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> 
 class _Learner:
     """Computes the batches of one learner on shared rows, without waiting for other learners.
 
-    A learner marks a batch as claimed before it updates rows. If the learner is then killed, its replacement
-    does not repeat the batch, of which some rows may not have been updated.
+    A learner marks a batch as claimed before it updates rows. If it is killed after that, its replacement
+    does not repeat the batch, although some rows may not have been updated.
     """
 
     def __init__(self, shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
@@ -77,7 +77,7 @@ class _Learner:
         self._step = CompiledStep(settings, groups, tensors, weights, max_title_tokens(corpus))
 
     def run(self) -> None:
-        """Computes the batches of this learner in every run until the parent requests a stop.
+        """Computes all batches of this learner that the parent assigns, until the parent requests a stop.
 
         A run is the part of an epoch that the parent assigns at once.
         """
@@ -108,7 +108,7 @@ class _Learner:
     def _run_batch(self, assignment: np.ndarray, number: int, batch: Batch) -> None:
         """Performs the step of batch ``number`` of the epoch, unless a killed learner has claimed it.
 
-        If a gradient is not finite, marks the failure and blocks until the parent requests a stop.
+        If a gradient is not finite, marks the failure and waits until the parent requests a stop.
         """
         progress = self._progress
         if self._claimed[number]:
@@ -129,7 +129,7 @@ class _Learner:
         self._step.apply(gradients, factor, int(assignment[STEPS]) + number - int(assignment[FIRST]) + 1)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
-        """Blocks until the condition holds; exits the process if the parent requests a stop."""
+        """Waits until the condition is true. Exits the process if the parent requests a stop."""
         polls = 0
         while not condition():
             if self._control[STOP]:
@@ -143,10 +143,9 @@ class _Learner:
         return int(self._marks[:, DONE].sum() - self._progress[DONE])
 
     def _exchange_dense(self) -> None:
-        """Adds the changes of the private copies to the shared parameters and reloads the copies.
+        """Adds the changes of the learner's dense parameters to the shared ones, and copies the result back.
 
-        Sums of squares are added as well. Adam's moments decay at each step, so each learner has separate
-        ones.
+        Adagrad's sums of squares are treated in the same way. Adam's moments are not exchanged.
         """
         for name, private in self._private.items():
             shared, read = self._shared[name], self._read[name]

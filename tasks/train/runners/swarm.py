@@ -1,6 +1,6 @@
-"""Supervises learner processes: assigns epochs, polls their progress and replaces killed ones.
+"""Supervises learner processes: assigns epochs, polls their progress, and replaces killed learners.
 
-Parameters are copied into shared memory before an epoch, and back at its end and at each save.
+Parameters are copied to shared memory before an epoch, and back for each checkpoint and after the epoch.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ MAX_KILLS = 20  # training fails after so many kills of a learner without a fini
 
 
 class Swarm:
-    """The learner processes of a training run.
+    """Learner processes of a training run.
 
     Args:
         runner: Number of learners, and how they share rows.
@@ -81,9 +81,9 @@ class Swarm:
     def run_epoch(
         self, epoch: int, first: int, batches: int, save_seconds: float
     ) -> Iterator[tuple[list[float], dict[str, float]]]:
-        """Runs the steps of an epoch from batch ``first`` on, of which it has ``batches``.
+        """Runs the steps of an epoch with ``batches`` batches, starting with batch ``first``.
 
-        Every ``save_seconds`` and at the end of the epoch, copies the parameters to the trainer.
+        Copies the parameters to the trainer every ``save_seconds`` and at the end of the epoch.
 
         Yields:
             The losses of the batches since the last yield, and metrics of the learners.
@@ -129,7 +129,7 @@ class Swarm:
         self._processes, self.shared = [], None
 
     def _begin(self, epoch: int, first: int, batches: int) -> Shared:
-        """Copies parameters to shared memory and assigns an epoch; starts the learners in the first call."""
+        """Copies parameters to shared memory and assigns an epoch. The first call starts the learners."""
         shared = self.shared = self.shared or self._allocate()
         for name, part in self._trainer.parts().items():
             part.copy_to(shared[name])
@@ -171,7 +171,7 @@ class Swarm:
         raise RuntimeError(f"learner {place} was killed {MAX_KILLS} times at its start; did memory run out?")
 
     def _replace(self, marks: np.ndarray) -> None:
-        """Starts a new process for each learner that was killed.
+        """Starts a replacement of each learner that was killed.
 
         Raises:
             RuntimeError: A learner failed, or was killed too often without a finished round.
@@ -190,7 +190,7 @@ class Swarm:
             self._processes[place] = self._start(place)
 
     def _raise_non_finite(self, shared: Shared, epoch: int, number: int) -> None:
-        """Repeats the step of batch ``number`` in this process, whose trainer names the non-finite gradient.
+        """Repeats the step of batch ``number`` in this process, which raises the error.
 
         Raises:
             NonFiniteGradient: A gradient is not finite.
@@ -203,7 +203,7 @@ class Swarm:
         )
 
     def _metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
-        """Returns metrics of an epoch: staleness, replaced learners, batches cut off by kills, titles."""
+        """Returns metrics of an epoch: staleness, replaced learners, interrupted batches, and titles."""
         mean_staleness, max_staleness = marks[:, STALE].sum() / max(1, steps), marks[:, MAX_STALE].max()
         metrics = {"staleness": mean_staleness, "staleness_max": max_staleness}
         metrics |= {"learners_replaced": self.replaced}
