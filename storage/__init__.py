@@ -1,1 +1,1 @@
-"""Artifacts, the DuckDB catalogue, embedding tables and MLflow; imports none of our other packages."""
+"""Storage: artifacts, the DuckDB catalogue, embedding tables and MLflow. Imports neither tasks nor flows."""

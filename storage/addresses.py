@@ -71,9 +71,9 @@ def is_valid_url(url: str) -> bool:
 
 
 def secrets_of(url: str) -> set[str]:
-    """Returns the parts of a URL that ``without_secrets`` removes, so that messages can be masked.
+    """Returns the parts of a URL that ``without_secrets`` removes, to remove them from messages as well.
 
-    Each part is returned as it is in the URL and percent-decoded.
+    Each part is returned twice: as in the URL, and percent-decoded.
     """
     parts: set[str] = set()
     for part in _CHAIN_SEPARATOR.split(url):
@@ -88,9 +88,9 @@ def secrets_of(url: str) -> set[str]:
 
 
 def differ_in_secrets_only(url: str, other: str) -> bool:
-    """Returns whether two URLs with the same redacted form differ only in query parameters with tokens.
+    """Returns whether two URLs identify the same feed, given that they are equal without secrets.
 
-    Such URLs identify the same feed.
+    This is the case if they differ only in query parameters whose names mean tokens or times of expiry.
     """
     left, right = (dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other))
     return all(left[name] == right[name] or _TOKEN_NAME.search(name) for name in left.keys() & right.keys())

@@ -32,8 +32,7 @@ class Ragged:
     """A ragged array: rows of different lengths in one array of values.
 
     Attributes:
-        offsets: Start of each row in ``values`` and the end of the last row: int64 (rows + 1,); the first is
-            0.
+        offsets: Start of each row in ``values``, and the end of the last row: int64 (rows + 1,).
         values: Values of all rows, concatenated: (sum of lengths,).
     """
 
@@ -71,7 +70,7 @@ class Ragged:
         return Ragged(offsets, np.asarray(self.values).take(positions))
 
     def where(self, mask: np.ndarray) -> Ragged:
-        """Returns the same number of rows, with only the values for which ``mask`` is True.
+        """Returns a ragged array with the same rows but only the values for which ``mask`` is True.
 
         Args:
             mask: One element per value: bool (sum of lengths,).
@@ -130,7 +129,7 @@ def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 
 
 def row_blocks(rows: int) -> list[slice]:
-    """Splits the range from 0 to ``rows`` into slices of at most BLOCK_ROWS; returns at least one slice."""
+    """Splits ``rows`` rows into slices of at most BLOCK_ROWS rows. Returns at least one slice."""
     return [slice(begin, min(begin + BLOCK_ROWS, rows)) for begin in range(0, max(rows, 1), BLOCK_ROWS)]
 
 
@@ -185,7 +184,7 @@ def open_array(folder: Path, name: str) -> np.ndarray:
 
 
 def open_tensor(file: Path, name: str) -> np.ndarray:
-    """Opens a float32 tensor of a safetensors file as a read-only memory map; ``safe_open`` would copy it.
+    """Opens a float32 tensor of a safetensors file as a read-only memory map, without a copy.
 
     Args:
         file: File in the format https://github.com/huggingface/safetensors#format.

@@ -1,4 +1,4 @@
-"""Defines artifacts, which Prefect tasks pass to each other, and the progress that computations yield.
+"""Artifacts, which Prefect tasks pass to each other, and Progress, which computations yield.
 
 An artifact refers to a folder with data. Prefect stores it as one line of JSON with the path and the digest
 of the folder, so that a cached result can be verified. This module imports only the standard library.
@@ -47,7 +47,7 @@ class Vectors(Artifact):
 
 
 class NearestTitles(Artifact):
-    """The nearest titles of each title, once by similarity and once by the vectors used for clustering."""
+    """Nearest titles of each title, by similarity vectors and by the vectors used for clustering."""
 
 
 class Clustering(Artifact):

@@ -35,7 +35,9 @@ C = TypeVar("C", bound=DatabaseConnection)
 
 @contextmanager
 def replaced_file(target: Path, *, durable: bool = True, keep_equal: bool = False) -> Iterator[Path]:
-    """Yields a temporary path; the file that the caller writes there replaces ``target`` unless it raises.
+    """Yields a temporary path. At the end of the block, the file at this path replaces ``target``.
+
+    If the block raises, ``target`` is unchanged.
 
     Args:
         target: The file to replace; it may be missing.
@@ -53,7 +55,7 @@ def replaced_file(target: Path, *, durable: bool = True, keep_equal: bool = Fals
 
 
 def replace_file(new: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames the file ``new`` to ``target`` on the same file system; keeps the permissions of ``target``.
+    """Renames the file ``new`` to ``target``, with the permissions of an existing ``target``.
 
     ``durable=False`` skips fsync, for content that readers verify or that can be computed again.
     """
@@ -110,10 +112,11 @@ def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def replace_folder(new: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames the folder ``new`` to ``target``, and an existing ``target`` to ``new``, on one file system.
+    """Renames the folder ``new`` to ``target``. An existing ``target`` gets the name ``new``.
 
-    Linux swaps the two names atomically. On other systems ``target`` is missing for a moment between two
-    renames. ``durable=False`` skips fsync, for content that can be computed again.
+    Linux swaps the two names atomically. On other systems, ``target`` is missing for a moment between two
+    renames. Both must be on one file system. ``durable=False`` skips fsync, for content that can be computed
+    again.
     """
     if durable:
         for folder, _, names in os.walk(new):
@@ -148,10 +151,10 @@ def replaced_database(file: Path, connect: Callable[[Path], C], *, copy: bool = 
 
     The caller must hold a lock that prevents other processes from opening ``file``.
 
-    DuckDB 1.5 does not report a failed checkpoint in ``close``; rows are then in the write-ahead log only.
-    DuckDB locates the log by the name of the database file, so renaming the database would lose the log or
-    replay it into the other database. This function therefore executes CHECKPOINT in both databases, and
-    replaces ``file`` only if neither has a log.
+    DuckDB 1.5 does not report a failed checkpoint in ``close``. Rows are then only in the write-ahead log,
+    which DuckDB finds by the name of the database file. Renaming the database would lose the log, or apply it
+    to the wrong database. This function therefore executes CHECKPOINT in both databases, and replaces
+    ``file`` only if neither has a log.
 
     Args:
         file: The database to replace; it may be missing.
@@ -222,7 +225,7 @@ def _temporary_path(target: Path) -> Path:
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Swaps the names of two folders atomically; returns False if the system does not support this."""
+    """Swaps the names of two folders atomically. Returns False if the system does not support this."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     return rename is not None and not rename(
         _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE

@@ -1,4 +1,4 @@
-"""Sums embedding rows per bag (the weighted tokens of a title) in NumPy, for processes without torch."""
+"""Sums embedding rows per bag in NumPy, for processes without torch. A bag is the tokens of a title."""
 
 import sys
 
@@ -15,8 +15,8 @@ def sum_rows(
 ) -> Float32[np.ndarray, "bags dim"]:
     """Computes the weighted sum of the rows of each bag, like ``torch.nn.functional.embedding_bag``.
 
-    Uses torch if the process has imported torch, which is 15 times as fast: 1.7 instead of 26 ms for 4,096
-    titles of 75 tokens. NumPy's ``add.reduceat`` would take 410 ms.
+    Uses torch if the process has imported it, which is 15 times as fast (1.7 instead of 26 ms for 4,096
+    titles with 75 tokens).
 
     Args:
         rows: Embedding rows.

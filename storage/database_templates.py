@@ -1,7 +1,7 @@
 """Stores empty, migrated SQLite databases of Prefect and MLflow in the Python environment as templates.
 
-New databases are copied from a template, so that migrations run once per package version: those of Prefect
-take 6 s, those of MLflow 1.5 s. Without write permission for ``sys.prefix``, no template is stored.
+A new database is a copy of the template, so that migrations run only once per version of Prefect (6 s) or
+MLflow (1.5 s). Without write permission for ``sys.prefix``, no template is stored.
 """
 
 import importlib.metadata

@@ -50,7 +50,7 @@ def content_digest(path: str | Path) -> str:
 
 
 def hashes(texts: Iterable[str], salt: str) -> np.ndarray:
-    """Hashes each text to a pseudo-random number in [0, 1), float64 (texts,); it is equal on all machines."""
+    """Hashes each text to a pseudo-random number in [0, 1), float64 (texts,), equal on all machines."""
     key = salt.encode()[:64]
     digests = (hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in texts)
     return np.fromiter((int.from_bytes(digest, "little") / 2**64 for digest in digests), dtype=np.float64)

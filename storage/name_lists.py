@@ -17,7 +17,7 @@ from storage.arrays import Ragged, offsets_of
 
 @dataclass(frozen=True, eq=False)
 class NameLists(Sequence[list[str]]):
-    """A compact sequence of lists of strings; the list of a row is created when it is accessed.
+    """Compact sequence of lists of strings. The list of a row is created when it is accessed.
 
     Attributes:
         names: Distinct names.
@@ -39,7 +39,7 @@ class NameLists(Sequence[list[str]]):
 
     @staticmethod
     def from_rows(rows: Iterable[Iterable[str]]) -> NameLists:
-        """Converts lists of names; ``names`` has the order of the first occurrences."""
+        """Creates the object from lists of names. ``names`` is in the order of first occurrence."""
         ids: dict[str, int] = {}
         id_rows = [[ids.setdefault(name, len(ids)) for name in row] for row in rows]
         return NameLists(list(ids), Ragged.from_rows(id_rows))

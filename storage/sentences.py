@@ -140,7 +140,7 @@ class SentenceStore:
         return keys, np.repeat(np.arange(len(lengths)), lengths)[first], rows[first]
 
     def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the positions of keys in ``_index`` and whether the index contains them, each (keys,)."""
+        """Returns the position of each key in ``_index``, and whether the index contains it, both (keys,)."""
         index = self._index[0]
         positions = np.searchsorted(index, keys)
         positions[positions == len(index)] = 0

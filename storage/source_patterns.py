@@ -10,6 +10,6 @@ def matches_any(source: str, patterns: Sequence[str]) -> bool:
 
 
 def rank_of(source: str, patterns: Sequence[str]) -> int:
-    """Returns the index of the first pattern that matches the name of a feed, else the number of patterns."""
+    """Returns the index of the first pattern that matches the name of a feed, or the number of patterns."""
     ranks = (rank for rank, pattern in enumerate(patterns) if fnmatchcase(source, pattern))
     return next(ranks, len(patterns))

@@ -1,11 +1,12 @@
 """Computes the cache keys of the Prefect tasks of the nightly run, which are called stages.
 
-The cache key of a stage is a digest of its inputs, settings, source code and library versions. The key is the
-name of the folder that the stage publishes, and ``artifact.json`` in this folder has the digests of its
-files. A stage is cached if and only if this folder exists and is intact. Prefect calls the key function
-before it looks up a result. The key function therefore stores the result for Prefect if the folder is intact,
-and returns no key otherwise. If a process is killed after it has published a folder, the stage does not run
-again.
+The cache key of a stage is a digest of its inputs, settings, source code and library versions. A stage
+publishes a folder with the key as its name, in which ``artifact.json`` contains the digests of all files. A
+stage is cached if and only if this folder exists and is intact.
+
+Prefect calls the key function before it looks up a result. If the folder is intact, the key function stores
+the result for Prefect; otherwise, it returns no key, and Prefect runs the stage. A stage therefore does not
+run again if its process was killed after it had published the folder.
 """
 
 import dataclasses
@@ -46,12 +47,12 @@ _fingerprint_lock = threading.Lock()  # one of several threads reads the files, 
 
 
 class StageInputs:
-    """Base of frozen dataclasses that group the inputs of a Prefect task; each field is an input."""
+    """Base class of frozen dataclasses that group inputs of a Prefect task. Each field is an input."""
 
 
 @dataclass(frozen=True)
 class Stage(Generic[A]):
-    """A step of the nightly run, executed as a Prefect task: computes cache keys and publishes artifacts."""
+    """Step of the nightly run, executed as a Prefect task. Computes cache keys and publishes artifacts."""
 
     kind: type[A]  # type of the artifact that the stage publishes
     file: str  # __file__ of the module with the Prefect task; the cache key includes its code and imports
@@ -66,7 +67,7 @@ class Stage(Generic[A]):
 
     @contextmanager
     def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[A]]:
-        """Yields a draft folder, which is published under the inputs' cache key (see Workspace.publishing).
+        """Yields a Draft, which is published with the cache key of the inputs (see Workspace.publishing).
 
         The inputs are recorded in ``artifact.json``.
         """
@@ -111,7 +112,7 @@ class Stage(Generic[A]):
 
 
 def _flatten(inputs: Iterable[object]) -> Iterator[object]:
-    """Yields the inputs of a stage, and the fields of those inputs that are instances of StageInputs."""
+    """Yields the inputs of a stage. Yields the fields of a StageInputs instead of the object."""
     for value in inputs:
         if isinstance(value, StageInputs) and dataclasses.is_dataclass(value):
             yield from (getattr(value, field.name) for field in dataclasses.fields(value))
@@ -218,8 +219,8 @@ def _version(package: str) -> str:
 
 
 def previous_artifact(home: str, stage: Stage[A], *inputs: object) -> A | None:
-    """Returns the stage's newest artifact that is older than the one for these inputs, or None.
+    """Returns the newest artifact of the stage from before the artifact for these inputs, or None.
 
-    A repeated run with the same inputs gets the same previous artifact.
+    A repeated run with the same inputs therefore gets the same previous artifact.
     """
     return next(newest_first(Workspace(home), stage.kind, before=stage.key(*inputs)), None)

@@ -75,11 +75,11 @@ def feed_days(guide: Path) -> list[dict[str, Any]]:
 
 
 def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
-    """Finds channels that have no programmes on a day although they usually have some.
+    """Finds days on which a channel has no programmes although it usually has some.
 
-    Such a channel has programmes on the previous day and on at least ``days`` of the previous seven days. At
-    least half of the source's usual number of channels has programmes on the day. The last day of a source is
-    skipped, because guides end during this day.
+    The channel must have programmes on the previous day and on at least ``days`` of the previous seven days.
+    Days on which more than half of the usual channels of the source are missing are skipped, as is the last
+    day of a source, because guides end during this day.
 
     Args:
         guide: Folder with the Parquet files of a Guide.

@@ -3,11 +3,10 @@
 While a process has a DuckDB file open for writing, no other process can open it, not even for reading. Other
 programs therefore read the Parquet files and ``status.json``, which are published after each import of feeds.
 
-Each migration in the folder ``schema`` is applied once, in a transaction, and recorded; released migrations
-of tables are never edited. Views are in ``views.sql``, which is applied again whenever the file has changed.
-Migrations are applied to a copy, which then replaces the file. If a process were killed before the next
-checkpoint, it would otherwise leave a write-ahead log with an ALTER TABLE of a table with a CHECK, and DuckDB
-cannot replay such a log (duckdb/duckdb#18259).
+Each migration in the folder ``schema`` is applied once, in a transaction, and recorded. Released migrations
+are never edited. Views are in ``views.sql``, which is applied again whenever the file has changed. Migrations
+are applied to a copy of the database, which then replaces the database: DuckDB cannot replay a write-ahead
+log with an ALTER TABLE of a table with a CHECK, which a killed process could leave (duckdb/duckdb#18259).
 """
 
 import errno
@@ -97,15 +96,15 @@ def _digest(file: Path) -> str:
 
 
 def _views_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Returns the digest of the applied version of views.sql, stored as comment of the view ``schedule``."""
+    """Returns the digest of the applied views.sql, which is stored as comment of the view ``schedule``."""
     query = "SELECT any_value(comment) FROM duckdb_views() WHERE view_name = 'schedule'"
     return connection.execute(query).fetchall()[0][0]
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Writes a compact copy of the database ``source`` to ``target``, which may be the same path.
+    """Writes a copy of the database ``source`` without free blocks to ``target``, which may be the same path.
 
-    The copy is needed to shrink a database: DuckDB reuses free blocks of a file but never truncates the file.
+    DuckDB reuses free blocks of a file but never shrinks the file itself.
 
     Raises:
         OSError: The disk is full; ``target`` is unchanged.
@@ -164,7 +163,7 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> None:
-    """Applies those migrations that ``file`` lacks; raises HomeError if its schema version is too new."""
+    """Applies the missing migrations to ``file``. Raises HomeError if its schema version is too new."""
     first = schema_version(connection, migrations, file)
     for version, (name, sql) in enumerate(migrations[first:], first + 1):
         with transaction(connection):
@@ -190,7 +189,7 @@ def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[M
 
 @contextmanager
 def temporary_database(folder: Path, memory_bytes: int = 600_000_000) -> Iterator[Connection]:
-    """Yields a connection to a new database in a temporary subfolder of ``folder``, which is then removed."""
+    """Yields a connection to a new database in a subfolder of ``folder``, which is removed afterwards."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill, full_disk_as_oserror(folder):
         with duckdb.connect(f"{spill}/work.duckdb") as connection:
             # the bar would mix with the output of commands
@@ -216,7 +215,7 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def full_disk_as_oserror(file: Path) -> Iterator[None]:
-    """Raises OSError, with the path ``file``, instead of DuckDB's various errors about a full disk."""
+    """Converts the errors of DuckDB about a full disk to OSError with the path ``file``."""
     try:
         yield
     except duckdb.Error as error:

@@ -23,7 +23,7 @@ def store_correction(catalogue: Catalogue, correction: Correction) -> None:
 
 
 def remove_correction(catalogue: Catalogue, show_key: str) -> Correction | None:
-    """Removes and returns the correction of a show, or returns None; updates ``corrections.json``."""
+    """Removes the correction of a show, updates ``corrections.json``, and returns the correction or None."""
     query = f"DELETE FROM corrections WHERE show_key = ? RETURNING {_COLUMNS}"
     rows = catalogue.connection.execute(query, [show_key]).fetchall()
     publish_corrections(catalogue)

@@ -1,7 +1,7 @@
 """Parses season, episode and part of TV programmes from their episode numbers, titles and sub-titles.
 
-Each distinct text is parsed once. Distinct parsed numbers are kept in a list, and the index of a number in
-this list is called its code. Arrays hold one code per programme; the codes are converted to columns last.
+Each distinct text is parsed once. The code of a parsed number is its index in a list of distinct numbers.
+Arrays contain one code per programme, and are converted to columns at the end.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class EpisodeReader:
 
 
 class _Codes(dict):
-    """A dictionary of the codes (integers) of texts; ``code`` computes the code of a text that is missing."""
+    """Dictionary from texts to codes (integers). Calls ``code`` to compute the code of a new text."""
 
     def __init__(self, code: Callable[[Any], int]) -> None:
         self._code = code
@@ -74,7 +74,7 @@ class _Codes(dict):
 
 
 def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Joins all strings of each row (lists in several columns) to one text; null elements become empty."""
+    """Joins the strings of each row, which are lists in several columns, to one text. Null becomes ''."""
     texts = []
     for column in map(_combined, columns):
         lists = pa.ListArray.from_arrays(column.offsets, column.values.fill_null(""))
@@ -83,7 +83,7 @@ def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _split(joined: str) -> tuple[tuple[str, str], ...]:
-    """Splits a text that ``_join`` has made into (system, number) of each XMLTV element ``episode-num``."""
+    """Splits a text from ``_join`` into pairs (system, number), one per XMLTV element ``episode-num``."""
     systems, numbers = (text.split(_UNIT_SEPARATOR) for text in joined.split(_RECORD_SEPARATOR))
     return tuple(zip(systems, numbers, strict=True))
 

@@ -48,7 +48,7 @@ class Counts(NamedTuple):
 
 
 class PreviousReading(NamedTuple):
-    """An earlier import of a feed: number of readable programmes, and time of the guide (UTC, no zone)."""
+    """Earlier import of a feed: number of readable programmes, and time of the guide (UTC, no zone)."""
 
     programmes: int
     grabbed_at: datetime.datetime
@@ -91,9 +91,10 @@ def find_unchanged(
 def previous_reading(
     catalogue: Catalogue, source: str, feed_id: int, at: datetime.datetime
 ) -> PreviousReading | None:
-    """Returns the last import of a feed before the import ``feed_id``, whose guide is from ``at``; else None.
+    """Returns the import of a feed that precedes the import ``feed_id``, or None if it is the first.
 
-    Imports without readable programmes are ignored. ``at`` is UTC without a zone.
+    ``at`` is the time of the guide of the import ``feed_id``, UTC without a zone. Imports without readable
+    programmes are ignored.
     """
     query = """
         SELECT seen - rejected, grabbed_at
@@ -153,7 +154,7 @@ def store_validators(
 
 
 def require_feed_before(catalogue: Catalogue, instant: datetime.datetime) -> None:
-    """Raises HomeError if the catalogue has no guide until ``instant``; the message lists available dates."""
+    """Raises HomeError if the catalogue has no guide from before ``instant``. The message lists dates."""
     query = "SELECT min(grabbed_at), max(grabbed_at) FROM feeds"
     first, last = catalogue.connection.execute(query).fetchall()[0]
     if first is None or utc(instant) < first:
@@ -177,8 +178,8 @@ def list_sources(catalogue: Catalogue) -> list[str]:
 def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
     """Renames feeds in one transaction.
 
-    If several feeds get the same name, they become one feed, and programmes of an older guide are replaced by
-    those of the next guide that covers their time.
+    Feeds that get the same name become one feed: programmes of an older guide are replaced by those of the
+    next guide that covers the same time.
 
     Args:
         catalogue: Open catalogue.

@@ -1,8 +1,8 @@
 """Writes the programmes of one feed into the DuckDB catalogue in one transaction, and verifies their counts.
 
-If the feed was never imported before, its programmes are inserted directly, which is a third faster than via
-a temporary table. Otherwise they are written to temporary tables, and replacing.py compares them with the
-programmes of earlier imports of the feed.
+The programmes of a feed that was never imported before are inserted directly, which is a third faster. The
+programmes of other feeds are written to temporary tables first, and replacing.py compares them with
+programmes of earlier imports.
 """
 
 import datetime
@@ -32,7 +32,7 @@ from storage.errors import ExpectedError
 
 
 class LedgerError(ExpectedError):
-    """Stored, duplicate and rejected programmes do not add up to those in the feed; nothing is stored."""
+    """Error: stored, duplicate and rejected programmes do not add up to those in the feed; none is stored."""
 
     exit_code = 1
 
@@ -93,7 +93,7 @@ class FeedWriter:
     def add_rejects(self, rows: pa.RecordBatch) -> None:
         """Adds elements that could not be read (schema REJECTS of rows.py).
 
-        Each counts as a programme seen.
+        Each element counts as a programme of the feed.
         """
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
@@ -182,9 +182,9 @@ def feed_writer(
 def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
     """Stores descriptions of new and changed channels, and of channels that only programmes mention.
 
-    A grab is the guide of a feed at one time, and grabs may be imported in any order without affecting the
-    result. Each grab is compared with the newest earlier grab. If a newer grab was imported before, a
-    channel's description is also stored for the newer grab if it equals the description before this grab.
+    A grab is one version of a feed. Grabs may be imported in any order with the same result. A description is
+    stored if it differs from that in the previous grab. If the next grab was already imported and has the
+    same description as the previous grab, its description is stored again.
     """
     feed, source = {"feed_id": grab.feed_id, "source": grab.source}, {"source": grab.source, "at": grab.at}
     query = """

@@ -216,7 +216,7 @@ def _connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def locked_likes(home: Path) -> Iterator[None]:
-    """Holds an exclusive lock on the likes; readers need it too, because ``forget_viewer`` replaces the file.
+    """Holds an exclusive lock on the likes. Readers need it too, because ``forget_viewer`` replaces the file.
 
     Raises:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.

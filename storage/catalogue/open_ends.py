@@ -1,8 +1,8 @@
 """Infers the missing end (stop) of a programme from the start of the next programme on the same channel.
 
-Most feeds list the programmes of a channel in order. A batch of programmes then contains the next start of
-each programme, except for the last one of each channel, whose next start is in a later batch. If a feed is
-not in order, replacing.py sorts whole channels instead, which takes 1.8 GB for ten million programmes.
+Most feeds list the programmes of a channel in order. The start of the next programme is then in the same
+batch or, for the last programme of a channel, in a later batch. If a feed is not in order, replacing.py sorts
+complete channels instead, which takes 1.8 GB for ten million programmes.
 """
 
 import datetime

@@ -156,7 +156,7 @@ def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Stores, for each channel, the window of time that a grab covers. Implausible stops do not extend it.
+    """Stores the window of time that a grab covers on each channel. Implausible stops do not extend it.
 
     If the same content was imported before in another time zone, the window also covers the earlier window,
     so that the programmes of the earlier import are replaced.
@@ -267,7 +267,7 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copies programmes that a late grab replaces and the next newer grab repeats to the newer grab."""
+    """Copies programmes that an older grab replaces, but the next newer grab contains, to the newer grab."""
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,

@@ -1,8 +1,8 @@
 """Deletes programmes that a later version of their feed replaced long ago.
 
-Programmes that were not replaced and the counts of each feed do not change. The guide as of an earlier
-instant becomes incomplete. ``home.json`` therefore stores the first instant with a complete history, and
-requests for the guide as of an earlier instant raise an error.
+Current programmes and the counts of each feed do not change. Guides as of a date before the clean-up become
+incomplete. ``home.json`` therefore stores since when the history is complete, and requests for an earlier
+guide raise an error.
 """
 
 import datetime
@@ -31,7 +31,7 @@ _BLOCK_COUNTS = """
 
 
 def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
-    """Deletes programmes that were replaced before an instant; shrinks the database if most of it is free.
+    """Deletes programmes that were replaced before an instant. Shrinks the database if most of it is free.
 
     The caller must hold the lock of the home. ``dry_run`` only counts the programmes.
 
@@ -62,12 +62,12 @@ def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run
 
 
 def history_start(home: Path) -> str:
-    """Returns since when the history of a home is complete (ISO, UTC without a zone); '' for no limit."""
+    """Returns the instant since which the history of a home is complete (ISO, UTC), or '' for no limit."""
     return read_marker(home).get(HISTORY_START, "")
 
 
 def check_instant(home: Path, instant: datetime.datetime | None) -> None:
-    """Raises HomeError if replaced programmes as of ``instant`` (UTC without a zone) have been deleted."""
+    """Raises HomeError if programmes of the guide as of ``instant`` (UTC, no zone) have been deleted."""
     if instant and instant.isoformat() < (start := history_start(home)):
         raise HomeError(
             f"{home} no longer has the guide as of {instant:%Y-%m-%d %H:%M} UTC: `guidespace gc` removed "

@@ -1,4 +1,4 @@
-"""Defines the Arrow schemas of the batches that the XMLTV parser passes to the writer of the catalogue."""
+"""Arrow schemas of the batches that the XMLTV parser passes to the writer of the catalogue."""
 
 import pyarrow as pa
 

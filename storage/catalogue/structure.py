@@ -1,4 +1,4 @@
-"""Computes statistics of the airings of each title in a guide: episodes, sub-titles, durations, times."""
+"""Computes statistics of the airings of each title in a guide, such as numbers of episodes."""
 
 from pathlib import Path
 
@@ -15,9 +15,10 @@ _COPIED = ["source", "channel", "start", "stop", "title", "sub_title", "categori
 
 
 def with_episode_columns(programmes: Path, path: Path) -> Path:
-    """Returns a Parquet file of programmes that has episode columns (storage/catalogue/episode_columns.py).
+    """Returns a Parquet file of programmes with episode columns (storage/catalogue/episode_columns.py).
 
-    This is ``programmes`` if it has these columns, else ``path``, to which it is written.
+    This is ``programmes`` if it has these columns. Otherwise, a copy with these columns is written to
+    ``path``.
     """
     file = pq.ParquetFile(programmes, pre_buffer=False)
     if {*COLUMNS} <= {*file.schema_arrow.names}:

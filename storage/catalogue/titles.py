@@ -60,7 +60,7 @@ def write_descriptions(
 def create_airings(
     connection: Connection, table: str, columns: str, programmes: Path, variants: Path
 ) -> None:
-    """Creates a table of airings, sorted by title, so that queries for some titles read a part of the table.
+    """Creates a table of airings, sorted by title, so that a query for some titles reads a part of it.
 
     Args:
         connection: Temporary database.
@@ -82,7 +82,7 @@ def create_airings(
 
 
 class Airings:
-    """Queries about the airings of titles. A table on disk, sorted by title, has one row per airing.
+    """Queries about the airings of titles, which are stored in a table on disk with one row per airing.
 
     Args:
         connection: Temporary database.

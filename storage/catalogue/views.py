@@ -48,7 +48,7 @@ _TONIGHT_OF = """
 
 
 class QueryError(ExpectedError, ValueError):
-    """A user's SQL query fails; the message contains DuckDB's error."""
+    """Error: DuckDB cannot run a user's SQL query. The message contains the error of DuckDB."""
 
 
 def view_statements(folders: Mapping[str, Path]) -> str:
@@ -75,7 +75,7 @@ def _unavailable_views(folders: Mapping[str, Path]) -> dict[str, str]:
 
 
 def _create_views(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Creates all views whose files exist; returns the statement of each view by name."""
+    """Creates all views whose files exist, and returns the statement of each view by name."""
     paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
     statements: dict[str, str] = {}
     for name, content in VIEWS.items():

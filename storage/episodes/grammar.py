@@ -1,8 +1,8 @@
 """Builds regular expressions that match episode numbers in texts of many languages, from words.toml.
 
-A text is read from left to right as pairs of a word and a number, such as "Folge 7" or "2. Staffel" (in Latin
-script, a number before the word needs an ordinal mark). The leftmost pair is used first: "2. évad 14. rész"
-contains (2, évad) and (14, rész), "Kausi 2. Jakso 5" contains (Kausi, 2) and (Jakso, 5).
+A text is read from left to right as pairs of a word and a number: "Episode 7", or "2. Staffel" with the
+number first, which needs an ordinal mark in Latin script. The leftmost possible pair is used: "2. évad 14.
+rész" contains (2, évad) and (14, rész), and "Kausi 2. Jakso 5" contains (Kausi, 2) and (Jakso, 5).
 """
 
 import re

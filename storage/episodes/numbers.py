@@ -88,7 +88,7 @@ def read_episode(
 
 
 def complete(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumber) -> EpisodeNumber:
-    """Returns ``number``; if its episode is unknown, completes it with the numbers in title and sub-title."""
+    """Returns ``number``, completed with numbers in title and sub-title if its episode is unknown."""
     for other in (title, sub_title):
         if number.episode is None:
             number = merge([number, other])
@@ -272,7 +272,7 @@ def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int
 
 
 def _make_number(values: dict[str, int]) -> EpisodeNumber:
-    """Creates an EpisodeNumber; removes an episode or part 0 and totals that are smaller than the number."""
+    """Creates an EpisodeNumber. Removes episode 0, part 0, and totals that are less than the number."""
     for kind in KINDS if values else ():
         if values.get(kind) == 0 and kind != "season":
             del values[kind]

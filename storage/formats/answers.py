@@ -1,9 +1,9 @@
 """Reads and writes answers.parquet: the result for each held-out title in one run of an ablation study.
 
-The file has a row per form, protocol and held-out title. The form is the input of the model (title alone, or
-title with airing context), and the protocol is the held-out set (SPLITS in vocabulary.py). ``oov`` is true if
-the title contains a word that no training title contains. For clusters (form CLUSTERS), ``correct`` is the
-B-cubed F of the title, and ``precision_at_10`` is null, since clusters have no neighbours.
+The file has a row for each combination of form, protocol and held-out title. The form is the input of the
+model (title alone, or title with airing context), and the protocol is the held-out set (SPLITS in
+vocabulary.py). ``oov`` is true if the title contains a word that is in no training title. For clusters (form
+CLUSTERS), ``correct`` is the B-cubed F of the title, and ``precision_at_10`` is null.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,14 @@
 """Opens a Corpus, the input of training: token ids, labels and held-out sets of titles, as memory maps.
 
-In addition to the fields of OpenCorpus, the folder has the files ``family_hash.npy`` (a number in [0, 1) per
-title, by which training selects a validation set), ``token_names.parquet`` (kind and token, for messages),
-variants.parquet, frequencies.parquet, dropped_categories.parquet (category, reason, titles) and
-spellings.json (model.py). sentences.npy exists only if there is a sentence encoder, and descriptions.npy only
-if there are also descriptions.
+The folder has the fields of OpenCorpus and these files:
+
+    family_hash.npy             a number in [0, 1) per title, by which training selects a validation set
+    token_names.parquet         kind and token, for messages
+    variants.parquet, frequencies.parquet
+    dropped_categories.parquet  category, reason, titles
+    spellings.json              most frequent spelling of each label (model.py)
+
+sentences.npy exists only with a sentence encoder, and descriptions.npy only if there are also descriptions.
 """
 
 import json
@@ -24,7 +28,7 @@ TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LISTS)), pa.field(
 
 @dataclass(frozen=True)
 class OpenCorpus:
-    """A Corpus (input of training) as memory maps.
+    """Corpus (input of training) as memory maps.
 
     Arrays have one entry per title unless stated otherwise.
     """

@@ -1,9 +1,12 @@
-"""Reads and writes those files of a Model folder that are needed to predict categories and their confidence.
+"""Reads and writes the files of a Model folder from which categories and confidence are predicted.
 
-``votes.parquet`` has a row per labelled held-out title: ``title`` is the row of the title in titles.parquet,
-``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing context; best
-first; -1: none), and ``cosines`` are the similarities of these neighbours. ``spellings.json`` maps a label to
-the most frequent spelling of the category in guides.
+``votes.parquet`` has a row per labelled held-out title:
+
+    title        row of the title in titles.parquet
+    neighbours   rows of the nearest labelled training titles, by vectors with airing context; -1: none
+    cosines      similarities of these neighbours
+
+``spellings.json`` maps a label to the most frequent spelling of the category in guides.
 """
 
 import json
@@ -21,7 +24,7 @@ VOTES, SPELLINGS = "votes.parquet", "spellings.json"
 
 
 class Votes(NamedTuple):
-    """The k nearest labelled training titles of each held-out title (query), for k-NN predictions."""
+    """Nearest labelled training titles of each held-out title (query), for k-NN predictions."""
 
     titles: np.ndarray  # int64 (queries,)
     neighbours: np.ndarray  # int64 (queries, k)

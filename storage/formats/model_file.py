@@ -42,12 +42,12 @@ _BLOCK = 1 << 20
 
 
 class ModelFileError(ExpectedError, ValueError):
-    """A model file cannot be used; the message says why and what to do."""
+    """Error: a model file cannot be used. The message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelIdentity:
-    """The version of a model in the MLflow registry, and the digest of its Model folder."""
+    """Version of a model in the MLflow registry, and digest of its Model folder."""
 
     version: str
     digest: str

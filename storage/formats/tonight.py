@@ -1,4 +1,4 @@
-"""Defines the schema of recommendations, ``tonight.parquet``, with a row per viewer and programme."""
+"""Schema of recommendations, ``tonight.parquet``, with a row per viewer and programme."""
 
 import pyarrow as pa
 

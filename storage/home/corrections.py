@@ -18,7 +18,7 @@ CORRECTIONS = "corrections.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """A person's correction of the categories of a show."""
+    """Correction of the categories of a show by a person."""
 
     show_key: str
     title: str  # as in the model, or as entered by the person

@@ -12,8 +12,7 @@ from storage.home.workspace import Workspace, newest_first, published_at
 def current_guide(workspace: Workspace) -> Guide | None:
     """Returns the intact guide with the latest instant, or None if there is none.
 
-    The instant of a guide is its ``as_of``, or its time of publication if that is earlier or ``as_of`` is not
-    set.
+    The instant of a guide is the earlier of ``as_of``, if it is set, and the time of publication.
     """
     return next(newest_first(workspace, Guide, instant=_instant), None)
 

@@ -22,7 +22,7 @@ def write_latest(home: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
-    """Reads paths and results of the last finished run from latest.json; paths are absolute.
+    """Reads paths (as absolute paths) and results of the last finished run from latest.json.
 
     Args:
         home: The home folder.
@@ -47,7 +47,7 @@ def _read_absolute(home: Path) -> dict[str, Any]:
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
-    """Returns the folders of the last run's map, scores, model and corpus; empty if no run has finished."""
+    """Returns the folders of map, scores, model and corpus of the last run; empty if no run has finished."""
     if not (home / LATEST).exists():
         return set()
     content = _read_absolute(home)
@@ -56,10 +56,9 @@ def folders_of_last_run(home: Path) -> set[Path]:
 
 
 def last_instant(home: Path) -> str:
-    """Returns the instant (ISO, UTC) of the guide in the last run; '' if no run has finished.
+    """Returns the instant (ISO, UTC) of the guide in the last run, or '' if no run has finished.
 
-    If an older version has written latest.json, the instant is unknown, and "9" is returned, which sorts
-    last.
+    Older versions did not store it in latest.json. For their runs, returns "9", which sorts last.
     """
     return _read_absolute(home).get("as_of", "9") if (home / LATEST).exists() else ""
 

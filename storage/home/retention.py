@@ -15,7 +15,7 @@ from storage.home.workspace import Workspace, last_used
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """What a clean-up has removed, or what it would remove in a dry run."""
+    """Items that a clean-up has removed, or would remove in a dry run."""
 
     what: str  # kind of data, such as "artifacts"
     count: int = 0  # number of removed items

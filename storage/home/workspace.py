@@ -48,16 +48,16 @@ Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # (path, conte
 
 
 class HomeError(ExpectedError):
-    """The home folder cannot be used; the message says why and what to do."""
+    """Error: the home folder cannot be used. The message says why and what to do."""
 
 
 class HomeLocked(HomeError):
-    """Another process is writing to the home folder."""
+    """Error: another process is writing to the home folder."""
 
 
 @dataclass
 class Draft(Generic[A]):
-    """An artifact that is being written and is published at the end of the ``with`` block.
+    """Artifact that is being written, and is published at the end of the ``with`` block.
 
     Attributes:
         kind: Type of the artifact.
@@ -85,7 +85,7 @@ class Draft(Generic[A]):
 
 
 class Workspace:
-    """A home folder, in which runs store all results.
+    """Home folder, in which runs store all results.
 
     Args:
         home: Path of the folder.
@@ -137,8 +137,8 @@ class Workspace:
     ) -> Iterator[str]:
         """Holds the exclusive lock for writing. The operating system releases the lock if the process dies.
 
-        Yields the id of the previous writer's Prefect flow run if this run crashed, else "". A writer that is
-        not a flow run leaves the id of the crashed run in the lock file for the next writer.
+        Yields the id of the Prefect flow run of the previous writer if it crashed, else "". If this writer is
+        not a flow run, the id stays in the lock file for the next writer.
 
         Args:
             what: Description of this writer, which is shown to processes that wait for the lock.
@@ -199,7 +199,7 @@ class Workspace:
 
     @contextmanager
     def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:
-        """Yields a draft, whose folder becomes ``artifacts/KIND/KEY`` atomically at the end of the block.
+        """Yields a Draft. At the end of the block, its folder is renamed to ``artifacts/KIND/KEY``.
 
         An exception leaves the previous version unchanged. The digest of the artifact covers the names and
         contents of its files, unless the block sets ``draft.digest``.
@@ -231,7 +231,7 @@ class Workspace:
         return folder
 
     def read(self, kind: type[A], key: str) -> A | None:
-        """Verifies the files of a published artifact and returns it; None if it is missing or damaged."""
+        """Verifies the files of a published artifact and returns it, or None if it is missing or damaged."""
         folder = self.artifact_folder(kind, key)
         try:
             content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
@@ -246,7 +246,7 @@ class Workspace:
         return kind(path=path, digest=content["digest"], counts=content["counts"])
 
     def publish_again(self, artifact: Artifact) -> None:
-        """Sets the time of publication of an unchanged artifact to now, so that it becomes the newest one."""
+        """Sets the time of publication of an artifact to now, so that it becomes the newest of its kind."""
         file = self.folder(artifact) / "artifact.json"
         content = json.loads(file.read_text(encoding="utf-8"))
         write_json(file, {**content, "published_at": _now_text()}, sort_keys=True)

@@ -15,7 +15,7 @@ ZONE_KEY = "zone"  # in home.json
 
 
 class ZoneError(ExpectedError, ValueError):
-    """A name is not an IANA time zone."""
+    """Error: a name is not an IANA time zone."""
 
 
 def machine_zone() -> str:
@@ -32,7 +32,7 @@ def machine_zone() -> str:
 
 
 def home_zone(home: str | Path) -> zoneinfo.ZoneInfo:
-    """Returns the time zone of a home; if the home has none yet, the time zone of the machine."""
+    """Returns the time zone of a home, or of the machine if the home has none yet."""
     return read_zone(read_marker(Path(home).expanduser()).get(ZONE_KEY) or machine_zone())
 
 
@@ -42,7 +42,7 @@ def set_zone(home: Path, name: str) -> None:
 
 
 def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
-    """Converts a datetime to ``zone``; a datetime without a zone is taken as a local time in ``zone``."""
+    """Converts a datetime to ``zone``. A datetime without a zone is a local time in ``zone``."""
     return moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 

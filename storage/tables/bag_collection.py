@@ -1,4 +1,4 @@
-"""Several tables of bags under one cache, with the names of TorchRec's ``EmbeddingBagCollection``."""
+"""Several tables with one cache, with the interface of TorchRec's ``EmbeddingBagCollection``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Bags = Tensor | tuple[Tensor, Tensor]  # ids of bags of equal size, (bags, size)
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingBagConfig:
-    """A table of the collection, and the features whose ids are rows of it."""
+    """Table of a collection, and the features whose ids are rows of this table."""
 
     name: str
     num_embeddings: int
@@ -27,10 +27,10 @@ class EmbeddingBagConfig:
 
 
 class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
-    """Tables of bags that share a cache, so that each has as much of it as its rows are used.
+    """Several tables of bags that share one cache. Tables with frequently used rows get more of the cache.
 
-    The rows of all tables are stored in one table, ordered by id and then by table, because its first rows
-    are always cached, and small ids are the frequent ones of every table.
+    The rows of all tables are stored in one table, ordered by id and then by table. Its first rows are always
+    cached; they are the rows with small ids, which should be the frequent rows of each table.
 
     Args:
         tables: Tables of the collection, all with the same ``embedding_dim``.
@@ -63,9 +63,9 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         self._before = larger.cumsum(1) - larger
 
     def row_numbers(self, table: int, ids: Tensor) -> Tensor:
-        """Returns where rows of a table are in the common table, int64 of the shape of ``ids``.
+        """Returns the row numbers in the common table, int64 of the shape of ``ids``.
 
-        Row i of a table follows the first i rows of all tables and row i of the tables before it.
+        Row i of a table comes after the first i rows of all tables and after row i of the previous tables.
 
         Args:
             table: Position in ``tables``.
@@ -142,7 +142,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         return {name: vectors[name] for name in features}
 
     def _parts(self, features: Mapping[str, Any]) -> dict[str, tuple[Tensor, Tensor]]:
-        """Returns rows of the common table, (ids,), and bounds of bags, (bags + 1,), of each feature."""
+        """Returns, for each feature, rows of the common table, (ids,), and offsets of bags, (bags + 1,)."""
         if unknown := features.keys() - self._table_of.keys():
             expected = ", ".join(self._table_of)
             raise ValueError(f"no table has the features {sorted(unknown)}; features are {expected}")

@@ -29,7 +29,7 @@ B = TypeVar("B")
 
 
 class OffloadedEmbedding(nn.Module):
-    """Embedding with rows and optimizer state in host memory (or a mapped file) and a cache on the device.
+    """Embedding whose rows and optimizer state are in host memory or a file, with a cache on the device.
 
     Args:
         num_embeddings: Number of rows. Assign small ids to frequent items, because the first rows are always
@@ -120,8 +120,8 @@ class OffloadedEmbedding(nn.Module):
         Args:
             batches: Batches of any type; a background thread reads them.
             ids: Returns all ids that the ``forward`` calls of a batch will use: one integer tensor, or
-                several. ``step`` updates all of them; ids that ``forward`` does not use have a gradient of
-                zero.
+                several. ``step`` updates the rows of all these ids, with a gradient of zero for ids that
+                ``forward`` does not use.
 
         Raises:
             RuntimeError: A batch begins before the gradients of earlier batches are applied or discarded.
@@ -191,9 +191,9 @@ class OffloadedEmbedding(nn.Module):
         self._gradients.clear()
 
     def leaves(self) -> list[Tensor]:
-        """Returns the rows that received a gradient since the last step, as at most one tensor.
+        """Returns a list of at most one tensor: the rows that received a gradient since the last step.
 
-        ``step`` uses its ``grad``, so ``clip_grad_norm_`` and similar functions may change it.
+        ``step`` uses the ``grad`` of this tensor, so functions such as ``clip_grad_norm_`` may change it.
         """
         return [rows for _, rows in self._gradients.merged()]
 

@@ -13,7 +13,7 @@ Mode = Literal["sum", "mean", "max"]
 
 
 class OffloadedEmbeddingBag(OffloadedEmbedding):
-    """Sums, means or maxima of rows per bag, with rows and optimizer state outside of device memory.
+    """Sums, averages or maximizes rows per bag. Rows and optimizer state are outside of device memory.
 
     Args:
         mode: "sum", "mean" or "max".
@@ -67,9 +67,9 @@ def bounds_of_equal_bags(ids: Tensor) -> Tensor:
 def pool_rows(
     rows: Tensor, positions: Tensor, bounds: Tensor, mode: Mode, weights: Tensor | None, padding: int = -1
 ) -> Tensor:
-    """Pools rows per bag, (bags, dim); sums and means have a bitwise-reproducible gradient.
+    """Pools rows per bag: (bags, dim). The gradient of sums and means is bitwise reproducible.
 
-    The gradient of ``F.embedding_bag`` adds the entries of a row in an order that depends on other rows.
+    The gradient of ``F.embedding_bag``, in contrast, is summed in an order that depends on other rows.
 
     Args:
         rows: Distinct rows, (unique, dim).

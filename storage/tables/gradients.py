@@ -1,4 +1,4 @@
-"""Gradients of gathered rows until a step applies them."""
+"""Collects the gradients of gathered rows until a step applies them."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from storage.tables.segment_sums import segment_sum
 
 
 class RowGradients:
-    """Collects the rows that receive a gradient; a row without one is referred to by its graph only."""
+    """Collects the rows that receive a gradient. Rows without a gradient are freed with their graph."""
 
     def __init__(self) -> None:
         self._leaves: dict[int, tuple[Tensor, Tensor]] = {}  # ids and rows of each leaf with a gradient
@@ -24,7 +24,7 @@ class RowGradients:
 
     @torch.no_grad()
     def merged(self) -> list[tuple[Tensor, Tensor]]:
-        """Returns distinct ids and rows whose ``grad`` is their gradient, as at most one pair."""
+        """Returns at most one pair: distinct ids, and rows whose ``grad`` is the sum of all gradients."""
         if len(self._leaves) > 1:
             parts = [(ids, rows.grad) for ids, rows in self._leaves.values() if rows.grad is not None]
             ids, positions = torch.unique(torch.cat([ids for ids, _ in parts]), return_inverse=True)

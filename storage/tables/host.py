@@ -1,9 +1,9 @@
-"""Storage for records that are not cached, in host memory or in a mapped file.
+"""Stores the records that are not cached, in host memory or in a memory-mapped file.
 
-Memory has exactly the requested size (PyTorch's pinned allocator rounds up to powers of two,
-pytorch/pytorch#95823). It is pinned by registering it with CUDA after all pages have been written. A scratch
-file has no name and disappears when the process ends. Its blocks are allocated in advance, because writing to
-a mapped page without a block raises SIGBUS and kills the process.
+A record is a row with its optimizer state. Host memory is registered with CUDA (pinned) after all pages have
+been written. PyTorch's pinned allocator is not used, because it rounds sizes up to powers of two
+(pytorch/pytorch#95823). The scratch file has no name and disappears when the process ends. Its blocks are
+allocated in advance, because writing to a mapped page without a block raises SIGBUS and kills the process.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Host:
         self.data = torch.frombuffer(self._map, dtype=torch.uint8).view(records, width)
 
     def pin(self, device: torch.device | None = None) -> None:
-        """Pins the memory, once filled, for kernels of ``device``. Logs a failure; never pins a file."""
+        """Pins filled memory for kernels of ``device``. Logs a failure. Does nothing for a file."""
         if self.pinned or self._file is not None:
             return
         if self._map is None:  # no records, so nothing to pin

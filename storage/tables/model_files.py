@@ -1,6 +1,6 @@
-"""Files of complete models: rows and optimizer state of all offloaded embeddings are streamed.
+"""Saves and loads models with offloaded embeddings in pieces.
 
-``model.state_dict()`` would need the memory of every table a second time, and has no optimizer state of rows.
+``model.state_dict()`` would copy every table in memory, and does not contain the optimizer state of rows.
 """
 
 from pathlib import Path

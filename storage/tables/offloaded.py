@@ -44,7 +44,9 @@ class Offloaded:
         transfer: "uva", "staged" or "auto", see ``choose_transfer``.
         folder: Folder of a scratch file for the records; None stores them in memory.
         seed: Seed of stochastic rounding.
-        batch: Ids of a typical batch, which determine how many slots are not permanent; None: a tenth.
+        batch: Ids of a typical batch, from which the number of permanently cached rows is computed; None:
+            nine
+        tenths of the cache.
         eviction: Chooses the rows that are cached.
 
     Attributes:
@@ -219,7 +221,7 @@ class Offloaded:
         self._slot_ids = np.full(self.storage.recent, -1, dtype=np.int64)
 
     def _pieces(self, field: Field) -> Iterator[Tensor]:
-        """Yields a field of all rows, after writing the recent part of the cache to the host.
+        """Yields a field of all rows in pieces, after writing the changeable part of the cache to the host.
 
         Until the next step, a transfer between cache and host changes no value, so transfers may continue
         while the host is read.
@@ -238,14 +240,14 @@ class Offloaded:
         yield from self.storage.pieces(field)
 
     def _finish_loop(self, wait_for_gpu: bool = False) -> None:
-        """Ends the current loop. ``wait_for_gpu`` also waits for kernels that may still write to the host."""
+        """Ends ``prefetch``. ``wait_for_gpu`` also waits for kernels that may still write to the host."""
         self._close()
         self._check()
         if wait_for_gpu and self._read_stream is not None:
             torch.cuda.synchronize(self.device)
 
     def _check(self) -> None:
-        """Raises a RuntimeError if a transfer failed, since the location of rows is then undefined."""
+        """Raises a RuntimeError if a transfer has failed, because some rows may be lost."""
         if error := self._error or (self._prefetcher and self._prefetcher.failed):
             remedy = "build the table again and resume from a checkpoint"
             raise RuntimeError(f"a transfer failed, and rows are lost; {remedy}") from error

@@ -1,11 +1,11 @@
 """Assigns cache slots to rows, one batch at a time, before the steps run.
 
-The first ``hot`` rows have permanent slots (slot = id). The other (cold) rows share ``recent`` slots, which
-are reused in least-recently-used order. A plan depends on the batches only, not on time, so runs are
-reproducible.
+The first ``hot`` rows have permanent slots (slot = id). All other rows are called cold and share ``recent``
+slots, which are reused in least-recently-used order. A plan depends on the batches but not on time, so runs
+are reproducible.
 
-Plans are executed in order. These invariants make the result exact (prefetch.py relies on them as well):
-* The last step that used an evicted row is ``depends_on_step`` or earlier. The transfer waits for the
+Plans are executed in order. The result is exact because of these invariants, on which prefetch.py also
+relies: * The last step that used an evicted row is ``depends_on_step`` or earlier. The transfer waits for the
   write-back of that step.
 * A row of a batch in flight stays in its slot, so it is never read from the host a second time.
 * An evicted row is read again only by a later plan, after it was written to the host.
@@ -24,7 +24,7 @@ from storage.tables.eviction.slot_order import NO_STEP, SlotOrder
 
 @dataclass(frozen=True)
 class CachePlan:
-    """Transfers before the step of a batch, and the slots of its rows. All arrays are int64."""
+    """Transfers that must precede the step of a batch, and the slots of its rows. All arrays are int64."""
 
     number: int  # batch number since the table was created
     ids: np.ndarray  # rows of the batch, (unique,)
@@ -46,7 +46,7 @@ class CachePlan:
 
 
 class Planner:
-    """Knows which of ``rows`` rows each of the ``hot + recent`` slots of a cache contains."""
+    """Plans which of ``rows`` rows are in the ``hot + recent`` slots of a cache."""
 
     def __init__(self, rows: int, hot: int, recent: int, order: SlotOrder | None = None) -> None:
         self.hot, self.recent = hot, recent
@@ -98,14 +98,14 @@ class Planner:
         return slots
 
     def plan_in_place(self, ids: np.ndarray) -> CachePlan:
-        """Plans a step outside ``prefetch``: transfers nothing, uses rows without a slot directly."""
+        """Plans a step outside of ``prefetch``: without transfers, with rows on the host used directly."""
         slots, none = self.locate(ids), np.zeros(0, dtype=np.int64)
         direct = np.flatnonzero(slots < 0)
         return CachePlan(NO_STEP, ids, slots.clip(0), direct, none, none, none, none, NO_STEP)
 
 
 def check_distinct(ids: np.ndarray) -> None:
-    """Raises a ValueError if ids are not distinct, since one of two updates of a row would be lost."""
+    """Raises a ValueError if ids are not distinct, because one of two updates of a row would be lost."""
     if (ids[1:] > ids[:-1]).all():
         return
     values, counts = np.unique(ids, return_counts=True)

@@ -39,7 +39,7 @@ class Ready:
 
 
 class Steps:
-    """Records which steps are written back. On a GPU, ``wait`` lets the stream wait, not the thread."""
+    """Records which steps have written rows back. On a GPU, ``wait`` blocks the stream, not the thread."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._changed, self._last = device, threading.Condition(), NO_STEP

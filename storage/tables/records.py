@@ -1,8 +1,9 @@
 """Record layout: a record is a row followed by its optimizer state, so that one transfer moves both.
 
 The size of a record is a multiple of 128 bytes, the size of a GPU memory transaction. Fields start at
-multiples of 16 bytes, the widest load of a thread. A state of one number per row (row scalar) is not part of
-the record but stays on the device; in the record, it would take another 128 bytes.
+multiples of 16 bytes, the widest load of a thread. A state with one number per row is called a row scalar.
+Row scalars are not part of records but stay on the device, because in a record they would take another 128
+bytes.
 """
 
 import math
@@ -89,11 +90,10 @@ class Records:
 
 
 def noise(ids: Tensor, columns: int, seed: int, step: int) -> Tensor:
-    """Returns 16 random bits each, int32 (rows, columns), by splitmix64 (Steele et al., OOPSLA 2014).
+    """Returns 16 random bits per entry, int32 (rows, columns), by splitmix64 (Steele et al., OOPSLA 2014).
 
-    We differ: torch has no unsigned shift, so ``>>`` copies the sign, and a state and its complement give the
-    same bits. Rounding is unbiased all the same (tests/storage/tables/test_rounding.py). The shift is kept
-    because another one would change the rows of every table with a narrow type.
+    We differ: ``>>`` is a signed shift, because torch has no unsigned shift, so a number and its complement
+    give the same bits. Rounding is nevertheless unbiased (tests/storage/tables/test_rounding.py).
     """
     row = _mix(ids * -7046029254386353131 + ((step << 32) + seed))  # odd factor: distinct ids stay distinct
     column = torch.arange(columns, device=ids.device) * -3335678366873096957
@@ -109,11 +109,11 @@ def _mix(bits: Tensor) -> Tensor:  # two rounds of the finalizer of splitmix64, 
 def round_(values: Tensor, dtype: torch.dtype, ids: Tensor, seed: int, step: int) -> Tensor:
     """Rounds float32 values (rows, columns) of the table rows ``ids`` stochastically to ``dtype``.
 
-    Rounds up with a probability equal to the distance from the lower neighbour (Gupta et al., ICML 2015,
-    section 3.1). Rounding to nearest would lose updates smaller than half the distance between neighbours.
-    The random bits are a hash of (seed, step, row, column), so the result depends neither on where the row is
-    stored nor on whether the run was resumed. Infinities and NaN are preserved; values too large for float16
-    become its largest number.
+    A value between two numbers of ``dtype`` is rounded up with a probability equal to its relative distance
+    from the lower number (Gupta et al., ICML 2015, section 3.1). Rounding to nearest would lose updates
+    smaller than half the distance between two numbers. The random bits are a hash of (seed, step, row,
+    column), so the result does not depend on where the row is stored or whether the run was resumed.
+    Infinities and NaN are preserved. Values too large for float16 become its largest number.
     """
     if dtype not in _DROPPED:
         return values.to(dtype)

@@ -1,4 +1,4 @@
-"""Table with rows and state in the memory of one device, to which other tables are equal bit for bit."""
+"""Table with rows and state in the memory of one device. All other tables give the same results."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar

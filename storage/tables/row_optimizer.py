@@ -1,4 +1,4 @@
-"""Interface of the update rules of rows."""
+"""Interface that tables require of an optimizer."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from storage.tables.row_storage import StateInitializer
 
 
 class RowOptimizer(StateInitializer, Protocol):
-    """Update rule for rows: an optimizer of tasks/optimizers, or any object with these methods."""
+    """Optimizer of rows: one of tasks/optimizers, or any object with these methods."""
 
     @property
     def learning_rate(self) -> float:
@@ -20,7 +20,7 @@ class RowOptimizer(StateInitializer, Protocol):
 
 
 class Frozen:
-    """Rule of frozen rows, which have no state and are not updated."""
+    """Optimizer of frozen rows, which have no state and are not updated."""
 
     learning_rate = 0.0
 

@@ -1,7 +1,7 @@
-"""Storage of an offloaded table: cache and row scalars on the device, records on the host (records.py).
+"""Memory of an offloaded table: cache and row scalars on the device, records on the host.
 
-The first ``hot`` slots of the cache permanently contain the first ``hot`` rows. The host has records for all
-other rows, in order.
+records.py explains records and row scalars. The first ``hot`` slots of the cache permanently contain the
+first ``hot`` rows. The host has records for all other rows, in order.
 """
 
 import logging
@@ -37,8 +37,8 @@ class StateInitializer(Protocol):
 class RowStorage:
     """Cache, host records and row scalars, initialized with rows and their initial state.
 
-    The arguments are those of Offloaded; ``recent_slots`` returns how many of a
-    number of slots are not permanent.
+    The arguments are those of Offloaded. ``recent_slots`` is a function from the number of slots to the
+    number of slots whose rows may be evicted.
 
     Attributes:
         cache: uint8 (slots, width) on the device, one record per slot.
@@ -110,7 +110,7 @@ class RowStorage:
             tensor[first:last] = values[name].to(self.device)
 
     def pieces(self, field: Field) -> Iterator[Tensor]:
-        """Yields a field of all rows in pieces, for arithmetic; recent rows as they are on the host."""
+        """Yields a field of all rows in pieces, without unwritten changes in recent slots."""
         for first, last in spans(self.hot, field.nbytes):
             yield to_compute_dtype(self.cells[field.name][first:last])
         for first, last in spans(len(self.host.data), self.records.width):
@@ -174,7 +174,7 @@ def affordable_rows(
         cache_bytes: Device memory for rows and state; 0: four fifths of the free memory.
 
     Raises:
-        ValueError: After the row scalars, not even one row fits.
+        ValueError: The memory is too small for the row scalars and one row.
     """
     state = optimizer.initial_state(row)
     records = Records.of(row, state, row_dtype, state_dtype)

@@ -9,7 +9,7 @@ MAX_PIECE = 128  # entries summed by one GPU thread
 
 
 def count_entries(segment_ids: Tensor, num_segments: int) -> Tensor:
-    """Counts the entries of each segment, int64 (num_segments,), without the synchronization of bincount."""
+    """Counts the entries of each segment, int64 (num_segments,). Unlike bincount, does not synchronize."""
     return segment_ids.new_zeros(num_segments).index_add_(0, segment_ids, torch.ones_like(segment_ids))
 
 

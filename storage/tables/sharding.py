@@ -1,9 +1,9 @@
 """Row-wise sharding: every process stores a part of the rows and updates it with its optimizer state.
 
-    ids ─▶ owner of each row (all-to-all) ─▶ rows ─▶ back (all-to-all); gradients take the reverse way
+    ids ─▶ process of each row (all-to-all) ─▶ rows ─▶ back (all-to-all)
 
-Row i belongs to process i mod n, so that every process has its share of the frequent rows. As with
-DistributedDataParallel, gradients are averaged over the processes.
+Gradients take the reverse way. Row i is stored by process i mod n, so that frequent rows are divided evenly.
+As with DistributedDataParallel, gradients are averaged over the processes.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -103,7 +103,7 @@ class ShardedEmbedding(OffloadedEmbedding):
                 self._exchange_sizes([ENDED] * self.processes, self._planning_group)
 
     def _rows_of(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the distinct rows in the order of their owners, and the position of each id in them."""
+        """Returns the distinct rows, sorted by storing process, and the position of each id in them."""
         distinct, positions = torch.unique(ids, return_inverse=True)
         if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_embeddings:
             outside = int(distinct[0] if distinct[0] < 0 else distinct[-1])
@@ -119,7 +119,7 @@ class ShardedEmbedding(OffloadedEmbedding):
         return returned, routed.order.argsort()[positions]
 
     def _route(self, distinct: Tensor) -> "_Routed":
-        """Sorts ids by owner."""
+        """Sorts ids by the process that stores the row."""
         owners = distinct % self.processes
         order = owners.argsort(stable=True)
         sizes = owners.bincount(minlength=self.processes).tolist()
@@ -133,16 +133,16 @@ class ShardedEmbedding(OffloadedEmbedding):
         return received.tolist()
 
     def _exchange(self, routed: "_Routed", received: list[int], group: Any = None) -> Tensor:
-        """Sends ids to the owners of their rows and returns the received row numbers, by process."""
+        """Sends ids to the processes that store their rows. Returns the received row numbers by process."""
         rows = routed.rows.new_empty(sum(received))
         distributed.all_to_all_single(rows, routed.rows, received, routed.sizes, group=group)
         return rows
 
     def _check_processes(self) -> None:
-        """The rows of a process have no copies, so they cannot diverge."""
+        """Does nothing, because a row is stored by one process only, so copies cannot diverge."""
 
     def _check_finite(self, ids: Tensor, grad: Tensor) -> None:
-        """Checks the gradients of all processes, so that either all or none of them change their rows."""
+        """Checks the gradients of all processes, so that all processes change their rows, or none does."""
         all_finite = torch.isfinite(grad).all().to(torch.int64)
         distributed.all_reduce(all_finite, distributed.ReduceOp.MIN)
         super()._check_finite(ids * self.processes + self.rank, grad)
@@ -172,15 +172,15 @@ class _Exchange(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class _Routed:
-    """Ids in the order of their owners."""
+    """Ids, sorted by the process that stores the row."""
 
-    rows: Tensor  # row numbers within the owner
+    rows: Tensor  # row numbers within the process
     order: Tensor  # positions of the ids before sorting
-    sizes: list[int]  # number of ids of each owner
+    sizes: list[int]  # number of ids of each process
 
 
 def section_part(section: Section, first: int, step: int) -> Section:
-    """Returns the rows ``first``, ``first`` + ``step``, … of a section, in pieces."""
+    """Returns a section with the rows ``first``, ``first`` + ``step``, … of another section."""
 
     def pieces() -> Iterator[Tensor]:
         start = 0

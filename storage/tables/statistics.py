@@ -1,4 +1,4 @@
-"""Counts of an offloaded table: rows, cache hits, bytes moved and waits, in total and of the last batch."""
+"""Counts rows, cache hits, transferred bytes and waits of an offloaded table."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -15,8 +15,8 @@ B = TypeVar("B")
 class Statistics:
     """Totals since the table was created.
 
-    ``hits`` counts the rows that were in the cache when their batch was planned. ``wait_seconds`` is the time
-    that the caller waited for the rows of its next batch; on a GPU, it does not include waits of streams.
+    ``hits`` is the number of rows that were in the cache when their batch was planned. ``wait_seconds`` is
+    the time for which the caller waited for the rows of the next batch, without waits of GPU streams.
     """
 
     record_bytes: int

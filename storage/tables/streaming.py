@@ -1,4 +1,4 @@
-"""Writes safetensors files in pieces, so that saving a large table needs no second copy of it.
+"""Writes safetensors files in pieces, so that saving a table does not copy it in memory.
 
 Tensors are in the order of the safetensors library (wide types first, then by name). Format:
 https://github.com/huggingface/safetensors#format
@@ -59,8 +59,8 @@ def as_section(tensor: Tensor) -> Section:
 def random_rows(rows: int, dim: int, std: float, seed: int | torch.Generator) -> Section:
     """Returns a section of normally distributed rows, drawn piece by piece: float32 (rows, dim).
 
-    The rows are those of ``torch.randn(rows, dim) * std``, and a generator passed as ``seed`` is afterwards
-    in the same state as if they had been drawn at once.
+    The rows equal ``torch.randn(rows, dim) * std``. If ``seed`` is a generator, its state afterwards is the
+    same as after this call.
     """
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
     state = generator.get_state()
@@ -76,7 +76,7 @@ def random_rows(rows: int, dim: int, std: float, seed: int | torch.Generator) ->
 
 
 def initial_rows(shape: tuple[int, int], start: Tensor | Section | float, seed: int) -> Section:
-    """Returns initial rows in pieces; a number is the standard deviation of drawn rows."""
+    """Returns initial rows in pieces. A number is the standard deviation of drawn rows."""
     if isinstance(start, Section):
         return start
     return as_section(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)

@@ -12,10 +12,11 @@ from storage.tables.embedding import OffloadedEmbedding
 
 
 class RowsOptimizer(torch.optim.Optimizer):
-    """Updates the rows of embeddings, each by its optimizer, with the learning rate of its parameter group.
+    """Updates the rows of embeddings, each with its optimizer and the learning rate of its parameter group.
 
-    A group has the hyper-parameter ``lr`` only; the others belong to the optimizer of the embedding. Its
-    ``params`` are the gathered rows that have a gradient, so they change with every batch.
+    A parameter group has only the hyper-parameter ``lr``; all others are fields of the optimizer of the
+    embedding. The ``params`` of a group are the gathered rows with a gradient, so they change with every
+    batch.
 
     Args:
         embeddings: Embeddings to update; one parameter group each.
@@ -46,7 +47,7 @@ class RowsOptimizer(torch.optim.Optimizer):
         return loss
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Raises a TypeError after the constructor: a group is an embedding, not a list of tensors."""
+        """Raises a TypeError if called after construction: a group is an embedding, not a list of tensors."""
         if hasattr(self, "embeddings"):
             remedy = "pass all embeddings to the constructor, and use a torch optimizer for other parameters"
             raise TypeError(f"a RowsOptimizer has a parameter group for each of its embeddings: {remedy}")

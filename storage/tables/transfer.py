@@ -1,4 +1,4 @@
-"""Transfers of records between host and device, which run in the transfer thread of the prefetcher."""
+"""Transfers records between host and device, in the transfer thread of the prefetcher."""
 
 import contextlib
 import importlib.util
@@ -69,7 +69,7 @@ class Transfer(Protocol):
 
 
 class Staged:
-    """Gathers and scatters records on the CPU; for a GPU, through two alternating pinned buffers of 32 MB."""
+    """Gathers and scatters records on the CPU, for a GPU through two alternating pinned buffers of 32 MB."""
 
     device_gathers = False
 
@@ -128,14 +128,14 @@ def _kernels() -> tuple[Any, Any]:
 
 
 def grid(records: int, multiprocessors: int) -> int:
-    """Returns the blocks of a launch: a warp per 4 records, at most an eighth of the multiprocessors."""
+    """Returns the blocks of a kernel launch: one warp per 4 records, on an eighth of the multiprocessors."""
     return max(
         1, min(-(-records * 32 // (RECORDS_PER_WARP * THREADS)), multiprocessors // MULTIPROCESSOR_SHARE)
     )
 
 
 def upload(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
-    """Copies int64 arrays to a device; on a GPU as views of one tensor, by one copy from pinned memory."""
+    """Copies int64 arrays to a device. On a GPU, uses one copy, and returns views of one tensor."""
     if device.type == "cpu":
         return [torch.from_numpy(array) for array in arrays]
     joined = torch.from_numpy(np.concatenate(arrays))

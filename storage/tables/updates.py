@@ -1,4 +1,4 @@
-"""Access to the rows of a training step: gathers them, and writes them back after the update."""
+"""Gathers the rows of a training step, and writes them back after the update."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

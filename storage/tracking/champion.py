@@ -1,10 +1,10 @@
 """Finds the files of the champion, the registered model that is served, also without MLflow.
 
-The champion is the model version with the alias ``champion`` in MLflow. A process without MLflow can read the
-alias from the home's mlflow.db by SQL, but not from an MLflow server. Therefore each process that moves or
-reads the alias on a server downloads the files of the champion and records them in champion.json. Setting the
-alias in mlflow.db removes this record. Processes without MLflow read the record first; other processes do not
-use it.
+The champion is the model version with the alias ``champion`` in MLflow. A process without MLflow can read
+this alias from mlflow.db in the home by SQL, but not from an MLflow server. Therefore, each process that
+moves or reads the alias on a server downloads the files of the champion and records their folder in
+champion.json. Processes without MLflow read champion.json first. If the alias is set in mlflow.db,
+champion.json is removed.
 """
 
 import json
@@ -27,7 +27,7 @@ class Champion(NamedTuple):
 
 
 class AliasedVersion(NamedTuple):
-    """A model version with an alias in MLflow: digests of its Model artifact and of its files, and location.
+    """Model version with an alias in MLflow: digests of its Model artifact and of its files, and location.
 
     A digest is '' if it is unknown. The location is a path or a URI.
     """
@@ -65,7 +65,7 @@ def verify_files(name: str, aliased: AliasedVersion, folder: Path) -> Champion:
 
 
 class ChampionRecord:
-    """The file champion.json of a home, by which processes without MLflow find the served model."""
+    """File champion.json of a home, in which processes without MLflow find the served model."""
 
     def __init__(self, home: Path) -> None:
         self.home, self.file = home, home / "champion.json"

@@ -46,11 +46,11 @@ FOLDERS += [("model_versions", "storage_location"), ("logged_models", "artifact_
 
 
 class TrackingError(ExpectedError):
-    """The state of MLflow prevents the operation; the message says why and what to do."""
+    """Error: MLflow does not permit an operation. The message says why and what to do."""
 
 
 class Connection:
-    """The MLflow client, the MLflow experiment and the name of the registered model of a home."""
+    """MLflow client, MLflow experiment and name of the registered model of a home."""
 
     def __init__(self, home: Path | str) -> None:
         self.home = Path(home).expanduser().resolve()

@@ -42,7 +42,7 @@ LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store does not save the
 
 
 class ModelVersion(NamedTuple):
-    """A version that was champion, and its score on held-out titles (None if there were none)."""
+    """Version that was champion, and its score on held-out titles (None without held-out titles)."""
 
     version: str
     quality: float | None
@@ -145,10 +145,9 @@ class Registry(Connection):
         self._tag(version, {REASON: reason})
 
     def rollback(self, *, at: datetime) -> tuple[str, str]:
-        """Restores the previous champion; returns the version that was champion and the one that is now.
+        """Restores the previous champion. Returns the version that was champion before, and the new champion.
 
-        The replaced version is marked as ``rolled_back``, and ``promoted`` omits it. Another rollback
-        therefore restores an even earlier champion.
+        The version that was champion gets the tag ``rolled_back``, and is not restored by later rollbacks.
 
         Raises:
             TrackingError: No version is champion, or the files of all earlier champions are missing.

@@ -1,8 +1,8 @@
 """Removes old models and runs from MLflow.
 
-The files of a model take about 57 MB, and its row in the database takes almost nothing. Versions with an
-alias, the newest versions, and the last champions, which a rollback may restore, are kept. Earlier champions
-lose their files but keep their row as a history. All other versions are removed.
+Versions with an alias, the newest versions, and the last champions, which a rollback may restore, are kept.
+The files of earlier champions, about 57 MB each, are removed, but their rows in the database are kept as a
+history. All other versions are removed.
 
 Files are removed before rows, so that the next clean-up can finish an interrupted one. MLflow only marks rows
 of runs and logged models as deleted; the command `mlflow gc` removes these rows.

@@ -1,4 +1,4 @@
-"""The first rows are always cached, and the others in least-recently-used order."""
+"""Eviction policy that always caches the first rows and, of the others, the most recently used."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ RECENT_SHARE = 0.1  # minimum share of recent slots; the hit rate is at most one
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyPrefix:
-    """Caches the rows with the lowest ids permanently; for ids in order of descending frequency.
+    """Caches the rows with the lowest ids permanently. For ids in the order of descending frequency.
 
-    Every other policy has more misses on such ids. The rest of the cache, at least a tenth, is LRU.
+    At least a tenth of the cache is for other rows, of which the least recently used is evicted first.
     """
 
     name: Literal["frequency_prefix"] = "frequency_prefix"
 
     def recent(self, slots: int, lookahead: int, batch: Tensor | None) -> int:
-        """Returns the number of slots that are not permanent, given the ids of a typical batch."""
+        """Returns the number of slots whose rows may be evicted, given the ids of a typical batch."""
         return recent_slots(slots, lookahead, batch)
 
     def order(self, rows: int, slots: int, lookahead: int) -> "LeastRecentlyUsed":
-        """Returns the order of the slots that are not permanent."""
+        """Returns the order in which slots are reused."""
         return LeastRecentlyUsed(slots)
 
 
@@ -64,9 +64,10 @@ class LeastRecentlyUsed:
 def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
     """Returns the number of recent slots: the share RECENT_SHARE, or more if prefetching needs more.
 
-    While a step runs, the rows of the next ``lookahead`` batches replace rows of finished steps. This takes
-    (lookahead + 2) times the cold (not permanently cached) rows of a batch. More recent slots leave fewer
-    permanent ones and so increase the cold rows, hence the loop. If there are too few slots, all are recent.
+    The rows of a slot that is not recent are never evicted; all other rows are called cold. While a step
+    runs, the rows of the next ``lookahead`` batches replace rows of finished steps, so prefetching needs
+    (lookahead + 2) times as many recent slots as a batch has cold rows. The number of cold rows grows with
+    the number of recent slots, so it is computed in a loop. If there are too few slots, all are recent.
     """
     recent, needed = 0, max(1, int(slots * RECENT_SHARE))
     while recent < needed:

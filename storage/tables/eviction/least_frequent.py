@@ -1,4 +1,4 @@
-"""The rows that are used least often make space, for ids that are not in order of frequency."""
+"""Eviction policy that evicts the least frequently used rows, for ids in any order."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,13 +11,13 @@ from torch import Tensor
 class LeastFrequentlyUsed:
     """Counts the batches that use each row, and evicts the rows with the lowest counts.
 
-    Counting needs four bytes of host memory per row, and a plan takes time in proportion to the slots.
+    Needs four bytes of host memory per row. The time of a plan is proportional to the number of slots.
     """
 
     name: Literal["least_frequently_used"] = "least_frequently_used"
 
     def recent(self, slots: int, lookahead: int, batch: Tensor | None) -> int:
-        """Returns the number of slots that are not permanent: all."""
+        """Returns the number of slots whose rows may be evicted: all."""
         return slots
 
     def order(self, rows: int, slots: int, lookahead: int) -> "LeastFrequent":
@@ -26,10 +26,10 @@ class LeastFrequentlyUsed:
 
 
 class LeastFrequent:
-    """Slots in the order of the counts of their rows, then of the last batch that used them.
+    """Reuses slots in the order of the counts of their rows, then of the last batch that used them.
 
-    Slots that the last ``lookahead`` + 1 batches used come after all others: if one of them is reused, the
-    transfer waits for a step, instead of overlapping with it.
+    Slots that the last ``lookahead`` + 1 batches used come last: if such a slot is reused, the transfer has
+    to wait for a step instead of overlapping with it.
     """
 
     def __init__(self, rows: int, lookahead: int) -> None:

@@ -1,4 +1,4 @@
-"""Order in which the slots of a cache are reused."""
+"""Interface of the order in which the slots of a cache are reused."""
 
 from typing import Protocol
 
