@@ -1,13 +1,16 @@
 """Writes a home to a tar archive while it is in use: ``deployments/backup.sh HOME ARCHIVE.tar``.
 
-The backup holds the home's ``writer.lock``, so it waits for a running flow (``WAIT_SECONDS``, two hours), and
-flows wait for the backup. Servers may continue to run. A copy of a database file could contain half a
-transaction, so SQLite and DuckDB copy their databases (that of likes under its lock). The backup fails if
-another file changes while it is read.
+The backup holds the lock of the home (``writer.lock``). It waits up to two hours for a running flow
+(``WAIT_SECONDS``), and flows wait for the backup. Servers may continue to run. Databases are copied by SQLite
+and DuckDB, because a plain copy of a file could contain half a transaction. The backup fails if any other
+file changes while it is read.
 
-The archive does not contain published artifacts (the next nightly run recreates them), copies of models of
-other machines, logs, locks, temporary files, the process record of ``guidespace up``, or homes within the
-home (smoke, tune, ablate).
+The archive does not contain:
+
+- published artifacts, which the next nightly run recreates
+- downloaded copies of models
+- logs, locks, temporary files and the process record of ``guidespace up``
+- homes within the home (smoke, tune, ablate)
 """
 
 import os
@@ -31,7 +34,7 @@ SQLITE, DUCKDB = ".db", ".duckdb"
 
 
 class BackupError(Exception):
-    """The backup failed and wrote no archive; the message says why."""
+    """Error: the backup failed and wrote no archive. The message says why."""
 
 
 def back_up(home: Path, archive: Path, wait_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The model that ``mlflow models serve`` runs: it returns the nearest titles of the guide for each title.
+"""MLflow model for ``mlflow models serve``, which returns the nearest titles of the guide for each title.
 
 MLflow stores this file and the files that it imports with the model (models from code), so serving needs no
 checkout. A request::

@@ -1,4 +1,4 @@
-"""Measures the value of each building block of the settings by an ablation study.
+"""Ablation study: measures how much each building block of the settings contributes to the scores.
 
 Each trial trains the preset with one building block removed or replaced. All trials use the same held-out
 folds and the same seeds.

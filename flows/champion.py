@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def open_models(home: str | Path, model: str | None = None) -> "Registry | FollowedModel":
-    """Opens the model registry of a home, or the model that ``model`` names; both can return a champion.
+    """Opens the model registry of a home, or the model that ``model`` names.
 
-    If ``model`` is set, a home that does not exist is created once the model has been read, to hold a copy.
+    Both have a property ``champion``. If ``model`` is set and the home does not exist, the home is created
+    when the model has been read, because it stores a copy of the model.
 
     Args:
         home: Folder of the home.
@@ -48,7 +49,7 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
 
 
 def require_champion(models: "Registry | FollowedModel") -> Champion:
-    """Returns the champion of an opened registry; raises HomeError if the registry has no champion yet."""
+    """Returns the champion of an opened registry. Raises HomeError if there is no champion yet."""
     if (champion := models.champion()) is None:
         name = f"{models.home} has no champion model yet ({models.name})"
         remedy = "name a model file that exists, or a URL, by --model"
@@ -86,7 +87,7 @@ def champion_folder(
 
 
 def export_model(home: str, out: Path) -> Iterator[str]:
-    """Writes the champion to a model file (a zip for ``--model``); yields a line with its version and size.
+    """Writes the champion to a model file, and yields a line with its version and size.
 
     Raises:
         HomeError: There is no champion yet.

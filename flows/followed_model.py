@@ -1,10 +1,9 @@
 """Follows a model at a URL or in a model file (docs/model_file.md) and keeps an unpacked copy in the home.
 
-``FollowedModel.champion`` asks the server for a newer version by a conditional request, at most once per
-CHECK_SECONDS in all processes together. The copy is in ``HOME/models/KEY``: ``state.json``, and a folder for
-each of the last two versions. The previous version is kept, because a process that has resolved its path may
-not have opened all of its files yet. If a newer version cannot be read, the copy is used, and the attribute
-``problem`` contains the reason.
+``FollowedModel.champion`` sends a conditional request for a newer version, at most once per CHECK_SECONDS in
+all processes together. If a newer version cannot be read, the copy is used, and the attribute ``problem``
+contains the reason. The folder ``HOME/models/KEY`` contains ``state.json``, and a folder for each of the last
+two versions: a process may still open files of the previous version.
 """
 
 import base64
@@ -40,7 +39,7 @@ _FOLDER = re.compile("[0-9a-f]{16}")
 
 
 class FollowedModel:
-    """A model at a URL or in a file, with the properties and methods of ``Registry`` that readers need.
+    """Model at a URL or in a file, with the properties and methods of ``Registry`` that readers need.
 
     Args:
         home: Folder of the home.
@@ -92,13 +91,13 @@ class FollowedModel:
         return Champion(folder=self._folder / state["folder"], **state["info"])
 
     def _verified_copy(self, state: dict[str, Any]) -> Champion | None:
-        """Returns the unpacked copy of the model; None if the copy is missing or its content was changed."""
+        """Returns the unpacked copy of the model, or None if it is missing or was changed."""
         if not state or content_digest(self._folder / state["folder"]) != state["content"]:
             return None
         return self._champion(state)
 
     def _update(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Unpacks the model at the location if it has changed; returns the new content of state.json."""
+        """Unpacks the model at the location if it has changed, and returns the new content of state.json."""
         if not is_url(self._location):
             version = {"etag": content_digest(self._location), "last_modified": None}
             file = Path(self._location)
@@ -165,7 +164,7 @@ class FollowedModel:
 
 
 def prune_models(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
-    """Removes copies of models that no command has read since ``before``; other files remain."""
+    """Removes copies of models that no command has read since ``before``, and no other files."""
     folders: list[Path] = []
     for state in (home / "models").glob(f"{'[0-9a-f]' * 16}/state.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -183,7 +182,7 @@ def prune_models(home: Path, before: datetime.datetime, *, dry_run: bool = False
 
 
 def _locate(reference: str) -> tuple[str, str]:
-    """Resolves a URL, path or ``env:NAME``: returns the URL or absolute path, and a name without secrets."""
+    """Returns the URL or absolute path to which ``reference`` refers, and a name without secrets."""
     is_variable = reference.startswith(ENV)
     location = os.environ.get(reference.removeprefix(ENV), "").strip() if is_variable else reference
     if not location:

@@ -82,7 +82,7 @@ def format_removed(removed: Removed, dry_run: bool) -> str:
 def remove_old_data(
     home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[Removed]:
-    """Removes old data of a home as the flow ``gc`` does (see there); yields one result per kind of data.
+    """Removes old data of a home, as described at the flow ``gc``. Yields one result per kind of data.
 
     Raises:
         HomeLocked: Another process writes to the home.
@@ -110,8 +110,8 @@ def remove_old_data(
 def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool, shared: bool = False) -> Removed:
     """Deletes the Prefect flow runs of a home that ended before an instant, with their logs and artifacts.
 
-    If the server's database is not in the home, deletes nothing unless ``shared``. Compacts a database that
-    is in the home.
+    If the database of the Prefect server is not in the home, nothing is deleted unless ``shared`` is set. A
+    database in the home is compacted.
     """
     file, count = home / "prefect" / "prefect.db", 0
     size = _database_size(file)
@@ -146,7 +146,7 @@ def _ended_runs(client: SyncPrefectClient, before: datetime.datetime) -> Iterato
 
 
 def _delete_run(client: SyncPrefectClient, run: FlowRun) -> None:
-    """Deletes a flow run with its logs, and its Prefect artifacts, which Prefect would otherwise keep."""
+    """Deletes a flow run, its logs and its Prefect artifacts (which Prefect does not delete itself)."""
     artifacts_of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
     while artifacts := client.read_artifacts(artifact_filter=artifacts_of_run, limit=RUNS_PER_REQUEST):
         for artifact in artifacts:

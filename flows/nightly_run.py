@@ -1,4 +1,4 @@
-"""Defines a nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
+"""A nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
 
 import datetime
 from dataclasses import asdict, dataclass
@@ -45,9 +45,9 @@ class NightlyRun:
     past: bool  # the run is back-filled: ``at`` is in the past, and the model is never promoted
 
     def previous(self) -> PreviousNight:
-        """Returns the figures and the model folder of the newest night with an older guide than this run.
+        """Returns the figures and the model folder of the previous night; empty if there is none.
 
-        The result is empty if there is no such night.
+        The previous night is the newest run whose guide is older than that of this run.
         """
         nights = read_nights(self.tracking, MAX_NIGHTS if self.past else 2)
         earlier = [night for night in nights if night.at < self.at and night.run != self.run]
@@ -66,11 +66,11 @@ class NightlyRun:
     def result(
         self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: RunReport
     ) -> NightlyResult:
-        """Publishes the results in Prefect's UI and in the home's latest.json, and returns them.
+        """Publishes the results in Prefect's UI and in latest.json of the home, and returns them.
 
-        Prefect's page of a flow run lists only artifacts that the flow itself creates, not those of its
-        tasks. In a flow run, the results are wrapped in a state whose message is the gate's decision; Prefect
-        unwraps them.
+        Creates Prefect artifacts here and not in tasks, because the page of a flow run lists only artifacts
+        of the flow itself. In a flow run, the results are returned in a state whose message is the decision
+        of the gate. Prefect unwraps the results.
         """
         in_flow_run = FlowRunContext.get() is not None
         if in_flow_run:
@@ -98,5 +98,5 @@ class NightlyRun:
 
 
 def format_instant(moment: datetime.datetime) -> str:
-    """Formats an instant as ISO 8601 in UTC, as in tags and latest.json; such texts sort by time."""
+    """Formats an instant as ISO 8601 in UTC, as in tags and latest.json. Such texts sort by time."""
     return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")

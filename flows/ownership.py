@@ -1,8 +1,8 @@
 """Decides which flow runs on a Prefect server belong to a home.
 
 The hook ``on_running`` tags every flow run with the id of its home, whether a command, the UI or a schedule
-started it. On a server that other projects use, only this tag identifies our runs: others may have the same
-flow names and parameters.
+started it. Other projects on the same server may have flows with the same names and parameters, so only this
+tag identifies the runs of a home.
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ OUR_FLOWS = FlowFilter(name=FlowFilterName(any_=[*FLOWS]))
 
 
 def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None:
-    """Tags a flow run with the id of its home; hook ``on_running`` of all flows with a parameter ``home``."""
+    """Hook ``on_running`` of all flows with a parameter ``home``: tags a flow run with the id of the home."""
     home = Path(str(flow_run.parameters["home"])).expanduser().resolve()
     with suppress(HomeError):  # the flow itself raises and reports this error
         home_id = read_home_id(home) if flow.name in REQUIRE_HOME else make_home_id(home)

@@ -44,7 +44,7 @@ from tasks.pool import helper_process
 from tasks.settings import Settings
 
 WAIT_SECONDS = 6 * 3600.0  # to wait for another run in the home; then the waiting run fails
-# Emitted when a run has ended its stages. A suspended run still sends heartbeats until its stage ends.
+# Event after the last stage of a run. (A suspended run sends heartbeats until its stage ends.)
 LEFT_EVENT = "guidespace.flow-run.left"
 # The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
 RESEND_SECONDS = 3.0
@@ -76,8 +76,9 @@ def open_night(
 ) -> Iterator[NightlyRun]:
     """Locks the home, opens or resumes the MLflow run of this flow run, and ends it with the flow's state.
 
-    Runs in the same home wait for each other. After the block, old artifacts are removed, except those of the
-    last night and, of each kind, the last ``keep`` or ``publish.keep``, whichever is more.
+    Runs in the same home wait for each other. After the block, old artifacts are removed. Artifacts of the
+    last night, and the newest artifacts of each kind, are kept: ``keep`` or ``publish.keep``, whichever is
+    more.
 
     Args:
         home: Folder of the home; created if missing.
@@ -135,7 +136,7 @@ def open_run(home: str, purpose: str, name: str, parameters: Mapping[str, Any]) 
 
 @contextmanager
 def _lock_home(workspace: Workspace, home: str, purpose: str, flow_run_id: str) -> Iterator[None]:
-    """Locks a home during the block; marks a flow run Crashed that died while it held the lock."""
+    """Locks a home during the block. Sets the previous flow run to Crashed if it died with the lock."""
     waiting = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
     with workspace.writing(purpose, flow_run=flow_run_id, **waiting) as crashed_id:
         mark_dead_commands(home, crashed_id, flow_run_id)
@@ -167,7 +168,7 @@ def _mlflow_run(
 
 @contextmanager
 def _announce_end(flow_run_id: str) -> Iterator[None]:
-    """Waits at the end of the block for running stages, which may still write files; emits LEFT_EVENT."""
+    """After the block, waits for running stages, which may still write files, and emits LEFT_EVENT."""
     resource = {"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"}
     try:
         yield
@@ -185,9 +186,9 @@ def _announce_end(flow_run_id: str) -> Iterator[None]:
 def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
     """Sets flow runs to Crashed if they were started by commands whose process has died.
 
-    No worker monitors such runs. If this process started the Prefect server, all Running runs of the home
-    that are older than the server have died as well (a full disk may have kept them Running). Retried runs
-    are skipped, because a later attempt may be a process that is waiting.
+    No worker monitors such runs. If this process started the Prefect server, all runs of the home that are
+    Running and older than the server have died, too. Retried runs are skipped, because the process of a later
+    attempt may be waiting.
 
     Args:
         home: Folder of the home, as in the parameters of flow runs.
@@ -222,7 +223,7 @@ def _older_runs(client: SyncPrefectClient, home: str, before: datetime.datetime)
 
 
 def close_crashed(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
-    """Ends the MLflow run of a crashed or cancelled flow run; hook ``on_crashed`` and ``on_cancellation``."""
+    """Hook ``on_crashed`` and ``on_cancellation``: ends the MLflow run of the flow run."""
     home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
     if (home / "home.json").exists():
         Tracking(home).close_orphans(str(flow_run.id))

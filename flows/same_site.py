@@ -1,9 +1,9 @@
 """Rejects HTTP requests that a web page of another site may have sent (ASGI middleware).
 
-A page cannot change two headers of its requests. ``Host`` is the name by which the browser reached the
-server: a foreign name that resolves to this machine is DNS rebinding. ``Origin`` names the page that sent the
-request; every POST request, cross-origin request and WebSocket handshake of a browser has it. Clients other
-than browsers do not send ``Origin``.
+The middleware checks two headers, which a page cannot change. ``Host`` is the name by which the browser
+reached the server. If it is a foreign name, this is DNS rebinding: a page has made its host name resolve to
+this machine. ``Origin`` is the site of the page; browsers send it with every POST request, cross-origin
+request and WebSocket handshake. Other clients do not send ``Origin``.
 """
 
 from collections.abc import Iterable
@@ -17,10 +17,9 @@ from storage.addresses import is_loopback_address
 
 
 class SameSite:
-    """ASGI middleware that accepts only requests to this server's hosts and from pages of this site.
+    """ASGI middleware that accepts a request if its headers Host and Origin are allowed.
 
-    A request is accepted if its header Host is one of ``hosts`` or loopback, and its header Origin, if any,
-    is this site or one of ``origins``.
+    Host must be one of ``hosts`` or loopback. Origin must be absent, this site, or one of ``origins``.
 
     Args:
         app: The application.
@@ -42,7 +41,7 @@ class SameSite:
             await self.app(scope, receive, send)
 
     def _problem(self, headers: Headers) -> str:
-        """Returns the reason why a request is rejected; '' if it is accepted."""
+        """Returns the reason why a request is rejected, or '' if it is accepted."""
         host, origin = headers.get("host", ""), headers.get("origin")
         try:
             name = urlsplit(f"//{host}").hostname or ""

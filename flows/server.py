@@ -1,10 +1,11 @@
 """Starts a Prefect server for one command, before heavy imports, because both take equally long.
 
-Prefect's client can start a server (``SubprocessASGIServer``), but imports the server's code for that (3 s of
-processor time). That server is in the terminal's process group: Ctrl-C ends it together with the command,
-which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. The server of this
-module reads a pipe of the command and ends when the pipe is closed. The kernel closes the pipe whenever the
-command ends.
+The server reads a pipe of the command and ends when the pipe is closed. The kernel closes the pipe whenever
+the command ends, even by SIGKILL.
+
+Prefect's client could start a server itself (``SubprocessASGIServer``), but it imports the code of the server
+for that (3 s of processor time), and its server has two problems. Ctrl-C ends it together with the command,
+so that the command waits 75 s for an answer. SIGKILL of the command leaves it running.
 """
 
 import asyncio
@@ -80,10 +81,10 @@ def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None
 
 
 def leave(code: int) -> None:
-    """Ends the process with an exit code, without the teardown of PyTorch, MLflow and Prefect (2 s).
+    """Ends the process with an exit code, without cleaning up PyTorch, MLflow and Prefect (saves 2 s).
 
-    Runs the functions registered with atexit. Drains Prefect's worker threads first, because the server waits
-    five seconds for an open connection.
+    Runs the functions registered with atexit. Ends Prefect's worker threads first, because the Prefect server
+    would wait five seconds for their open connections before it ends.
     """
     if "prefect.events.worker" in sys.modules:
         from prefect.events.worker import EventsWorker

@@ -50,7 +50,7 @@ NO_CHANGES: tuple[str, ...] = ()
 
 
 def resolve_settings(preset: Preset, changes: Sequence[str], settings: Settings | None) -> Settings:
-    """Returns ``settings``, or those of the preset if None, with changes such as ``train.epochs=5`` applied.
+    """Returns ``settings`` (None: the preset) with changes such as ``train.epochs=5``.
 
     Raises:
         SettingError: A change names no setting, or its value is invalid.

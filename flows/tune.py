@@ -35,7 +35,7 @@ class ComparisonResult:
 
 @flow(name="searches", flow_run_name="searches", on_running=[tag_with_home])
 def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
-    """Runs hyper-parameter searches over optimizers and learning rates; returns a Markdown table of results.
+    """Runs searches over optimizers and learning rates, and returns the results as a Markdown table.
 
     The searches run one after the other; the trainings of a search use the task runner of this flow.
     """

@@ -46,13 +46,13 @@ NIGHT = (  # commands that need the packages of the extra ``night``
     up,
 )
 NAME_WIDTH = max(len(command.__name__) for group in COMMANDS.values() for command in group)
-# Commands that print a line at once, and therefore need no message that they are loading.
+# Commands that print a line immediately. The others print that they are loading.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
 LOADING_SECONDS = 0.7  # after which the terminal shows that a command is loading
 
 
 class GroupedHelp(TyperGroup):
-    """Typer group whose help lists the commands by group; ``rich_help_panel`` would require Rich markup."""
+    """Typer group whose help lists commands by group, without Rich (unlike ``rich_help_panel``)."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Writes one section of the help text for each group of COMMANDS."""

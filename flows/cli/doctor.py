@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 PROJECT = "guidespace"
-CONSEQUENCES = {  # of an untested version of the package
+CONSEQUENCES = {  # package -> consequence of an untested version
     "fastapi": "Prefect's server answers 422 to workers, or does not start",
     "sqlalchemy": "Prefect's scheduler creates no runs, without a message",
     "prefect": "forms and caching have been tested with these versions only",

@@ -1,9 +1,10 @@
-"""Defines exit codes (docs/json.md) and reports expected errors, interruptions and SIGTERM.
+"""Exit codes (docs/json.md), and reports of expected errors, interruptions and SIGTERM.
 
-Python runs a signal handler only between two bytecodes of the main thread, and during unwinding Prefect and
-MLflow may wait for a lost server (75 s). The C handler writes the signal's number immediately to the
-descriptor of ``signal.set_wakeup_fd``; a thread reads it and ends the process after SECONDS_TO_UNWIND. No
-data is lost: everything that a killed run leaves is complete or ignored (storage/home/workspace.py).
+After a signal, Python raises KeyboardInterrupt, but Prefect and MLflow may then wait 75 s for a lost server.
+Therefore, a thread ends the process SECONDS_TO_UNWIND after the signal. The thread reads the number of the
+signal from the descriptor of ``signal.set_wakeup_fd``, to which Python's C handler writes it immediately,
+even while the main thread is busy. No data is lost: files of an interrupted run are either complete or
+ignored (storage/home/workspace.py).
 """
 
 import errno
@@ -35,7 +36,7 @@ _message_fd: int = 2  # standard error; after _silence, a copy of it
 
 
 def expected_error(error: BaseException) -> tuple[int, str] | None:
-    """Returns exit code and message of an expected error; None for any other error."""
+    """Returns exit code and message of an expected error, or None for any other error."""
     if (file := full_disk(error)) is not None:
         advice = "Free some and run the same command again; finished stages are kept"
         return UNAVAILABLE, f"no space left on the disk{f' ({file})' if file else ''}. {advice}"
@@ -47,9 +48,9 @@ def expected_error(error: BaseException) -> tuple[int, str] | None:
 
 
 def full_disk(error: BaseException | None) -> str | None:
-    """Returns the path whose write raised ENOSPC or EDQUOT, '' if unknown, and None for any other error.
+    """Returns the path whose write raised ENOSPC or EDQUOT ('' if unknown), or None for any other error.
 
-    Searches the chain of causes, because MLflow and safetensors raise their own errors for a full disk.
+    Searches the causes of the error, because MLflow and safetensors convert errors about a full disk.
     """
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -94,18 +95,18 @@ class Signals:
 
 
 def report_interrupted() -> None:
-    """Prints once that the command was interrupted (MESSAGE), without Python's buffers and their locks."""
+    """Prints MESSAGE once. Does not use Python's buffers, because their locks may be held."""
     if _reported.acquire(blocking=False):
         os.write(_message_fd, f"{SHOW_CURSOR if os.isatty(_message_fd) else ''}{MESSAGE}\n".encode())
 
 
 def exit_code() -> int:
-    """Returns 128 plus the signal's number, as shells do: 130 for Ctrl-C, 143 for SIGTERM."""
+    """Returns 128 plus the number of the signal, as shells do: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + (_received or signal.SIGINT)
 
 
 def signalled() -> bool:
-    """Returns whether SIGINT or SIGTERM has arrived, which may cause later errors ("Query interrupted")."""
+    """Returns whether SIGINT or SIGTERM has arrived. Later errors may be caused by it."""
     return bool(_received)
 
 
@@ -121,8 +122,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _silence() -> None:
     """Redirects standard error to the null device, except for MESSAGE.
 
-    Interrupted libraries log errors, and Python prints exceptions of callbacks that cannot raise (such as
-    SQLAlchemy's for a collected connection).
+    Interrupted libraries log errors, and Python prints exceptions of destructors and other callbacks.
     """
     global _message_fd
     _message_fd = os.dup(2)
@@ -140,7 +140,7 @@ def _exit_after_signal(read_end: int) -> None:
 
 
 def _restore_defaults() -> None:
-    """Restores the default handlers in a forked child, which must not write to its parent's descriptor."""
+    """Restores the default handlers in a forked child, which must not use the descriptor of its parent."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

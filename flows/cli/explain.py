@@ -1,4 +1,4 @@
-"""Computes the answers of ``similar``, ``explain`` and ``duplicates``, and formats them as JSON and text."""
+"""Computes and formats the output of the commands ``similar``, ``explain`` and ``duplicates``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -41,7 +41,7 @@ def open_champion(
 
 
 def corrections_of(home: str, *titles: str) -> list[Correction]:
-    """Returns the corrections of categories that users made for the shows of these titles."""
+    """Returns the corrections of categories that users made for the shows of some titles."""
     corrections = read_corrections(Workspace(home).home)
     shows = dict.fromkeys(parse_title(title).show_key for title in titles)
     return [corrections[show] for show in shows if show in corrections]
@@ -50,7 +50,7 @@ def corrections_of(home: str, *titles: str) -> list[Correction]:
 def neighbour_documents(
     corrections: Mapping[str, Correction], neighbours: Sequence[Neighbour]
 ) -> list[dict[str, Any]]:
-    """Converts neighbours to JSON; corrected ones have the user's categories and ``corrected_at``."""
+    """Converts neighbours to JSON. Corrected titles have the user's categories and ``corrected_at``."""
     documents = []
     for near in neighbours:
         correction = corrections.get(parse_title(near.title).show_key)
@@ -74,9 +74,7 @@ def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def explain_titles(
     home: str, left: str, right: str | None, model: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Explains why two titles are near; if ``right`` is None, how the categories of ``left`` were decided.
-
-    The explanation also lists corrections by users.
+    """Explains why two titles are near or, without ``right``, how the categories of ``left`` were decided.
 
     Returns:
         The explanation as JSON and as lines of text.
@@ -102,7 +100,7 @@ def explain_titles(
 
 
 def decision_lines(decision: "Decision") -> Iterator[str]:
-    """Formats as text how the categories of a title were decided, without a correction of this title."""
+    """Formats how the categories of a title were decided as lines of text."""
     categories = ", ".join(decision.categories)
     if decision.by == "edition":
         yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"
@@ -127,7 +125,7 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Formats as text why two titles are near: by pairs of words, and by the effect of removing a word."""
+    """Formats why two titles are near as lines: pairs of words, and the effect of removing a word."""
     rank = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
     yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank}"
     attracting = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]

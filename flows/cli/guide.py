@@ -1,4 +1,4 @@
-"""Defines the command ``guide``, which merges all feeds of a home into one guide for TV players."""
+"""Command ``guide``, which merges all feeds of a home into one guide for TV players."""
 
 import datetime
 import sys
@@ -72,7 +72,7 @@ def guide(
 
 
 def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed]":
-    """Opens Secret blocks; without Prefect, each remains a reference that cannot be opened."""
+    """Replaces references to Secret blocks of Prefect by their values. Without Prefect, does nothing."""
     from storage.installed import is_installed
     from tasks.ingest.sources.feeds import SECRET
 
@@ -89,9 +89,9 @@ def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed
 
 
 def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:
-    """Returns the locations of the feeds that a home has read, in the order of their first reading.
+    """Returns the locations of the feeds that a home has read, in the order in which they were first read.
 
-    Omits feeds that ``ingest.leave_out`` excludes, and dated guides of ``backfill``.
+    Feeds that match ``ingest.leave_out``, and dated guides of ``backfill``, are omitted.
     """
     from storage.catalogue.feeds import read_status
     from storage.source_patterns import matches_any

@@ -49,7 +49,7 @@ ListAll = Annotated[bool, Option("--list", help="list the corrections, the lates
 
 
 class CorrectionError(ExpectedError, ValueError):
-    """A correction cannot be stored or removed; the message contains the reason and the remedy."""
+    """Error: a correction cannot be stored or removed. The message contains the reason and the remedy."""
 
 
 def enrich(
@@ -99,7 +99,7 @@ def enrich_guide(
     reading: "IngestSettings",
     model: str | None = None,
 ) -> "Report":
-    """Fills missing categories of a guide with the champion, or ``model``, and writes the filled guide.
+    """Fills missing categories of a guide with the champion (or ``model``), and writes the result.
 
     Args:
         guide: XMLTV file, URL, ``env:NAME``, or ``-`` for standard input.
@@ -174,7 +174,7 @@ def correct(
 def correct_title(
     home: str, title: str, categories: Sequence[str], at: datetime.datetime, model: str | None = None
 ) -> tuple["Correction", bool]:
-    """Stores a user's correction of the categories of a title's show; replaces an earlier correction.
+    """Stores the categories that a user states for the show of a title. Replaces an earlier correction.
 
     Returns:
         The correction, and whether the champion model contains the title.
@@ -206,7 +206,7 @@ def correct_title(
 
 
 def undo_correction(home: str, title: str) -> "Correction":
-    """Removes the correction of a title's show, and returns the removed correction.
+    """Removes the correction of the show of a title, and returns it.
 
     Raises:
         CorrectionError: The show has no correction.
@@ -225,7 +225,7 @@ def undo_correction(home: str, title: str) -> "Correction":
 
 
 def read_categories(model: Path) -> dict[str, str]:
-    """Maps names of categories in a Model folder (labels, and folded spellings of guides) to labels."""
+    """Returns the labels of a Model folder by name: by label, and by spelling in guides (case-folded)."""
     import pyarrow.parquet as pq
 
     from storage.formats.model import read_spellings
@@ -237,7 +237,7 @@ def read_categories(model: Path) -> dict[str, str]:
 
 
 def find_category(category: str, spellings: Mapping[str, str]) -> str:
-    """Returns the label of a category; raises CorrectionError with similar categories if it is unknown."""
+    """Returns the label of a category. Raises CorrectionError with similar categories if it is unknown."""
     from tasks.preprocess.categories import fold
 
     if label := spellings.get(fold(category)):

@@ -16,11 +16,11 @@ REMEDY = "pip install 'guidespace[night]'"
 
 
 class NightMissing(ExpectedError, ImportError):
-    """The command needs packages of the extra ``night``; the message names them."""
+    """Error: a command needs packages of the extra ``night``. The message names them."""
 
 
 def needs_night(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a command so that it raises NightMissing at once in a light installation."""
+    """Wraps a command so that it raises NightMissing before it does anything in a light installation."""
 
     @functools.wraps(command)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -37,7 +37,7 @@ def require_night(command: str) -> None:
 
 
 def explain_missing(command: str, error: BaseException) -> NightMissing | None:
-    """Converts an ImportError to NightMissing if a package of ``night`` is missing; None for other errors."""
+    """Converts the ImportError of a package of ``night`` to NightMissing. Returns None for other errors."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return NightMissing(_message(command, [package])) if package in NIGHT else None
 

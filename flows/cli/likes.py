@@ -41,7 +41,7 @@ def like_title(
     at: datetime.datetime,
     model: str | None = None,
 ) -> str:
-    """Stores a viewer's opinion of a title of the guide; returns the title as the guide spells it.
+    """Stores the opinion of a viewer about a title, and returns the title as it is spelled in the guide.
 
     Raises:
         LikesError: The guide does not contain the title; the message names similar titles.
@@ -59,7 +59,7 @@ def like_title(
 
 
 def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> str:
-    """Stores the likes in a file (a table, or an export of a player); returns a line with their number.
+    """Imports likes from a file (a table, or an export of a player), and returns a line with their number.
 
     Raises:
         LikesError: The file is missing, or its content is not a table of likes or a known export.
@@ -78,11 +78,12 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
 
 
 def forget(home: str, viewer: str) -> int:
-    """Deletes all data of a viewer; returns the number of deleted likes.
+    """Deletes all data of a viewer, and returns the number of deleted likes.
 
-    Also deletes the recommendation lists of all viewers and their pages in MLflow, because each file contains
-    the lists of all viewers for an evening; the flow ``recommend`` creates them again. Waits for a running
-    flow before it deletes lists, since that flow may have read the likes before.
+    A file of recommendations contains the lists of all viewers for an evening. Therefore, the lists of all
+    viewers and their pages in MLflow are deleted, too; the flow ``recommend`` creates them again. The
+    function waits for a running flow before it deletes lists, because this flow may have read the likes
+    already.
 
     Raises:
         NightMissing: The lists are also in MLflow, which is not installed; nothing is deleted.

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_decoded(arguments: Sequence[str]) -> None:
-    """Rejects bytes that the locale's encoding cannot decode, because DuckDB and JSON cannot store them."""
+    """Rejects arguments with bytes that the encoding of the locale cannot decode."""
     for argument in arguments:
         if any("\ud800" <= letter <= "\udfff" for letter in argument):
             encoding = sys.getfilesystemencoding()
@@ -91,7 +91,7 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
 
 
 def escape_unprintable() -> None:
-    """Makes ``print`` escape characters that the terminal's encoding lacks (as JSON) instead of raising."""
+    """Makes ``print`` escape the characters that the terminal cannot show, instead of raising an error."""
 
     def escape(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):
@@ -104,7 +104,7 @@ def escape_unprintable() -> None:
 
 
 def entry() -> None:
-    """Runs the command ``guidespace`` and ends the process without the interpreter's teardown."""
+    """Runs the command ``guidespace`` and ends the process without cleaning up the interpreter (faster)."""
     escape_unprintable()
     watch_signals()
     configure_memory()

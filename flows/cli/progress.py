@@ -1,7 +1,7 @@
 """Prints the progress and the result of a flow run: messages, a progress bar of stages, and errors.
 
-If the output is no terminal, there is no bar; instead, the current stage is printed after QUIET_SECONDS
-without a message.
+If the output is not a terminal, the current stage is printed after QUIET_SECONDS without a message, instead
+of a progress bar.
 """
 
 import importlib
@@ -82,8 +82,8 @@ class Ticker:
     def print(self, stage: str, text: str, *, ended: bool = False) -> None:
         """Prints a message of a stage and updates the progress bar.
 
-        The stage becomes the current one; if it has ``ended``, the next unfinished stage does. Prints nothing
-        after a signal, because the message about the interruption is sufficient.
+        The progress bar then shows this stage or, if it has ``ended``, the next unfinished stage. After a
+        signal, nothing is printed.
         """
         if signalled():
             return
@@ -170,7 +170,7 @@ def run_flow(
 
 
 def explain(error: Exception) -> int:
-    """Prints an error, as one line if it is expected, else with the traceback; returns the exit code."""
+    """Prints an error as one line if it is expected, else with the traceback, and returns the exit code."""
     if expected := expected_error(error):
         code, message = expected
         print(f"guidespace: {message}", file=sys.stderr)
@@ -181,7 +181,7 @@ def explain(error: Exception) -> int:
 
 
 def _print_logs(ticker: Ticker) -> None:
-    """Prints log messages of flows and tasks with readable states; ``explain`` prints tracebacks later."""
+    """Prints log messages of flows and tasks, without Prefect's prefixes and tracebacks."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

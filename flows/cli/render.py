@@ -24,7 +24,7 @@ CATEGORIES_SHOWN = 15  # dropped categories per reason
 
 
 def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
-    """Prints a document as JSON if ``as_json``, else prints ``lines``."""
+    """Prints a document as JSON if ``as_json`` is set, else prints ``lines``."""
     for line in [json.dumps(document, ensure_ascii=False, indent=1)] if as_json else lines:
         print(line)
 
@@ -99,7 +99,7 @@ def _category(row: Mapping[str, Any]) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Aligns the first column to the left and the others to the right."""
+    """Formats rows as lines, with the first column aligned to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
         right = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))

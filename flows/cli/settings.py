@@ -78,7 +78,7 @@ def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
 
 
 def members(hint: Any) -> Iterator[Any]:
-    """Yields the dataclasses in a type hint, which is a dataclass, a union or a tuple of a union."""
+    """Yields the dataclasses in a type hint: a dataclass, a union, or a tuple of either."""
     if dataclasses.is_dataclass(hint):
         yield hint
     for argument in typing.get_args(hint):

@@ -16,7 +16,7 @@ from storage.home.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Returns the folders, by name, of the last run's artifacts, the current guide and the newest lists.
+    """Returns the folders, by name, of the artifacts of the last run, the current guide and recommendations.
 
     Raises:
         HomeError: No run has finished, or one of its artifacts is missing.
@@ -45,7 +45,7 @@ def run_folders(home: str | Path) -> dict[str, Path]:
 
 
 def _input_digests(file: Path, kind: type[Artifact]) -> list[str]:
-    """Returns the digests of inputs of one kind that an ``artifact.json`` lists; [] if there is no file."""
+    """Returns the digests of the inputs of one kind in an ``artifact.json``; [] if there is no file."""
     if not file.exists():
         return []
     made_of = json.loads(file.read_text(encoding="utf-8")).get("made_of", {})

@@ -29,7 +29,7 @@ WordList = Annotated[
 
 
 class WordsError(ExpectedError, ValueError):
-    """A command cannot use a model or its words; the message contains the reason."""
+    """Error: a command cannot use a model or its words. The message contains the reason."""
 
 
 def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
@@ -78,7 +78,7 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
 
 
 def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Yields a line per word with its vector; the vector is zero if the word has no known n-grams."""
+    """Yields a line with the vector of each word: zero if the model has neither the word nor its n-grams."""
     for word, vector in zip(words, _open(path).vectors(words), strict=True):
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)

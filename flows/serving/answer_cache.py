@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from tasks.search.query import Query
 
 MAX_BYTES = 48 << 20  # about 20,000 answers with ten neighbours
-ENTRY_OVERHEAD = 500  # bytes per entry in addition to those of its strings
+ENTRY_OVERHEAD = 500  # bytes per entry in addition to its strings
 
 
 class AnswerCache:

@@ -162,13 +162,13 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
     @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **guarded)
     async def similar(request: Request) -> Response:
-        """Returns the titles nearest to each title, as `similar --json`; `tonight`: this evening."""
+        """Returns the titles nearest to each title, as `similar --json`; `tonight`: of this evening."""
         titles = await _read(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
     @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_body(TitlesRequest), **guarded)
     async def vectors(request: Request) -> Response:
-        """Returns the vector of each title, which is compared to find similar titles."""
+        """Returns the vector of each title, by which similar titles are found."""
         return await respond(request, RequestKind("vectors"), await _read(request, TitlesRequest))
 
     @app.post(
@@ -182,7 +182,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
     @app.get("/health", response_model=Health)
     async def health() -> Response:
-        """Returns the serving model, and whether the last check for another one succeeded."""
+        """Returns the loaded model, and whether the last check for a newer model failed."""
         model = _model_json(reloader, reloader.current.champion)
         status = "stale" if reloader.is_stale else "ok"
         return Response(
@@ -223,7 +223,7 @@ def _body(request_type: type[TitlesRequest]) -> dict[str, Any]:
 async def _read(request: Request, request_type: type[R]) -> R:
     """Reads and parses the body of a request.
 
-    FastAPI would parse it with Python's json and answer 422 instead of 400.
+    FastAPI itself would parse it with Python's json (slower) and answer 422 instead of 400.
 
     Raises:
         HTTPException: 400 if the body is too long or does not match the schema.

@@ -15,11 +15,11 @@ MAX_QUEUED = 1024  # queries that wait to be computed, about three seconds of wo
 
 
 class Unavailable(Exception):
-    """A request cannot be answered at present; the message says what to do."""
+    """Error: a request cannot be answered at present. The message says what to do."""
 
 
 class Job(NamedTuple):
-    """The queries of one request."""
+    """Queries of one request."""
 
     batch_key: Hashable  # jobs with equal keys can be computed together
     queries: Sequence[object]
@@ -27,7 +27,7 @@ class Job(NamedTuple):
 
 
 class RequestBatcher(Generic[T]):
-    """Calls ``answer(batch_key, queries)`` in one worker thread, once for several requests of equal key."""
+    """Calls ``answer(batch_key, queries)`` in one thread, with the queries of several requests at once."""
 
     def __init__(self, answer: Callable[..., list[T]]) -> None:
         self._answer = answer
@@ -71,7 +71,7 @@ class RequestBatcher(Generic[T]):
         self._worker = None
 
     def _next_batch(self) -> list[Job]:
-        """Removes the oldest job and others with its key from the queue, up to MAX_BATCH queries."""
+        """Removes the oldest job, and all jobs with the same key, from the queue, up to MAX_BATCH queries."""
         batch, remaining, count = [], [], 0
         for job in self._queue:
             fits = not batch or (

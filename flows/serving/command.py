@@ -22,7 +22,7 @@ Port = Annotated[int, Option(min=0, max=65535, help=PORT_HELP)]
 
 
 class ServeError(ExpectedError, ValueError):
-    """The server cannot start; the message says why and what to do."""
+    """Error: the server cannot start. The message says why and what to do."""
 
 
 def serve(

@@ -1,8 +1,8 @@
 """Serves the merged guide of the home as ``/guide.xml``, ``/guide.xml.gz`` and ``/genres.xml``.
 
-A response is read from one open file, so a guide that replaces it meanwhile does not change it. The ETag is
+The file stays open during a response, so replacing the guide does not change the response. The ETag contains
 the checksum and the sizes of the file. ``/guide.xml`` is sent compressed to clients that accept gzip, and
-otherwise decompressed block by block.
+decompressed block by block to all others.
 """
 
 import gzip

@@ -1,7 +1,7 @@
 """Answers queries with the champion, the corrections of users and the programmes of this evening.
 
-A ``LoadedModel`` is immutable. When the model, the corrections or the guide change, or every ten minutes, a
-new one is prepared and one reference is replaced (reloader.py). Running requests finish with the old model.
+A ``LoadedModel`` is immutable. Every ten minutes, and when the model, the corrections or the guide change,
+reloader.py creates a new LoadedModel. Running requests finish with the old one.
 """
 
 import datetime
@@ -32,7 +32,7 @@ from tasks.text.titles import parse_title
 
 
 class RequestKind(NamedTuple):
-    """An endpoint and its options; queries of the same kind can be computed together."""
+    """Endpoint with its options. Queries of the same kind can be computed together."""
 
     endpoint: Literal["similar", "vectors", "categories"]
     k: int = 0
@@ -50,7 +50,7 @@ class EveningSearch:
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """An immutable model with all data that its answers depend on."""
+    """Immutable model with all data on which its answers depend."""
 
     home: Path
     champion: Champion
@@ -78,7 +78,7 @@ class LoadedModel:
         return self.cache.get(self._cache_kind(kind), query)
 
     def _cache_kind(self, kind: RequestKind) -> tuple[RequestKind, datetime.datetime | None]:
-        """Returns the kind in the cache key; answers about this evening are valid only for this instance."""
+        """Returns the kind as part of the cache key. For this evening, it contains the time of loading."""
         return kind, self.now if kind.tonight else None
 
     def _compute(self, kind: RequestKind, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ class LoadedModel:
 
     @cached_property
     def category_model(self) -> tuple[CategoryModel, Ballot]:
-        """The model that predicts categories, and the titles that vote on them."""
+        """The model that predicts categories. Loaded at the first use."""
         try:
             model = CategoryModel(self.champion.folder, self.corrections)
         except EnrichError as error:
@@ -137,7 +137,7 @@ class LoadedModel:
 
     @cached_property
     def evening(self) -> EveningSearch:
-        """The search over titles of this evening whose broadcasts begin after ``now``."""
+        """The search over titles of this evening that start after ``now``. Created at the first use."""
         from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
         from storage.catalogue.feeds import utc
         from tasks.tonight.evening import evening_interval

@@ -25,7 +25,7 @@ BLOCK_BYTES = 1 << 18
 
 
 class PackedModel:
-    """A champion packed as a model file; the temporary file exists as long as this object.
+    """Champion packed as a model file, in a temporary file that exists as long as this object.
 
     Attributes:
         name: File name for clients.
@@ -42,7 +42,7 @@ class PackedModel:
 
     @property
     def headers(self) -> dict[str, str]:
-        """HTTP headers that identify the version, and that ask clients to validate a copy before each use."""
+        """HTTP headers with the version. They require clients to revalidate a cached copy before each use."""
         encoded = base64.b64encode(self.digest.digest()).decode()
         return {
             "ETag": f'"{self.digest.hexdigest()}"',
@@ -51,7 +51,7 @@ class PackedModel:
         }
 
     def blocks(self) -> Iterator[bytes]:
-        """Yields the content of the model file in blocks; several threads may read at the same time."""
+        """Yields the content of the model file in blocks. Several threads may read at the same time."""
         for begin in range(0, self.size, BLOCK_BYTES):
             yield os.pread(self._file.fileno(), BLOCK_BYTES, begin)
 

@@ -24,7 +24,7 @@ EVENING_SECONDS = 600  # interval at which programmes that have begun are remove
 
 
 class Fingerprint(NamedTuple):
-    """The state of a home; a LoadedModel is out of date if one of these values has changed."""
+    """State of a home. A LoadedModel is out of date if one of these values has changed."""
 
     champion: Champion
     corrections_mtime_ns: int
@@ -49,12 +49,12 @@ class ModelReloader:
         self._stopped, self._failure, self._is_warm = threading.Event(), "", False
 
     def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
-        """Returns an answer per query (``LoadedModel.answer``), each with the champion that computed it."""
+        """Returns the answer to each query, and the champion that computed it."""
         model = self.current
         return [(model.champion, answer) for answer in model.answer(kind, queries)]
 
     def cached_answers(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
-        """Returns the cached answers with the champion; an empty list unless all answers are cached."""
+        """Returns the answers and the champion if all answers are cached, else an empty list."""
         model = self.current
         answers = [model.cached_answer(kind, query) for query in queries]
         return [(model.champion, answer) for answer in answers if answer] if None not in answers else []
@@ -65,7 +65,7 @@ class ModelReloader:
         return bool(self._failure)
 
     def watch(self) -> None:
-        """Calls ``reload_if_stale`` until ``stop``; reports and retries failures."""
+        """Calls ``reload_if_stale`` regularly until ``stop`` is called. Reports failures and tries again."""
         while not self._stopped.is_set():
             try:
                 self.reload_if_stale()
@@ -83,7 +83,7 @@ class ModelReloader:
         self._stopped.set()
 
     def reload_if_stale(self) -> None:
-        """Replaces ``current`` if it is out of date; the first call also warms up the model."""
+        """Replaces ``current`` if it is out of date. The first call also warms up the model."""
         fingerprint = self._read_state()
         champion = fingerprint.champion
         is_stale = fingerprint != self._fingerprint
@@ -108,7 +108,7 @@ class ModelReloader:
         return Fingerprint(champion, corrected, guide.path if guide else "", slot)
 
     def _load(self, champion: Champion, previous: LoadedModel | None) -> LoadedModel:
-        """Loads a model; reuses the search and the cache of the previous one if they are still valid."""
+        """Loads a model. Reuses search and cache of the previous LoadedModel if they are still valid."""
         corrections, now = read_corrections(self.home), _now(self.home)
         if previous is None or previous.champion != champion:
             return LoadedModel(self.home, champion, TitleSearch.open(champion.folder), corrections, now)

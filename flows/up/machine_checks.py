@@ -19,7 +19,7 @@ CheckResult = tuple[Literal["ok", "note", "bad"], str, str]
 
 
 def examine_machine(home: Path) -> Iterator[CheckResult]:
-    """Checks processes of ``up``, ports, disk and databases; yields state, subject and text of each check."""
+    """Checks processes of ``up``, ports, disk and databases. Yields (state, subject, text) of each check."""
     yield _disk(home)
     record = read_record(home)
     running = [process for process in record.processes if process.find()] if record else []

@@ -18,7 +18,7 @@ SERVER_VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI",
 
 
 class NetworkError(ExpectedError):
-    """The servers cannot listen on the requested host or port; the message says why and what to do."""
+    """Error: a server cannot listen on the requested host or port. The message says why and what to do."""
 
 
 def check_host(host: str, environment: Mapping[str, str]) -> None:
@@ -47,7 +47,7 @@ def has_mlflow_password(environment: Mapping[str, str]) -> bool:
 
 
 def choose_port(option: str, requested: int, previous: int, default: int, host: str) -> int:
-    """Returns the requested port; if it is 0, the first free port of ``previous``, ``default`` and any other.
+    """Returns the requested port or, if it is 0, the first free one of ``previous``, ``default`` and others.
 
     Raises:
         NetworkError: The requested port is in use, or the host is not an address of this machine.
@@ -74,7 +74,7 @@ def _bind(host: str, port: int) -> int:
 
 
 def describe_listener(port: int) -> str | None:
-    """Describes the process that listens on a TCP port; None if this user can see no such process."""
+    """Describes the process that listens on a TCP port, or returns None if this user cannot see one."""
     try:
         pids = [
             connection.pid
@@ -106,7 +106,7 @@ def server_url(host: str, port: int, *, shown: bool = False) -> str:
 
 
 def page_hosts(host: str, port: int) -> list[str]:
-    """Returns the ``HOST:PORT`` names of a server for browsers on this machine, the displayed one first."""
+    """Returns the names ``HOST:PORT`` of a server for browsers on this machine, the displayed name first."""
     page = server_url(host, port, shown=True).removeprefix("http://")
     return list(dict.fromkeys([page, f"localhost:{port}", f"127.0.0.1:{port}"]))
 

@@ -23,7 +23,7 @@ class FlowRuns:
         self._states: dict[str, str] = {}  # flow run id to last reported state
 
     def changes(self) -> Iterator[str]:
-        """Yields a line for each run whose state is new since the last call; nothing if the request fails."""
+        """Yields a line for each run whose state has changed since the last call. Ignores failed requests."""
         query = {
             "flow_runs": {
                 "tags": {"all_": ["guidespace"]},

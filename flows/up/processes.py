@@ -22,14 +22,14 @@ from filelock import FileLock, Timeout
 
 UP_HOME = "GUIDESPACE_UP_HOME"  # environment variable with the home, in all processes of an ``up``
 TERMINATE_SECONDS = 15.0  # from SIGTERM to SIGKILL
-START_TOLERANCE_SECONDS = 2.0  # of start times, because the clock may be adjusted
-MAX_LOG_LINES = 12  # in messages
+START_TOLERANCE_SECONDS = 2.0  # maximum difference of equal start times, because the clock may be adjusted
+MAX_LOG_LINES = 12  # lines of a log in a message
 RECORD_FILE = "up.json"
 
 
 @dataclass(frozen=True)
 class Process:
-    """Identifies a process by role, id, start time (seconds since 1970) and the home of its ``up``."""
+    """Identity of a process: role, id, start time (seconds since 1970) and the home of its ``up``."""
 
     name: str
     pid: int
@@ -42,7 +42,7 @@ class Process:
         return cls(name, pid, psutil.Process(pid).create_time(), home)
 
     def find(self) -> psutil.Process | None:
-        """Returns the process if it is still running; None if its id belongs to another one."""
+        """Returns the process if it is still running, or None if another process has its id."""
         try:
             process = psutil.Process(self.pid)
             is_same = abs(process.create_time() - self.started) < START_TOLERANCE_SECONDS
@@ -95,7 +95,7 @@ def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def _tree(process: Process) -> list[psutil.Process]:
-    """Returns a process and its descendants; if it has ended, the remaining processes of its session."""
+    """Returns a process and its descendants or, if it has ended, the remaining processes of its session."""
     if leader := process.find():
         return [leader, *_descendants(leader)]
     with suppress(psutil.NoSuchProcess):
@@ -129,7 +129,7 @@ def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
 
 
 class AlreadyUp(Exception):
-    """Another ``guidespace up`` is running for the home."""
+    """Error: another ``guidespace up`` is running for the home."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class RunningProcesses:
 
 
 def read_record(home: Path) -> RunningProcesses | None:
-    """Reads the record of the last ``up`` of a home; None if there is none or it is damaged."""
+    """Reads the record of the last ``up`` of a home, or returns None if it is missing or damaged."""
     try:
         content: dict[str, Any] = json.loads((home / RECORD_FILE).read_text(encoding="utf-8"))
         return RunningProcesses(

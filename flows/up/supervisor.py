@@ -15,11 +15,11 @@ POLL_SECONDS = 0.3
 
 
 class ProcessEnded(Exception):
-    """A supervised process has ended unexpectedly or is not ready in time; the message says which and why."""
+    """Error: a process has ended unexpectedly or is not ready in time. The message says which and why."""
 
 
 class Supervisor:
-    """Starts processes, keeps their record up to date, and stops all of them after a signal or a failure."""
+    """Starts processes, keeps their record up to date, and stops all after a signal or a failure."""
 
     def __init__(
         self, home: Path, record: RunningProcesses, environment: Mapping[str, str], stop: Signals
@@ -65,7 +65,7 @@ class Supervisor:
                 raise ProcessEnded(f"not ready after {START_TIMEOUT_SECONDS:.0f} s; the logs are in {logs}")
 
     def remove_finished(self, name: str) -> bool:
-        """Returns whether a one-shot process has succeeded; if so, removes it from the record."""
+        """Returns whether a one-shot process has succeeded. If so, removes it from the record."""
         if self._running[name].poll() != 0:
             return False
         del self._running[name]

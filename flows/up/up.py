@@ -41,8 +41,8 @@ from storage.tracking.connection import PAGES
 
 POOL = "guidespace"
 FLOW_RUN_POLL_SECONDS = 5.0
-STORE, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"  # of MLflow's server
-DEFAULTS = {  # unless the user has set them
+STORE, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"  # variables of MLflow's server
+DEFAULTS = {  # environment variables that are set unless the user has set them
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
