@@ -1,1 +1,1 @@
-"""Measures the effect of each building block of the model by training without it on the same data."""
+"""Ablation: measures the effect of each building block of the model by training without it."""

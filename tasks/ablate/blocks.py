@@ -16,14 +16,14 @@ _AIRING = ("channel", "hour", "weekday", "duration", "manner")
 
 
 class UnknownBlock(ExpectedError, ValueError):
-    """Raised if no block has the requested name."""
+    """Error: no block has the requested name."""
 
 
 class AblationBlock(NamedTuple):
     """Building block of the model, with the changes of settings that remove or replace it."""
 
     name: str
-    subject: str  # beginning of a sentence that ends with "worth .031 ± .006", as in "Bigrams are"
+    subject: str  # beginning of a sentence such as "Bigrams are" (worth .031 ± .006)
     changes: tuple[str, ...]  # changes of settings, NAME=VALUE as after --set
 
     @property

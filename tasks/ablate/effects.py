@@ -1,9 +1,9 @@
 """Computes the effect of a block: the quality with the block minus the quality without it.
 
-The quality of a held-out title is the mean of top-label accuracy and precision at 10, as in the gate, or its
-B-cubed F for blocks of clusters. Qualities are averaged over the seeds of training. An effect is the mean
-difference over titles and folds (splits of the guide), with an interval of ± 1.96 standard errors from a
-bootstrap over families (titles with the same first word), each with its titles of all folds.
+The quality of a held-out title is the mean of its accuracy and precision at 10, as in the gate, or its
+B-cubed F for blocks that concern clusters. Qualities are averaged over the seeds of training. An effect is
+the mean difference over titles and folds (splits of the guide). Its interval is ± 1.96 standard errors, which
+come from a bootstrap over families. A family consists of the titles with the same first word, in all folds.
 """
 
 from collections.abc import Iterable, Sequence

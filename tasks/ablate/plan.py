@@ -20,7 +20,7 @@ BASE = "preset"  # name of the trials without changes
 
 @dataclass(frozen=True, kw_only=True)
 class AblationTrial:
-    """Training without one block, on one fold (split of the guide) with one seed."""
+    """One training without one block, on one fold (split of the guide) and with one seed."""
 
     block: str  # name of the block, or BASE
     fold: int  # number of the fold, from 0
@@ -37,7 +37,7 @@ class Plan:
     trials: list[AblationTrial]
 
     def gather(self, answers: Iterable[TrialPredictions]) -> dict[str, list[list[TrialPredictions]]]:
-        """Groups the predictions of the trials, in the order of ``trials``, by block and fold."""
+        """Groups the predictions of the trials, given in the order of ``trials``, by block and fold."""
         groups: dict[str, list[list[TrialPredictions]]] = {}
         for trial, answer in zip(self.trials, answers, strict=True):
             folds = groups.setdefault(trial.block, [])

@@ -13,12 +13,12 @@ _REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess
 
 
 class NoSentenceVectors(ValueError):
-    """Error: a baseline needs sentence vectors, but the titles have none; the message says what to do."""
+    """Error: a baseline needs sentence vectors, but the titles have none. The message says what to do."""
 
 
 @dataclass(frozen=True)
 class TitleInputs:
-    """Texts, sentence vectors and context tokens (channel, hour …) of the titles of a baseline."""
+    """Inputs of a baseline: texts, sentence vectors and context tokens (channel, hour …) of titles."""
 
     texts: Sequence[str]
     dense: Float32[np.ndarray, "titles features"]  # sentence vectors, unit norm or zero
@@ -41,7 +41,7 @@ class TitleInputs:
         return type(self)(texts, self.dense[rows], contexts)
 
     def without_contexts(self) -> Self:
-        """Returns the titles without context tokens; both share the cache of features of the texts."""
+        """Returns the titles without context tokens. The cache of text features is shared."""
         return replace(self, contexts=())
 
     def require_dense(self) -> Float32[np.ndarray, "titles features"]:
@@ -52,7 +52,7 @@ class TitleInputs:
 
 
 def join_contexts(contexts: Iterable[Sequence[str] | None]) -> list[str]:
-    """Returns a string per title with its context tokens; spaces inside a token become underscores."""
+    """Joins the context tokens of each title with spaces. Spaces inside a token become underscores."""
     return [" ".join("_".join(token.split()) for token in tokens or ()) for tokens in contexts]
 
 

@@ -4,9 +4,9 @@ All classifiers, one per label (``tasks/linear/logistic.py``), are trained in th
 Labels are ranked by their margins; labels with a positive margin are predicted.
 
 The defaults were chosen on four English guides (18,314 training titles, 132,619 features, 125 labels) and a
-German month (9,442; 108,265; 55). The table shows the accuracy on unseen titles, unseen shows and the next
-period and, for English, CPU seconds and the share of nonzero weights (busy cores, 2026-11-23; four passes
-unless stated):
+German month (9,442 training titles, 108,265 features, 55 labels). The table shows the accuracy on unseen
+titles, unseen shows and the next period after four passes, and, for English, CPU seconds and the share of
+nonzero weights (2026-11-23):
 
 =====================================  =================  =================  ====  =====
 title only                             English            German             s     not 0
@@ -47,7 +47,7 @@ class FittedL1Logistic:
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin, labels without training titles last; predicts those with margin > 0."""
+        """Ranks labels by margin (those without training titles last); predicts those with margin > 0."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = self.features.transform(titles)
@@ -70,7 +70,7 @@ class L1Logistic:
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit(self, training: LabelledTitles) -> FittedL1Logistic:
-        """Trains a classifier per label; raises a ValueError if no title has a feature."""
+        """Trains a classifier per label. Raises a ValueError if no title has a feature."""
         features, words = self.features.fit_transform(training.titles)
         options: dict[str, Any] = {"alpha": self.alpha, "epochs": self.epochs, "seed": self.seed}
         solver = ProximalSgd(learning_rate=self.learning_rate)

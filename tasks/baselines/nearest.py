@@ -1,9 +1,9 @@
-"""Finds exact nearest neighbours of sparse rows by an inverted index, from features to rows and values.
+"""Finds exact nearest neighbours of sparse rows with an inverted index.
 
-For each query, the products of shared features are summed per row, in float32 and in the order of the
-features, as in a product of two CSR matrices. The cosines are bitwise equal to those of scikit-learn's
-``NearestNeighbors`` (``metric="cosine"``, ``algorithm="brute"``), which transposes the base for each block of
-queries.
+The index lists the rows and values of each feature. For each query, the products of features in common are
+summed per row, in float32 and in the order of the features. The cosines are bitwise equal to those of
+scikit-learn's ``NearestNeighbors`` (``metric="cosine"``, ``algorithm="brute"``), which is slower because it
+transposes the base for each block of queries.
 """
 
 from typing import Any

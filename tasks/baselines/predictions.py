@@ -1,8 +1,9 @@
-"""Defines the format in which all predictors return categories, and the vote of nearest neighbours.
+"""Predictions, the result of all predictors of categories, and the vote of nearest neighbours.
 
-A predictor scores every label; labels are ranked by score. Ties are broken by the number of training titles
-with the label, then by a fixed permutation of the label ids: labels that always occur together ("movie",
-"action") always tie, and breaking ties in alphabetical order lowers the accuracy by up to three points.
+A predictor gives every label a score, by which labels are ranked. In a tie, the label with more training
+titles comes first. If these are equal, too, a fixed permutation of the label ids decides: labels that always
+occur together ("movie", "action") always tie, and alphabetical order lowers the accuracy by up to three
+points.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ DECIMALS = 6  # sums of float32 similarities are rounded, so ties do not depend 
 
 @dataclass(frozen=True)
 class LabelledTitles:
-    """Training titles of a baseline, each with at least one label; label ids are below ``label_count``."""
+    """Training titles of a baseline. Each has at least one label, and label ids are below ``label_count``."""
 
     titles: TitleInputs
     labels: Ragged
@@ -47,7 +48,7 @@ class LabelledTitles:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Labels that a model predicts for titles (queries); arrays have one row per title."""
+    """Labels that a model predicts for titles (queries). Arrays have one row per title."""
 
     ranks: np.ndarray  # int32 (queries, labels), 1 for the most likely label
     predicted: np.ndarray  # bool (queries, labels), whether a label is predicted; at least one per query
@@ -68,12 +69,12 @@ def predict_from_scores(
     frequency: np.ndarray,
     neighbours: np.ndarray | None = None,
 ) -> Predictions:
-    """Converts the scores that a model gives to labels to predictions.
+    """Creates predictions from the scores that a model gives to labels.
 
     Args:
         scores: float64 (queries, labels); the label with the highest score is the most likely.
-        above_threshold: bool (queries, labels), labels whose score is above the predictor's threshold. If a
-            query has none, its top label is predicted, because every scored title has a label.
+        above_threshold: bool (queries, labels), which labels are predicted because their score is above a
+            threshold. If there is none, the label with the highest score is predicted.
         frequency: Number of training titles with each label.
         neighbours: Nearest training titles, if the predictor uses any.
     """
@@ -89,7 +90,7 @@ def predict_from_scores(
 
 
 def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
-    """Returns the rank of each label by score, then frequency, then a fixed permutation; 1 is best."""
+    """Returns the rank of each label by score, frequency and a fixed permutation. Rank 1 is the best."""
     shuffled = np.arange(len(frequency), dtype=np.uint64) * SHUFFLE % 2**32
     tie_order = np.lexsort((shuffled, -frequency))  # a stable sort keeps this order for ties
     order = tie_order[np.argsort(-scores[:, tie_order], axis=1, kind="stable")]
@@ -103,10 +104,10 @@ def vote(
 ) -> Predictions:
     """Predicts the labels of titles by the vote of their nearest training titles.
 
-    Labels are ranked by votes, then by the summed similarity of the voters, then by frequency in training.
-    (Weighting votes by similarity made no difference.) The labels of at least half of the neighbours are
-    predicted, which minimizes the number of wrong labels, or the top label if there are none. ``neighbours``,
-    int64 (queries, k), are rows of ``labels``, or -1; without neighbours, the majority class is predicted.
+    Each neighbour votes for its labels. Labels are ranked by the number of votes, then by the summed
+    similarity of the voters, then by frequency in training. A label is predicted if at least half of the
+    neighbours vote for it; if there is none, the first label is predicted. ``neighbours``, int64 (queries,
+    k), are rows of ``labels``, or -1. Without neighbours, the most frequent label is predicted.
     """
     if neighbours.shape != similarities.shape or neighbours.ndim != 2:
         got = f"{neighbours.shape} and {similarities.shape}"
@@ -130,7 +131,7 @@ def vote(
 
 
 def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosine; ties go to the lower id.
+    """Finds the k rows of ``base`` with the largest positive cosine. In a tie, the lower id is first.
 
     ``queries`` and ``base`` are arrays of unit-norm (or zero) rows, or CSR matrices, of shape (titles,
     features). Returns ids, int64, and cosines, float32, (queries, k); -1 and 0 if there are fewer rows.

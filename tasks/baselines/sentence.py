@@ -24,7 +24,7 @@ class FittedSentenceKnn:
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Predicts labels by the vote of the nearest titles; a title with a zero vector has no neighbours."""
+        """Predicts labels by the vote of the nearest titles. A title with a zero vector has no neighbours."""
         base, ids, cosines = titles.derived.get((SentenceKnn, self.k), (None, None, None))
         if base is not self.base:
             ids, cosines = top_by_cosine(titles.dense, self.base, self.k)
@@ -40,5 +40,5 @@ class SentenceKnn:
     k: int = setting(10, "Neighbours that vote.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedSentenceKnn:
-        """Stores the training titles; raises NoSentenceVectors if they have no sentence vectors."""
+        """Stores the training titles. Raises NoSentenceVectors if they have no sentence vectors."""
         return FittedSentenceKnn(training.titles.require_dense(), training, self.k)

@@ -1,7 +1,8 @@
-"""Measures how well held-out titles with unseen words (which no training title contains) are embedded.
+"""Measures how well held-out titles with unseen words are embedded.
 
-*Augmentation* (tasks/augment) gives unseen words a vector. Scores and distances are measured with
-augmentation and, for comparison, with vectors that ignore unseen words.
+An unseen word is a word that no training title contains. *Augmentation* (tasks/augment) gives such words a
+vector. Scores and distances are measured with augmentation and, for comparison, with vectors that ignore
+unseen words.
 """
 
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ class ArtifactRecord:
 
 
 def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactRecord]:
-    """Returns the records of artifacts and of their direct and indirect inputs, sorted by time, oldest first.
+    """Returns the records of artifacts and all their direct and indirect inputs, oldest first.
 
     Inputs that are no longer in the home are omitted.
     """
@@ -82,7 +82,7 @@ def _anchor(item: Mapping[str, Any]) -> str:
 
 
 def _link(item: Mapping[str, Any], anchors: set[str]) -> str:
-    """Returns HTML that names an artifact or feed, with a link to its section if the page has one."""
+    """Returns HTML with the name of an artifact or feed, linked to its section if the page has one."""
     text = f"{escape(item['path'] if item['kind'] == 'Feed' else item['kind'])}"
     text += f" <code>{item['digest'][:SHOWN_DIGITS]}</code>"
     return f'<a href="#{_anchor(item)}">{text}</a>' if _anchor(item) in anchors else f"<span>{text}</span>"
@@ -91,7 +91,7 @@ def _link(item: Mapping[str, Any], anchors: set[str]) -> str:
 def _section(
     record: ArtifactRecord, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
 ) -> str:
-    """Returns the HTML section of one artifact; ``uses`` are the artifacts of which it is an input."""
+    """Returns the HTML section of an artifact. ``uses`` are the artifacts that have it as input."""
     content, files = record.content, record.content["files"]
     provenance = content.get("made_of", {})
     size = sum(file["size"] for file in files.values())

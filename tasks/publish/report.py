@@ -199,7 +199,7 @@ def _headline_table(figures: Mapping[str, float], previous: Mapping[str, float])
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Returns an empty line and the lines of a Markdown table, whose columns except the first align right."""
+    """Returns an empty line and a Markdown table, as lines. All columns but the first are right-aligned."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return ["", *(f"| {' | '.join(map(markdown_cell, line))} |" for line in lines)]
 

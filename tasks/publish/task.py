@@ -179,7 +179,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
 def _log_counts(
     tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table, reasons: list[tuple[str, int]]
 ) -> None:
-    """Logs the counts of artifacts, the number of dropped categories by reason, and the table of the latter.
+    """Logs the counts of artifacts, the number of dropped categories by reason, and their table.
 
     ``dropped`` has one row per dropped category; ``reasons`` are pairs of a reason and its number of rows.
     """

@@ -1,10 +1,10 @@
 """Measures how well clusters agree with categories: ARI, AMI, V-measure and B-cubed.
 
-A title with several labels (categories) is compared by its most frequent label. Noise titles, which are in no
-cluster, are reported in three ways: as their share; by scores without noise titles (optimistic, because
-difficult titles are excluded); and by scores in which each noise title is a cluster of one title (strict; the
-default). AMI is normalised by the arithmetic mean of the entropies. NMI is not reported because it rises with
-the number of clusters.
+If a title has several labels (categories), the most frequent label is used. A noise title is in no cluster.
+The share of noise titles is reported, and all scores are computed in two ways: with each noise title as a
+cluster of one title (the default), and without noise titles (optimistic, because difficult titles are
+excluded). AMI is normalised by the arithmetic mean of the entropies. NMI is not reported, because it rises
+with the number of clusters.
 
 References: Hubert, Arabie, *Comparing partitions*, 1985 (ARI); Vinh, Epps, Bailey, *Information theoretic
 measures for clusterings comparison*, 2010 (AMI); Rosenberg, Hirschberg, *V-measure*, 2007; Bagga, Baldwin,
@@ -24,7 +24,7 @@ SCORES = ("ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_re
 def reference_labels(
     labels: Ragged, label_count: int, training: Bool[np.ndarray, " titles"] | None = None
 ) -> Int64[np.ndarray, " titles"]:
-    """Returns the most frequent label of each title, int64; -1 for a title without labels.
+    """Returns one label per title, int64: of its labels, the most frequent one; -1 without labels.
 
     Args:
         labels: Label ids of each title.
@@ -54,9 +54,9 @@ def measure_agreement(
         held_out: Marks titles that were not used in training; None if there are no such titles.
 
     Returns:
-        ``count`` and ``sizes`` of the clusters and ``noise_share`` (the share of noise titles) over all
-        titles; the SCORES of labelled titles, with each noise title as a cluster; and under ``non_noise`` and
-        ``held_out`` the SCORES of only these titles. Undefined scores are None.
+        ``count`` and ``sizes`` of the clusters, ``noise_share``, and the SCORES of all labelled titles, with
+        each noise title as a cluster. ``non_noise`` and ``held_out`` contain the SCORES of only these titles.
+        Undefined scores are None.
     """
     is_held_out = np.zeros(len(clusters), dtype=bool) if held_out is None else held_out
     for column in (reference, is_held_out):
@@ -79,7 +79,7 @@ def measure_agreement(
 
 
 def measure_sizes(clusters: _Titles) -> dict[str, float | int | None]:
-    """Computes the smallest, median and largest cluster size, and the largest cluster's share of titles."""
+    """Computes the minimum, median and maximum cluster size, and the share of titles in the largest."""
     sizes = np.unique(clusters[clusters != NOISE], return_counts=True)[1]
     if not len(sizes):
         return dict.fromkeys(("smallest", "median", "largest", "largest_share"))
@@ -109,7 +109,7 @@ def score_partition(clusters: _Titles, reference: _Titles) -> dict[str, float | 
 
 
 def b_cubed(clusters: _Titles, reference: _Titles) -> tuple[float, float]:
-    """Computes B-cubed precision and recall, the means of ``b_cubed_per_title`` over at least one title."""
+    """Computes B-cubed precision and recall: the means over all titles, of which there must be one."""
     precision, recall = b_cubed_per_title(clusters, reference)
     return float(precision.mean()), float(recall.mean())
 

@@ -1,7 +1,8 @@
 """Computes bootstrap confidence intervals; the titles of a franchise are resampled as one group.
 
-Metrics are computed from sums per group, so a thousand resamples take a few matrix products. All predictors
-are compared on the same resamples of a held-out set. Groups are numbered from 0 without gaps.
+A resample draws groups with replacement. Metrics are computed from sums per group, so a thousand resamples
+take only a few matrix products. All predictors are compared on the same resamples. Groups are numbered from 0
+without gaps.
 
 References: Efron, Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13; Field, Welsh,
 *Bootstrapping clustered data*, 2007 (resample clusters with all their members).
@@ -16,7 +17,7 @@ LEVEL = 0.95  # probability that an interval contains the true value
 
 
 def number_groups(*keys: np.ndarray) -> Int64[np.ndarray, " queries"]:
-    """Returns the group number of each query: the number of its combination of keys, from 0 without gaps."""
+    """Returns the group number of each query. Queries with equal keys are in the same group."""
     groups = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
         numbers = np.unique(key, return_inverse=True)[1]
@@ -60,7 +61,7 @@ def resample_mean(
     groups: Int[np.ndarray, " queries"],
     counts: Float[np.ndarray, "resamples groups"],
 ) -> Float[np.ndarray, " resamples"]:
-    """Computes the mean of ``values`` in each resample; differences as values give a paired bootstrap."""
+    """Computes the mean of ``values`` in each resample. For a paired bootstrap, pass differences."""
     counts64 = counts.astype(np.float64)
     sums, sizes = (np.bincount(groups, weights, minlength=counts.shape[1]) for weights in (values, None))
     return counts64 @ sums / (counts64 @ sizes)

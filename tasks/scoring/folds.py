@@ -1,7 +1,7 @@
-"""Averages the results of held-out titles over several splits (folds) of a guide.
+"""Averages the results of held-out titles over several folds of a guide.
 
-A fold is a split of the titles of a guide into training and held-out titles; the folds differ in the salt of
-the hash by which titles are held out.
+A fold is a split of the titles of a guide into training and held-out titles. A hash of a title with a salt
+decides whether the title is held out. Each fold has another salt.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ K, RESAMPLES = 10, 1000  # voting neighbours; bootstrap resamples
 
 
 class HeldOutPredictions(NamedTuple):
-    """Results of a predictor of categories; arrays have one entry per held-out title."""
+    """Results of a predictor of categories, with one array entry per held-out title."""
 
     correct: np.ndarray  # float64, 1 if the top label is correct, else 0
     precision_at_10: np.ndarray | None  # share of neighbours with a correct label; None for other predictors
@@ -75,12 +75,12 @@ def predict_held_out(
 
 
 def combine_predictions(judged: Judged, family: np.ndarray, oov: np.ndarray) -> HeldOutPredictions:
-    """Combines the judged predictions of a held-out set with the families and unseen words of its titles."""
+    """Combines the results of a held-out set with the family and the unseen words of each title."""
     return HeldOutPredictions(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
 
 
 def mean_scores(predictions: Sequence[HeldOutPredictions], resamples: int = RESAMPLES) -> dict[str, Figure]:
-    """Computes the mean accuracy and, for k-NN, precision_at_10 over the held-out titles of all folds."""
+    """Computes the mean accuracy (and, for k-NN, precision_at_10) over the held-out titles of all folds."""
     family = np.concatenate([fold.family for fold in predictions])
     columns = {"accuracy": [fold.correct for fold in predictions]}
     precisions = [fold.precision_at_10 for fold in predictions]

@@ -1,4 +1,4 @@
-"""Implements isotonic regression in NumPy, because SciPy is too large for the light installation."""
+"""Isotonic regression in NumPy, because SciPy is too large for the light installation."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from storage.shapes import Float, Int
 def fit_shares(
     scores: Float[np.ndarray, " titles"], outcomes: np.ndarray
 ) -> tuple[Float[np.ndarray, " knots"], Float[np.ndarray, " knots"], Int[np.ndarray, " titles"]]:
-    """Fits the share of positive outcomes as an increasing function of the score (isotonic regression).
+    """Fits an increasing function from the score to the share of positive outcomes.
 
     Args:
         scores: Score of each title.

@@ -7,7 +7,8 @@
   for predictors other than k-NN.
 - mrr: mean reciprocal rank, the mean of 1 / rank of the best-ranked correct label.
 
-All metrics are functions of sums over titles, so the bootstrap needs only the sums per group of titles.
+All metrics are computed from sums over titles, so the bootstrap needs only the sums over each group of
+titles.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ METRICS = ("accuracy", "micro_f1", "macro_f1", "precision_at_k", "mrr")
 
 @dataclass(frozen=True)
 class Judged:
-    """Predictions for titles (queries), compared with the true labels; arrays have one entry per query."""
+    """Predictions for titles (queries), compared with the true labels. Arrays have one entry per query."""
 
     correct: Bool[np.ndarray, " queries"]  # whether the top label is correct
     reciprocal_rank: Float[np.ndarray, " queries"]  # 1 / rank of the best-ranked correct label

@@ -1,7 +1,7 @@
-"""Defines the held-out sets, and scores title vectors on them by a k-NN vote for categories (labels).
+"""Held-out sets, and the scores of title vectors on these sets by a k-NN vote for categories (labels).
 
 A protocol is the name of a held-out set. Only titles with labels are scored, and only training titles with
-labels vote. A score that cannot be computed is ``{"n": 0, "reason": "…"}``; its key is not omitted.
+labels vote. A score that cannot be computed is ``{"n": 0, "reason": "…"}``.
 """
 
 import itertools
@@ -26,8 +26,8 @@ PROTOCOLS = {  # held-out sets, with the names that reports and plots show
     "next_period": "next period",
 }
 FORMS = ("title_only", "title_context")  # input of a predictor: the title without or with airing context
-# Maximum numbers of scored titles per held-out set, and of training titles that vote and that baselines are
-# fitted on. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
+# Maximum number of scored titles of a held-out set, and of training titles, which vote and to which baselines
+# are fitted. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
 NO_REASONS: Mapping[str, str] = {}
 NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
@@ -52,7 +52,7 @@ class CorpusTitles:
         )
 
     def labelled(self, split: str) -> np.ndarray:
-        """Returns the rows of the titles of a split that have labels, ascending; a sample if there are many.
+        """Returns the rows of the titles of a split that have labels, or a sample of them, ascending.
 
         The sample has MAX_TRAINING titles for the split "train" and MAX_SCORED titles for held-out sets.
         """
@@ -105,7 +105,7 @@ class HeldOut(NamedTuple):
 def held_out_sets(
     titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
 ) -> Iterator[HeldOut]:
-    """Yields each held-out set in each of FORMS, in a fixed order, so that the seed determines all resamples.
+    """Yields each held-out set in each of FORMS, in a fixed order, so that a seed determines all resamples.
 
     Args:
         titles: All titles of the corpus.

@@ -56,7 +56,7 @@ class Learning:
 def measure(
     home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning, submit: Submit
 ) -> TrialPredictions:
-    """Runs a trial in a process of the pool to which ``submit`` belongs, and publishes its predictions."""
+    """Runs a trial in another process (by ``submit``), and publishes its predictions."""
     predictions = submit(run_trial, home, vocabulary, corpus, learning).result()
     with STAGE.publish(home, vocabulary, corpus, learning) as draft:
         write_answers(draft.folder, predictions)

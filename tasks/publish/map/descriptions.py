@@ -35,7 +35,7 @@ def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> lis
 
 
 def _shorten(text: str) -> str:
-    """Returns a text of at most MAX_CHARACTERS; a longer one is cut between words and ends with "…"."""
+    """Shortens a text to at most MAX_CHARACTERS, between words, with "…" at its end."""
     if len(text) <= MAX_CHARACTERS:
         return text
     words, _, _ = text[: MAX_CHARACTERS + 1].rpartition(" ")

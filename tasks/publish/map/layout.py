@@ -1,13 +1,13 @@
 """Computes a two-dimensional layout of titles that preserves neighbours, similar to UMAP.
 
-Linked titles attract each other, and each title is repelled by a few titles sampled in every round. With the
-similarity q = 1 / (1 + d²) of two positions, the step of title i is the gradient of
+Titles with a link attract each other, and each title is repelled by a few titles that are sampled in every
+round. The similarity of two positions at distance d is q = 1 / (1 + d²). A step moves title i along the
+gradient of
 
     sum over links j:  p_ij log q_ij    +    REPULSION * mean over sampled j:  log(1 - q_ij)
 
-p_ij decreases with the distance in excess of the nearest neighbour of i; it is symmetrized and sums to 1 per
-title. All titles move simultaneously, with momentum. The links of a title are contiguous, so a round needs no
-scatter operation.
+The weight p_ij of a link decreases with the distance of the vectors, minus the distance of i to its nearest
+neighbour. Weights are symmetrized and sum to 1 per title. All titles move simultaneously, with momentum.
 
 The layout starts from principal components smoothed over links, or from the positions on the previous map. In
 the second case, new titles start at the mean of their neighbours, and the result is shifted and scaled to
@@ -36,13 +36,13 @@ SMALL_STEP = 0.1  # step size of the first round when starting from a previous m
 MOMENTUM = 0.8
 GRAVITY = 2e-3  # strength of the force towards the centre
 SPREAD = 0.2  # half-width of the start positions divided by the square root of the number of titles
-MAX_STEP = 2.0  # maximum movement of a title in a round
-SCALES = np.geomspace(2, 200, 24)  # candidate scale factors for previous positions, which are within -1 and 1
+MAX_STEP = 2.0  # maximum movement of a title in one round
+SCALES = np.geomspace(2, 200, 24)  # candidate factors for previous positions, which are within -1 and 1
 SCALE_NEGATIVES = 10  # titles sampled per title to compare SCALES
 
 
 class Links(NamedTuple):
-    """Symmetric graph of titles in compressed sparse rows; the weights of a title's links sum to 1."""
+    """Symmetric graph of titles in compressed sparse rows. The weights of the links of a title sum to 1."""
 
     offsets: np.ndarray  # (titles + 1,)
     targets: np.ndarray  # (links,)
@@ -125,7 +125,7 @@ def _links(ids: np.ndarray, cosines: np.ndarray) -> Links:
 
 
 def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the fields of Links; two titles are linked if either is a neighbour of the other."""
+    """Returns the fields of Links, in which a title is linked with its neighbours in both directions."""
     titles, nearest = ids.shape
     symmetric, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
     offsets = np.zeros(titles + 1, dtype=np.int64)
@@ -161,7 +161,7 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
-    """Returns start positions averaged over links and scaled to unit covariance, twelve times in turn."""
+    """Averages start positions over links and scales them to unit covariance, twelve times."""
     positions, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
         mixed = 0.5 * positions[linked] + 0.5 * compiled(_average)(*links, positions)[linked]
@@ -212,7 +212,7 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
 ) -> np.ndarray:
     """Moves all titles in ``rounds`` rounds and returns their positions.
 
-    Repelling titles are sampled by Knuth's MMIX generator, whose upper 32 bits are scaled to the range.
+    The titles that repel a title are sampled by Knuth's MMIX generator.
     """
     count, half_bits = np.uint64(len(positions)), np.uint64(32)
     multiplier, increment = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
@@ -247,7 +247,7 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
 
 
 def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
-    """Replaces NaN by the weighted mean position of linked titles, in five passes; remaining NaN by 0."""
+    """Places new titles (NaN) at the weighted mean position of linked titles, in five passes, or at 0."""
     positions, sources = previous.astype(np.float64), links.sources
     for _ in range(5):
         missing = np.isnan(positions[:, 0])
@@ -262,7 +262,7 @@ def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
 
 
 def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Generator) -> float:
-    """Returns the factor in SCALES that maximizes the objective; a Layout does not store its scale."""
+    """Returns the factor in SCALES that maximizes the objective. A Layout does not store its scale."""
     linked = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
     negatives = generator.integers(len(positions), size=(SCALE_NEGATIVES, len(positions)))
     repelled = ((positions[None] - positions[negatives]) ** 2).sum(axis=2) + 1e-9
@@ -275,7 +275,7 @@ def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Genera
 
 
 def _align(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
-    """Shifts and scales positions to the median and spread of the previous map; float32, within -1 and 1."""
+    """Shifts and scales positions to the median and spread of the previous map, float32, within -1 and 1."""
     old = ~np.isnan(previous[:, 0])
     centre, target_centre = np.median(positions[old], axis=0), np.median(previous[old], axis=0)
     spread = np.abs(positions[old] - centre).mean()
@@ -285,7 +285,7 @@ def _align(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
 
 
 def _fit_page(positions: np.ndarray) -> np.ndarray:
-    """Centres and scales positions to [-1, 1], float32; moves outliers (0.5 %) logarithmically inwards."""
+    """Centres and scales positions to [-1, 1], float32, and moves outliers (0.5 %) inwards."""
     if not len(positions):
         return np.zeros((0, 2), dtype=np.float32)
     positions = positions - np.median(positions, axis=0)

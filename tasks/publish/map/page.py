@@ -228,7 +228,7 @@ def _pack_times(times: AiringTimes) -> dict[str, object]:
 
 
 def _pack_rows(rows: Ragged) -> dict[str, dict[str, str]]:
-    """Packs rows of different lengths as lengths and concatenated values, each in the narrowest type."""
+    """Packs rows of different lengths as lengths and concatenated values, both in the narrowest type."""
     columns = {"lengths": rows.lengths, "values": rows.values}
     types = {name: np.min_scalar_type(int(array.max(initial=0))).str[1:] for name, array in columns.items()}
     return {name: _pack(array, "<" + types[name]) for name, array in columns.items()}

@@ -1,7 +1,8 @@
 """Writes and reads Layout artifacts: positions of titles on the map, and why neighbours are similar.
 
-These are the slowest parts of the map and do not depend on clusters or scores, so a Layout is computed in
-parallel to the stages cluster and evaluate, for a large guide in the helper process (tasks/pool.py).
+These are the slowest parts of the map. They do not depend on clusters or scores, so a Layout is computed in
+parallel to the stages cluster and evaluate. For a large guide, this is done in another process
+(tasks/pool.py).
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ REASONS = ("left", "right", "share")  # array fields of Reasons, each stored in 
 
 @dataclass(frozen=True)
 class Places:
-    """Titles of the map with positions and neighbours; row i of each array belongs to title i of the map."""
+    """Titles of the map with positions and neighbours. Row i of each array belongs to title i of the map."""
 
     shown: Int[np.ndarray, " titles"]  # row of each title in the corpus
     xy: Float32[np.ndarray, "titles 2"]  # positions, within [-1, 1]
@@ -116,9 +117,9 @@ def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
 
 
 def _map_rows(shown: np.ndarray, titles: int) -> np.ndarray:
-    """Maps rows of the corpus to rows of the map, int32 [titles + 1]; -1 for titles that are not shown.
+    """Returns the row on the map of each title of the corpus, int32 [titles + 1], or -1 if it is not shown.
 
-    The additional last entry is -1, so that the index -1 (no neighbour) also maps to -1.
+    The additional last entry is -1, so that the index -1, which means no neighbour, maps to -1.
     """
     rows = np.full(titles + 1, -1, dtype=np.int32)
     rows[shown] = np.arange(len(shown))
@@ -126,7 +127,7 @@ def _map_rows(shown: np.ndarray, titles: int) -> np.ndarray:
 
 
 def _previous_positions(previous: Path, shows: list[str]) -> np.ndarray:
-    """Returns the positions of shows in the previous Layout, float64 [shows, 2]; NaN for new shows."""
+    """Returns the position of each show in the previous Layout, float64 [shows, 2], or NaN for new shows."""
     table = pq.read_table(previous / PLACES, columns=["show_key", "x", "y"]).to_pydict()
     positions = dict(zip(table["show_key"], zip(table["x"], table["y"], strict=True), strict=True))
     return np.array([positions.get(show, (np.nan, np.nan)) for show in shows]).reshape(-1, 2)

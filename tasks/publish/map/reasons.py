@@ -29,7 +29,7 @@ _BLOCK = 4096  # titles per block; the parts of these titles and of their neighb
 
 @dataclass(frozen=True)
 class Reasons:
-    """Pairs of parts that make neighbouring titles similar; arrays are [titles, neighbours, PAIRS].
+    """Pairs of parts that make neighbouring titles similar, as arrays [titles, neighbours, PAIRS].
 
     The parts of a title are its words, followed by the parts in NON_WORD_PARTS.
     """
@@ -91,7 +91,7 @@ def _find_pairs(  # compiled by numba: a single function of arrays and numbers
 ) -> None:
     """Writes the largest pairs into ``left``, ``right`` and ``share``, arrays [titles, neighbours, PAIRS].
 
-    Pairs are of two words, or of the same other part except FORM.
+    A pair consists of two words, or of the same part of both titles, such as the channel (except FORM).
 
     Args:
         parts: Vectors of all parts, [parts, dim]; the words of a title precede its other parts.

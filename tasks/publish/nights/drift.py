@@ -28,7 +28,7 @@ Counts = Mapping[str, int]  # number of occurrences by name of a word or categor
 
 
 def oov_share(corpus: OpenCorpus) -> float:
-    """Returns the share of a corpus's held-out titles that have a word missing in all training titles."""
+    """Returns the share of held-out titles of a corpus that contain a word of no training title."""
     is_held_out = np.isin(corpus.split, (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD))
     return float(corpus.oov[is_held_out].mean()) if is_held_out.any() else 0.0
 
@@ -68,7 +68,7 @@ def measure_drift(before: Path, now: Path) -> dict[str, float]:
 
 
 def divergence(left: Counts, right: Counts) -> float:
-    """Returns the Jensen–Shannon divergence of two distributions of counts in bits; 0 if one is empty."""
+    """Returns the Jensen–Shannon divergence of two distributions of counts in bits, or 0 if one is empty."""
     names = sorted({*left, *right})
     shares = np.array([[counts.get(name, 0) for name in names] for counts in (left, right)], dtype=float)
     totals = shares.sum(axis=1, keepdims=True)
@@ -81,7 +81,7 @@ def divergence(left: Counts, right: Counts) -> float:
 
 
 def missing_share(counts: Counts, reference: Counts) -> float:
-    """Returns the share of all occurrences in ``counts`` that belong to names missing in ``reference``."""
+    """Returns the share of the occurrences in ``counts`` whose names are missing in ``reference``."""
     missing = sum(count for name, count in counts.items() if name not in reference)
     return missing / max(1, sum(counts.values()))
 
@@ -89,7 +89,7 @@ def missing_share(counts: Counts, reference: Counts) -> float:
 def neighbour_overlap(
     before: Float32[np.ndarray, "titles dim_before"], now: Float32[np.ndarray, "titles dim"]
 ) -> float:
-    """Returns the mean share of a title's ten previous nearest titles that are still among its ten nearest.
+    """Returns the mean share of the ten nearest titles of a title that stayed the same.
 
     The mean is over at most MAX_QUERIES titles.
 

@@ -1,7 +1,7 @@
-"""Draws plots of held-out titles: precision by rarest word, accuracy by category, k-NN against hyperplanes.
+"""Draws plots of held-out titles: precision by rarest word, accuracy by category, k-NN and hyperplanes.
 
-k-NN is compared with a linear classifier on the same vectors: one hyperplane per category, fitted by ridge
-regression to 1 for titles of the category and to −1 for other titles.
+k-NN is compared with a linear classifier on the same vectors, which has one hyperplane per category. A
+hyperplane is fitted by ridge regression to 1 for titles of the category and to −1 for all others.
 
 References: Rifkin, Yeo, Poggio, Regularized least-squares classification, 2003.
 """
@@ -40,7 +40,7 @@ OUTCOMES = (
 
 @dataclass(frozen=True)
 class ComparedPredictions:
-    """Predictions for the same held-out titles by k-NN and by hyperplanes; one array entry per title."""
+    """Predictions of k-NN and of hyperplanes for the same held-out titles, with one array entry per title."""
 
     knn: np.ndarray  # int64, id of the label that k-NN predicts
     plane: np.ndarray  # int64, id of the label whose hyperplane has the largest value
@@ -49,10 +49,7 @@ class ComparedPredictions:
 
 
 def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
-    """Returns for each title in ``titles`` how many training titles contain its rarest word.
-
-    The number is -1 for a title without words.
-    """
+    """Returns the number of training titles that contain the rarest word of each title; -1 without words."""
     no_word, frequency = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
     for block in row_blocks(len(corpus)):
         rows = np.arange(block.start, block.stop)
@@ -130,7 +127,7 @@ def plot_borders(
     label_names: Sequence[str],
     predictions: ComparedPredictions,
 ) -> go.Figure:
-    """Draws held-out titles at their map positions, coloured by which of k-NN and hyperplane is correct.
+    """Draws held-out titles on the map, coloured by which classifier (k-NN, hyperplanes) is correct.
 
     Args:
         titles: Held-out titles.
@@ -172,10 +169,10 @@ def plot_borders(
 def plot_category_accuracy(
     labels: Sequence[Sequence[str]], correct: Sequence[bool], protocols: Sequence[str]
 ) -> go.Figure:
-    """Draws the share of correct predictions by category, for the MAX_CATEGORIES largest categories.
+    """Draws the share of correct predictions in each of the MAX_CATEGORIES largest categories.
 
-    The prediction for a title counts in each of its categories. Each held-out set (protocol) has a bar per
-    category; initially, only the bars of the first protocol are visible.
+    The prediction for a title counts in all of its categories. A category has a bar for each held-out set
+    (protocol). Initially, only the bars of the first set are visible.
 
     Args:
         labels: Categories of each held-out title.

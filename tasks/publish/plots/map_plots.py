@@ -66,10 +66,10 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
 
 
 def plot_k_distances(content: MapContent, density: Density | None = None) -> go.Figure:
-    """Draws the ascending cosine distances of titles to their k-th nearest title, and DBSCAN's eps as a line.
+    """Draws the sorted cosine distances of titles to their k-th nearest title, and eps of DBSCAN as a line.
 
-    k is min_samples of DBSCAN minus one, because min_samples includes the title. Without the parameters
-    ``density`` of DBSCAN, k is DEFAULT_MIN_SAMPLES minus one, and eps is not drawn.
+    k is min_samples − 1, because min_samples includes the title itself. If ``density`` is None, because
+    another algorithm made the clusters, k is DEFAULT_MIN_SAMPLES − 1, and eps is not drawn.
     """
     min_samples = density.min_samples if density else DEFAULT_MIN_SAMPLES
     k = max(min_samples - 1, 1)
@@ -102,7 +102,7 @@ def plot_k_distances(content: MapContent, density: Density | None = None) -> go.
 def plot_neighbours(content: MapContent) -> go.Figure:
     """Draws a table of SAMPLED_TITLES titles with their nearest titles and cosines.
 
-    The titles are the most aired titles of the largest clusters, then the most aired other titles.
+    The most frequently aired title of each of the largest clusters comes first, then other frequent titles.
     """
     order: list[int] = np.argsort(-np.asarray(content.airings, dtype=np.int64), kind="stable").tolist()
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))

@@ -1,4 +1,4 @@
-"""Draws the reliability plot: confidence of predicted categories against the share of correct predictions."""
+"""Draws the reliability plot: the share of correct predictions by the confidence of predictions."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,7 +16,7 @@ def plot_reliability(
     correct: Bool[np.ndarray, " titles"],
     languages: np.ndarray,
 ) -> go.Figure:
-    """Draws accuracy by confidence, and the reached precision and coverage by requested precision.
+    """Draws the accuracy by confidence, and the actual precision and coverage by requested precision.
 
     Args:
         confidence: Cross-fitted confidence of each held-out title (tasks/scoring/confidence.py), 0 to 1.

@@ -193,7 +193,7 @@ def write_plots(folder: Path, figures: Mapping[str, go.Figure]) -> None:
 
 
 def render_plots(figures: Mapping[str, go.Figure]) -> str:
-    """Returns an HTML page with all figures; plotly.js is included once, with the first figure."""
+    """Returns an HTML page with all figures, which contains plotly.js once."""
     config = {"displaylogo": False, "responsive": True}
     parts = [
         figure.to_html(config, full_html=False, include_plotlyjs=position == 0, div_id=name)

@@ -1,7 +1,7 @@
-"""Builds the evaluation table, which compares a new model with the champion (the served model) by examples.
+"""Builds the evaluation table: examples that compare a new model with the champion (the served model).
 
-For held-out titles, the table has the nearest titles according to both models, and which model is better.
-With this table, a person can decide about a model that was not promoted automatically.
+For some held-out titles, the table shows the nearest titles according to both models, and which model is
+better. With this table, a person can decide about a model that was not promoted automatically.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ NEAREST = 5  # nearest titles per example
 def example_table(
     corpus: Path, qualities: QueryQualities, challenger: Path, champion: Path | None
 ) -> dict[str, list[object]]:
-    """Returns the evaluation table, sorted by the challenger's quality minus the champion's, ascending.
+    """Returns the evaluation table, in which the titles with the largest loss of quality come first.
 
     Args:
         corpus: Folder of tonight's Corpus.
@@ -57,7 +57,7 @@ def example_table(
 
 
 def _nearest(model: Path, titles: Sequence[str]) -> list[object]:
-    """Returns for each title its nearest titles with cosines as text, or the message of a search error."""
+    """Returns the nearest titles of each title with cosines as text, or the message of a search error."""
     results = TitleSearch.open(model).similar_many([Query(title) for title in titles], NEAREST)
     return [
         str(result)

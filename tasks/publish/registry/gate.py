@@ -1,20 +1,19 @@
 """The gate decides whether the new model (the challenger) replaces the served model (the champion).
 
-The challenger is compared with two models on tonight's held-out titles: with the champion, and with the
-reference, which is the oldest promoted model that still has its files. Both embed tonight's titles with their
-own tokenizers, so all models answer the same queries. The reference prevents a gradual decline: a small loss
-that no single night shows adds up against a model of many nights ago. It is scored again on tonight's titles,
-because qualities of other nights depend on the titles of these nights.
+The challenger is compared with two models on tonight's held-out titles: the champion, and the reference,
+which is the oldest promoted model that still has its files. The reference prevents a gradual decline: losses
+that are too small to be seen in one night add up over many nights. Champion and reference embed tonight's
+titles with their own tokenizers, so all models answer the same queries.
 
 Each kind of vector that users see (VECTORS) is compared. The quality of a query is the mean of its
-correctness (0 or 1) and its precision at k. A paired bootstrap over groups gives an upper confidence bound of
-mean(challenger − other model) for each comparison. The challenger is promoted unless a bound is negative.
-ERROR_PROBABILITY is divided by the number of comparisons (Bonferroni). The rate of wrong refusals is higher
-than ERROR_PROBABILITY, because a champion that was lucky on some titles is compared with until they leave the
-guide.
+correctness (0 or 1) and its precision at k. For each comparison, a paired bootstrap over groups gives an
+upper confidence bound of mean(challenger − other model). The challenger is promoted unless one of these
+bounds is negative. ERROR_PROBABILITY is divided by the number of comparisons (Bonferroni). A champion that
+was better by chance on some titles keeps this advantage while the titles are in the guide, so the rate of
+wrong refusals is higher than ERROR_PROBABILITY.
 
-A challenger that cannot be compared with the champion is not promoted without a manual decision, unless no
-model was promoted before.
+A challenger that cannot be compared with the champion is promoted only by a manual decision, or if no model
+was promoted before.
 """
 
 import json
@@ -57,12 +56,12 @@ Qualities = Mapping[str, np.ndarray]  # float64 (queries,), quality of each quer
 
 
 class NotComparable(Exception):
-    """Raised if a model cannot embed tonight's titles; the message has the reason."""
+    """Error: a model cannot embed tonight's titles. The message contains the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateDecision:
-    """Decision of the gate about a challenger; numbers that cannot be computed are None."""
+    """Decision of the gate about a challenger. Numbers that cannot be computed are None."""
 
     promote: bool  # whether the challenger becomes the champion
     reason: str  # sentence with the compared qualities
@@ -72,7 +71,7 @@ class GateDecision:
 
 
 class QueryQualities(NamedTuple):
-    """Qualities of all models on the same queries (held-out titles); arrays have one entry per query."""
+    """Qualities of all models on the same queries (held-out titles), with one array entry per query."""
 
     challenger: Qualities
     others: Mapping[str, Qualities]  # qualities of the compared models, by CHAMPION and REFERENCE
@@ -82,7 +81,7 @@ class QueryQualities(NamedTuple):
 
 
 def read_headline(scores: Path) -> QueryQualities:
-    """Reads the qualities of the challenger's headline vectors from Scores; compares with no model."""
+    """Reads the qualities of the challenger's headline vectors from Scores, without qualities of others."""
     queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", HEADLINE_FORM)])
     quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
     titles, protocols, groups = (queries[name].to_numpy() for name in ("title_id", "protocol", "group"))
@@ -90,7 +89,7 @@ def read_headline(scores: Path) -> QueryQualities:
 
 
 class QualityScorer:
-    """Scorer of models on held-out titles of a Corpus.
+    """Scores models on the held-out titles of a Corpus.
 
     Args:
         corpus: Folder of the Corpus.
@@ -121,7 +120,7 @@ class QualityScorer:
             raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
 
     def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
-        """Embeds titles; returns arrays by the names of VECTORS, with a row per title, zero if not needed."""
+        """Embeds the titles that are needed. Returns arrays by the names of VECTORS, with a row per title."""
         table = pq.read_table(self.corpus / "titles.parquet", columns=["raw_title", "context"])
         identity = _details(self.corpus).get("sentences", {}).get("identity")
         has_same_sentences = (
@@ -234,7 +233,7 @@ def _check(answers: QueryQualities) -> None:
 
 
 def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndarray) -> GateDecision:
-    """Decides by upper bounds of the challenger's gain over each model, for each kind of vectors.
+    """Decides by the upper bounds of the differences from each model, for each kind of vectors.
 
     ``counts`` has the number of occurrences of each group in each resample, [resamples, groups].
     """

@@ -1,9 +1,11 @@
 """Decides whether tonight's model can be compared with the champion (the served model).
 
-A setting, the salt, determines by a hash which titles are held out of training. If the salt has changed, the
-models cannot be compared, because the champion was trained on some of tonight's held-out titles. If tonight's
-guide lacks a feed of the champion, they cannot be compared either, because the held-out titles would cover
-only a part of the champion's titles. Additional feeds do not prevent a comparison.
+Two models cannot be compared in these cases:
+
+- The salt of the split has changed. The salt is a setting that determines, by a hash, which titles are held
+  out. With another salt, the champion was trained on some of tonight's held-out titles.
+- Tonight's guide lacks a feed of the champion. The held-out titles would then cover only some of the
+  champion's titles. Additional feeds do not prevent a comparison.
 """
 
 import hashlib

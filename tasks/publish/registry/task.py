@@ -125,7 +125,7 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
 def _score(
     workspace: Workspace, registry: Registry, challenger: Challenger, champion: Champion | None
 ) -> tuple[QueryQualities, str]:
-    """Scores the challenger, and the models with which it is compared: champion and oldest promoted model.
+    """Scores the challenger, the champion and the oldest promoted model on the same titles.
 
     Returns:
         The qualities, and the reason why the champion cannot be compared ("" if it can, or without champion).
