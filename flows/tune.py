@@ -19,7 +19,7 @@ from tasks.tokenize.task import tokenize
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import entries
 from tasks.train.tuning.settings import TuningSettings
-from tasks.train.tuning.task import log_ranking, log_searches, search, test_ranges, train_candidates
+from tasks.train.tuning.task import log_ranking, log_searches, search, train_candidates
 
 DEFAULT_TUNING = TuningSettings()
 
@@ -80,17 +80,14 @@ def tune(
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
         inputs = home, corpus, settings.train, tuning, night.run
-        tables = [test_ranges(*inputs)] if tuning.range_test else []
         if tuning.searches:
             runner = task_runner(tuning.pool, tuning.workers, tuning.pool_address)
-            tables.append(run_searches.with_options(task_runner=runner)(*inputs))
+            table = run_searches.with_options(task_runner=runner)(*inputs)
         else:
             runs_by_optimizer = [
                 train_candidates(home, corpus, entry, size, tuning, night.run)
                 for size in tuning.sizes
                 for entry in entries(settings.train, tuning.optimizers)
             ]
-            tables.append(log_ranking(home, runs_by_optimizer, settings.train.optimizer.name, night.run))
-        return ComparisonResult(
-            table="\n".join(tables), run=night.run, where=night.tracking.run_location(night.run)
-        )
+            table = log_ranking(home, runs_by_optimizer, settings.train.optimizer.name, night.run)
+        return ComparisonResult(table=table, run=night.run, where=night.tracking.run_location(night.run))

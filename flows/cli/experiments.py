@@ -10,9 +10,7 @@ from flows.cli.render import count_feeds
 BLOCKS_HELP = "building blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
 OPTIMIZERS_HELP = "optimizers to compare, by name; also yellowfin [default: all]"
 RATES_HELP = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
-SEARCHES_HELP = (
-    "esgd, random, tpe: search over optimizers and rates instead of trying each optimizer at each rate"
-)
+SEARCHES_HELP = "esgd, random: search over optimizers and rates instead of trying each optimizer at each rate"
 TUNING_HELP = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS_HELP)]
@@ -26,7 +24,6 @@ Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS_HEL
 Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
 Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES_HELP)]
 Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES_HELP)]
-RangeTest = Annotated[bool, Option("--range-test", help="also run a learning-rate range test per optimizer")]
 TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING_HELP)]
 
 
@@ -39,7 +36,6 @@ def tune(
     sizes: Sizes = NO_VALUES,
     rates: Rates = NO_VALUES,
     search: Searches = NO_VALUES,
-    range_test: RangeTest = False,
 ) -> int:
     """Compare optimizers at several rates, or search over both."""
     print(
@@ -63,7 +59,6 @@ def tune(
         "sizes": tuple(sizes),
         "rates": tuple(rates),
         "searches": tuple(searches[name]() for name in search),
-        "range_test": range_test,
     }
     try:
         tuning = TuningSettings(**{name: value for name, value in options.items() if value})

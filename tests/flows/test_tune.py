@@ -138,19 +138,18 @@ def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_searches_side_by_side_with_their_tables_and_a_range_test(tmp_path: Path):
+def test_searches_side_by_side_with_their_tables(tmp_path: Path):
     home = tmp_path / "home"
     short = "tuning.budget=4", "tuning.workers=2", "train.epochs=2"
     population = '[{"name":"esgd","population":3,"elite":2,"offspring":2},{"name":"random"}]'
     done = guidespace(
         *("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(home), "--sizes", "8"),
-        *("--optimizers", "sgd", "adam", "--range-test"),
+        *("--optimizers", "sgd", "adam"),
         *("--set", *short, f"tuning.searches={population}"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "| size | optimizer | default rate | suggested rate |" in done.stdout
     rows = [line.split("|")[2].strip() for line in done.stdout.splitlines() if line.startswith("| 8 |")]
-    assert sorted(rows) == ["adam", "esgd", "random", "sgd"]
+    assert sorted(rows) == ["esgd", "random"]
 
     tracking = Tracking(home)
     runs = {run.info.run_name: run for run in tracking.client.search_runs([tracking.experiment_id])}
@@ -161,7 +160,7 @@ def test_searches_side_by_side_with_their_tables_and_a_range_test(tmp_path: Path
     assert len(best) == 2 and best == sorted(best)
     (parent,) = (run for run in runs.values() if "mlflow.parentRunId" not in run.data.tags)
     named = {file.path for file in tracking.client.list_artifacts(parent.info.run_id)}
-    assert {"searches.md", "range_tests.html"} <= named
+    assert "searches.md" in named
     assert len(list(home.glob("artifacts/checkpoint/*/checkpoint.safetensors"))) == 1
     assert not list(home.glob("artifacts/checkpoint/*.partial"))
 
@@ -209,4 +208,4 @@ def test_a_search_that_is_not_there_is_one_clear_line(tmp_path: Path):
     feed = str(ROOT / "sample" / "guide.xml.gz")
     done = guidespace("--feed", feed, "--home", str(tmp_path / "home"), "--search", "esgd", "annealing")
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert "no search is called annealing; known are esgd, random, tpe" in done.stderr
+    assert "no search is called annealing; known are esgd, random" in done.stderr

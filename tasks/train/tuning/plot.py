@@ -1,4 +1,4 @@
-"""Plots loss and score of the best run of each optimizer, and learning-rate range tests."""
+"""Plots loss and score of the best run of each optimizer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,6 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from tasks.plotting import GRID, make_figure
-from tasks.train.tuning.range_test import RangeTest
 from tasks.train.tuning.ranking import Ranking
 
 _COLOURS = "476fdb f88e03 3dbaa9 d6453d 8e5bd0 7a5c3e e377a8 5b6472 a3b300 00a6d6 1f3d7a b35c00 1d7a6c 8a1f1a"
@@ -42,20 +41,3 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
     corner = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
     menu = {"buttons": buttons, "active": len(sizes) - 1, **corner}
     return figure.update_layout(showlegend=True, updatemenus=[menu])
-
-
-def plot_range_tests(tests: Sequence[RangeTest]) -> go.Figure:
-    """Draws the smoothed loss of each range test over the learning rate, with a dot at the suggested rate."""
-    axis = {"type": "log", "title": {"text": "learning rate"}}
-    loss = {"title": {"text": "smoothed loss"}}
-    figure = make_figure("Learning-rate range tests", height=620, xaxis=axis, yaxis=loss, legend={})
-    names, sizes = list(dict.fromkeys(test.name for test in tests)), {test.size for test in tests}
-    for test in tests:
-        colour = PALETTE[names.index(test.name) % len(PALETTE)]
-        label = {"name": f"{test.name} {test.size}" if len(sizes) > 1 else test.name}
-        line = {"mode": "lines", "line": {"color": colour, "width": 2}}
-        figure.add_scatter(x=test.rates, y=test.losses, legendgroup=label["name"], **line, **label)
-        suggested_loss = [test.losses[test.rates.index(test.suggested)]]
-        dot = {"mode": "markers", "marker": {"color": colour, "size": 11}, "showlegend": False}
-        figure.add_scatter(x=[test.suggested], y=suggested_loss, legendgroup=label["name"], **dot, **label)
-    return figure

@@ -1,25 +1,46 @@
 """Searches optimizers and learning rates at random, as a baseline for the other searches."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from storage.artifacts import Progress
 from tasks.form import configurable
-from tasks.train.tuning.entries import Entry
-from tasks.train.tuning.space import Space, TuningTrial
-from tasks.train.tuning.trials import Trials
+from tasks.pool import Submit
+from tasks.train.tuning.runs import TuningRun, run_training
+from tasks.train.tuning.space import Journal, Round, Space, TuningTrial
+
+ROUND_SIZE = 8  # trainings that are submitted at once
 
 
 @configurable
-class RandomSearch(Trials):
-    """Search strategy: draws optimizers and learning rates at random.
+class RandomSearch:
+    """Search strategy: draws optimizers and learning rates at random, and trains each candidate completely.
 
     Bergstra, Bengio. Random Search for Hyper-Parameter Optimization. JMLR 2012.
     """
 
     name: Literal["random"] = "random"
 
-    def propose(self, space: Space, finished: Sequence[TuningTrial], number: int) -> tuple[Entry, float]:
-        """Draws optimizer and factor on its learning rate for training ``number``, which seeds the draw."""
-        return space.draw(np.random.default_rng([space.seed, number]))
+    def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
+        """Runs or resumes the search, and yields progress after each round (see space.py)."""
+        journal = Journal(folder, self, space, -(-space.trainings // ROUND_SIZE))
+        finished = [trial for search_round in journal.rounds for trial in search_round.trials]
+        while len(finished) < space.trainings:
+            started = time.perf_counter()
+            numbers = range(len(finished), min(len(finished) + ROUND_SIZE, space.trainings))
+            draws = [space.draw(np.random.default_rng([space.seed, number])) for number in numbers]
+            futures = [submit(run_training, space.corpus, *draw) for draw in draws]
+            trials = [_to_trial(future.result()) for future in futures]
+            finished += trials
+            best = max(finished, key=lambda trial: trial.score)
+            winners = ((f"{best.name} {best.rate:.3g}", best.score),)
+            yield journal.add(Round(tuple(trials), winners, time.perf_counter() - started))
+
+
+def _to_trial(run: TuningRun) -> TuningTrial:
+    steps = run.marks[-1].step if run.marks else 0
+    return TuningTrial(run.name, run.factor, run.rate, run.score, not run.trouble, steps)

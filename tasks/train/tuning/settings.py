@@ -1,7 +1,6 @@
 """Defines the settings of the comparison of optimizers and of the searches over them."""
 
 import math
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -13,9 +12,8 @@ from tasks.train.tuning.entries import entries
 from tasks.train.tuning.esgd import ESGD
 from tasks.train.tuning.random_search import RandomSearch
 from tasks.train.tuning.space import Space
-from tasks.train.tuning.tpe import TPE
 
-Search = ESGD | RandomSearch | TPE
+Search = ESGD | RandomSearch
 
 
 @configurable
@@ -28,7 +26,6 @@ class TuningSettings:
         (0.3, 1.0, 3.0), "Factors on each optimizer's learning rate; a search covers the range between them"
     )
     share: float = setting(0.1, "Share of the first words whose titles form the tuning set", gt=0, lt=0.5)
-    range_test: bool = setting(False, "Run a range test of each optimizer, which suggests a learning rate")
     searches: tuple[Search, ...] = setting((), "Searches to run instead of a comparison at all rates")
     budget: int = setting(
         0, "Budget of a search in complete trainings; 0: number of optimizers × rates", ge=0
@@ -48,10 +45,6 @@ class TuningSettings:
             raise ValueError(f"sizes: {invalid[0]} is not a number of dimensions from 2 to 4096")
         if invalid := [rate for rate in self.rates if not 0 < rate < math.inf]:
             raise ValueError(f"rates: {invalid[0]} is not a factor above 0")
-        if any(isinstance(search, TPE) for search in self.searches) and find_spec("optuna") is None:
-            raise ValueError(
-                "searches: tpe needs Optuna, which is not installed: pip install 'guidespace[optuna]'"
-            )
 
     def space(self, corpus: Path, settings: TrainSettings, size: int) -> Space:
         """Returns the search space, with its budget, for vectors of one size."""

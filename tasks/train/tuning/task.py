@@ -22,11 +22,10 @@ from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
 from tasks.train.settings import TrainSettings
-from tasks.train.tuning import range_test
-from tasks.train.tuning.entries import Entry, entries
+from tasks.train.tuning.entries import Entry
 from tasks.train.tuning.esgd import ESGD
 from tasks.train.tuning.generations_plot import plot_rounds
-from tasks.train.tuning.plot import plot_range_tests, plot_ranking
+from tasks.train.tuning.plot import plot_ranking
 from tasks.train.tuning.ranking import compare_with_preset, rank, table_markdown
 from tasks.train.tuning.runs import TuningRun, run_training
 from tasks.train.tuning.searches import Outcome, rounds_csv, searches_markdown
@@ -144,19 +143,4 @@ def log_searches(home: str, outcomes: Sequence[Outcome], tuning: TuningSettings,
     tracking.log_progress(run, 0, scores | seconds)
     if TaskRunContext.get():
         create_markdown_artifact(text, key="searches", description="Searches side by side at equal budgets")
-    return text
-
-
-@task(task_run_name="range-tests", cache_policy=NO_CACHE)
-def test_ranges(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
-    """Runs the range tests of all optimizers and sizes, logs the plot, and returns a Markdown table."""
-    folder, tracking = Workspace(home).folder(corpus), Tracking(Workspace(home).home)
-    candidates = entries(settings, tuning.optimizers)
-    scored_entries = [entry.for_scoring(size, tuning.share) for size in tuning.sizes for entry in candidates]
-    tests = [range_test.range_test(folder, entry) for entry in scored_entries]
-    with tempfile.TemporaryDirectory() as name:
-        file = Path(name) / "range_tests.html"
-        plot_range_tests(tests).write_html(file, include_plotlyjs=True, div_id="range_tests")
-        tracking.log_file(run, file)
-    tracking.log_text(run, text := range_test.range_table_markdown(tests), "range_tests.md")
     return text

@@ -1,18 +1,15 @@
-"""Random search and TPE on the toy world: the budget, the same proposals after a resume, and the settings."""
+"""Random search on the toy world: the budget, the same proposals after a resume, and the settings."""
 
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from pydantic import TypeAdapter
 
 from tasks.pool import open_pool
-from tasks.train.tuning import settings as module
 from tasks.train.tuning.esgd import ESGD
 from tasks.train.tuning.random_search import RandomSearch
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.space import Space, TuningTrial, read_rounds
-from tasks.train.tuning.tpe import TPE
 from tests.worlds import TRAINING
 
 SETTINGS = replace(TRAINING, epochs=1, workers=0)
@@ -37,29 +34,13 @@ def test_random_search_spends_its_budget_and_resumes(toy_corpus: Path, tmp_path:
     assert read_rounds(tmp_path / "whole")[-1].winners[0][1] == max(trial.score for trial in whole)
 
 
-def test_tpe_proposes_by_what_it_knows(toy_corpus: Path) -> None:
-    pytest.importorskip("optuna", reason="Optuna is not installed: pip install -e '.[optuna]'")
-    space = POOL.space(toy_corpus, SETTINGS, 8)
-    known = [
-        TuningTrial(name, factor, 0.0, score)
-        for number in range(15)
-        for name, factor, score in (("sgd", 0.1 + number / 20, 0.1), ("adam", 1.0 + number / 50, 0.9))
-    ]
-    proposed = [TPE().propose(space, known, number) for number in range(20)]
-    assert sum(entry.name == "adam" for entry, _ in proposed) >= 15
-    assert TPE().propose(space, known, 3) == proposed[3]
-
-
 def test_the_budget_is_that_of_the_comparison_by_default() -> None:
     space = replace(POOL, budget=0).space(Path(), SETTINGS, 8)
     assert space.trainings == 6 and space.rates == (0.1, 10.0) and space.entries[0].settings.dim == 8
     assert ESGD(population=2, offspring=2, elite=1).generations(replace(space, trainings=10)) == 5
 
 
-def test_searches_are_a_family_and_a_rival_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"searches": [{"name": "esgd", "population": 4}, {"strategy_random": "random"}]}
-    settings = TypeAdapter(TuningSettings).validate_python(given)
+def test_searches_are_a_family() -> None:
+    values = {"searches": [{"name": "esgd", "population": 4}, {"strategy_random": "random"}]}
+    settings = TypeAdapter(TuningSettings).validate_python(values)
     assert settings.searches == (ESGD(population=4), RandomSearch())
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"searches: tpe needs Optuna, which is not installed: pip install"):
-        TuningSettings(searches=(TPE(),))
