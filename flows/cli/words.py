@@ -15,12 +15,10 @@ from storage.errors import ExpectedError
 if TYPE_CHECKING:
     import numpy as np
 
-    from tasks.fasttext import FastText
-    from tasks.fasttext.compact import CompactStore
-    from tasks.fasttext.text_forms import WordTable
+    from tasks.fasttext.text_forms import WordVectors
 
 BATCH = 1000  # words
-VECTORS_HELP = "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
+VECTORS_HELP = "fastText .bin or .ftz, .vec, word2vec or GloVe file"
 NgramModel = Annotated[Path, Argument(metavar="MODEL", help="fastText .bin or .ftz")]
 VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS_HELP)]
 WordList = Annotated[
@@ -102,7 +100,7 @@ def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
     return [{"word": name, "cosine": round(cosine, 6)} for name, cosine in nearest_words(model, word, k)]
 
 
-def _open(path: Path) -> "FastText | CompactStore | WordTable":
+def _open(path: Path) -> "WordVectors":
     from tasks.fasttext import FastTextError
     from tasks.fasttext.text_forms import VectorFileError, open_words
 

@@ -18,7 +18,6 @@ from typing import BinaryIO, Literal, NoReturn
 
 import numpy as np
 
-from tasks.fasttext.compact import STORE, CompactStore, find_words
 from tasks.fasttext.model import FastText
 from tasks.fasttext.ngrams import encode
 from tasks.fasttext.writer import replaced
@@ -44,13 +43,13 @@ class WordTable:
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
         """Returns the vectors of words, float32 (words, dim): zero for unknown words."""
-        rows = find_words(self._rows_by_word, words)
+        rows = np.array([self._rows_by_word.get(encode(word), -1) for word in words], dtype=np.int64)
         vectors = np.zeros((len(words), self.dim), dtype=np.float32)
         vectors[rows >= 0] = self.matrix[rows[rows >= 0]]
         return vectors
 
 
-WordVectors = FastText | CompactStore | WordTable
+WordVectors = FastText | WordTable
 
 
 def write_vectors(
@@ -155,7 +154,7 @@ def _read_binary(path: Path | str, content: bytes, words: int, dim: int) -> Word
 
 
 def open_words(path: Path | str) -> WordVectors:
-    """Opens word vectors: a fastText model, a word vector file, or a folder of ``build_store``.
+    """Opens word vectors: a fastText model or a word vector file.
 
     The format is detected from the content.
 
@@ -164,8 +163,6 @@ def open_words(path: Path | str) -> WordVectors:
         VectorFileError: A word vector file is damaged or has an unknown format.
     """
     source = Path(path)
-    if (source / STORE).exists():
-        return CompactStore.open(source)
     with open(source, "rb") as handle:
         head = handle.read(64)
     binary = not re.match(rb"\d+ \d+ ?\r?\n", head) and (b"\0" in head or not head)

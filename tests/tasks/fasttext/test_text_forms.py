@@ -6,7 +6,16 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tasks.fasttext.text_forms import TextFormat, VectorFileError, read_vectors, write_vectors
+from tasks.fasttext import FastText
+from tasks.fasttext.text_forms import (
+    TextFormat,
+    VectorFileError,
+    WordTable,
+    nearest_words,
+    open_words,
+    read_vectors,
+    write_vectors,
+)
 
 WORDS = ["tatort", "küche", "日本語", "a", "12", "1.5", "naïve"]
 VECTORS = (
@@ -74,3 +83,25 @@ def test_words_that_no_program_would_read_back(tmp_path: Path, word: str):
     with pytest.raises(ValueError, match="cannot be written as vec"):
         write_vectors(tmp_path / "out", "vec", [word], VECTORS[:1])
     assert not list(tmp_path.iterdir())
+
+
+def test_nearest_words_are_those_of_a_plain_search(trained: dict[str, Path]):
+    model = FastText.open(trained["skipgram"])
+    words, vectors = model.dictionary.words(), model.vectors(model.dictionary.words())
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit @ unit[words.index(b"tatort")]
+    order = [place for place in np.argsort(-cosines) if words[place] != b"tatort"][:5]
+    found = nearest_words(model, "tatort", 5)
+    assert [name for name, _ in found] == [words[place].decode() for place in order]
+    assert [cosine for _, cosine in found] == pytest.approx(cosines[order].tolist(), abs=1e-5)
+    assert len(nearest_words(model, "neverseen", 10_000)) == len(words)
+
+
+def test_opening_looks_at_the_content(trained: dict[str, Path], tmp_path: Path):
+    vectors = np.ones((len(WORDS), 3), dtype=np.float32)
+    kinds = {}
+    for form in ("vec", "glove", "word2vec"):
+        write_vectors(tmp_path / f"{form}.bin", form, WORDS, vectors)
+        kinds[form] = open_words(tmp_path / f"{form}.bin")
+    assert all(isinstance(opened, WordTable) and opened.dim == 3 for opened in kinds.values())
+    assert isinstance(open_words(trained["bigrams-wide"]), FastText)
