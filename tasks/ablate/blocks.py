@@ -105,7 +105,6 @@ BLOCKS = (
     ),
     # Clusters.
     _block("clusterer", "Chinese Whispers, not DBSCAN, is", "cluster.strategy=dbscan"),
-    _block("hdbscan", "Chinese Whispers, not HDBSCAN, is", "cluster.strategy=hdbscan"),
     _block("shared links", "Linking by shared neighbours is", "cluster.strategy.links=cosine"),
 )
 

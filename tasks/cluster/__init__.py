@@ -1,18 +1,17 @@
 """Clusters titles by their vectors.
 
-The strategies Chinese Whispers, DBSCAN and HDBSCAN determine the number of clusters. For comparison, k-means
-and SimHash clusters take a preset number. All strategies have the method ``cluster(vectors, neighbours, *,
-seed)``. It takes float32 vectors of unit norm (or zero) and the nearest titles of each title, and returns a
-Partition with the largest cluster first. tests/contracts/test_clusterers.py checks that the same inputs and
-seed give the same result, that titles with a zero vector are in no cluster (they are *noise*), and that
-distant groups of titles are in different clusters.
+The strategies Chinese Whispers and DBSCAN determine the number of clusters; SimHash clusters take a preset
+number. All strategies have the method ``cluster(vectors, neighbours, *, seed)``. It takes float32 vectors of
+unit norm (or zero) and the nearest titles of each title, and returns a Partition with the largest cluster
+first. tests/contracts/test_clusterers.py checks that the same inputs and seed give the same result, that
+titles with a zero vector are in no cluster (they are *noise*), and that distant groups of titles are in
+different clusters.
 """
 
 from tasks.cluster.chinese_whispers import ChineseWhispers
 from tasks.cluster.dbscan import DBSCAN
-from tasks.cluster.scikit_learn import HDBSCAN, KMeans
 from tasks.cluster.simhash_clusters import SimHashClusters
 
-__all__ = ["DBSCAN", "HDBSCAN", "ChineseWhispers", "Clusterer", "KMeans", "SimHashClusters"]
+__all__ = ["DBSCAN", "ChineseWhispers", "Clusterer", "SimHashClusters"]
 
-Clusterer = ChineseWhispers | DBSCAN | HDBSCAN | KMeans | SimHashClusters
+Clusterer = ChineseWhispers | DBSCAN | SimHashClusters

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tasks.cluster import ChineseWhispers, KMeans
+from tasks.cluster import ChineseWhispers, SimHashClusters
 from tasks.cluster.parts import MIN_SPLIT_SIZE, split_clusters
 
 
@@ -29,7 +29,7 @@ def test_what_titles_mean_parts_those_that_air_alike():
     alike = grouped(generator, 1, 80, near=3)
     sentences = grouped(generator, 2, 40, near=0).astype(np.float16)
     clusters = np.zeros(80, dtype=np.int64)
-    parts, parents = split_clusters(KMeans(clusters=2), alike, clusters, sentences)
+    parts, parents = split_clusters(SimHashClusters(clusters=2), alike, clusters, sentences)
     assert sorted([set(parts[:40].tolist()), set(parts[40:].tolist())], key=min) == [{0}, {1}]
     assert parents == [0, 0]
 
