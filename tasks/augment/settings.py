@@ -2,7 +2,6 @@
 
 from tasks.augment.distilled import Distilled
 from tasks.augment.nothing import NoNgramRows
-from tasks.augment.pretrained import Pretrained
 from tasks.augment.stems import Stems
 from tasks.form import configurable, setting
 
@@ -11,6 +10,6 @@ from tasks.form import configurable, setting
 class AugmentSettings:
     """Settings of the stage augment: how words without a trained row get a vector."""
 
-    strategy: Distilled | NoNgramRows | Pretrained | Stems = setting(
+    strategy: Distilled | NoNgramRows | Stems = setting(
         NoNgramRows(), "How vectors of unseen words are computed"
     )

@@ -13,21 +13,17 @@ import pytest
 from flows.settings import Settings
 from tasks.augment.distilled import Distilled
 from tasks.augment.nothing import NoNgramRows
-from tasks.augment.pretrained import Pretrained
 from tasks.augment.settings import AugmentSettings
 from tasks.augment.stems import Stems
 from tasks.encoder.fasttext_export import export_bin
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.encoder.unseen_words import UnseenWords
-from tasks.fasttext.layout import Header
-from tasks.fasttext.writer import write_bin
 from tasks.optimizers import Adam
 from tasks.overrides import SettingError, override
 
 FAMILIES = ["kitchen", "baker", "murder", "detective", "harbour", "penalty"]
 WORDS = [family + ending for family in FAMILIES for ending in ("", "s", "ing", "ed")]
 UNSEEN = [family + "er" for family in FAMILIES]
-BUCKETS = 50_000
 
 
 def rows(dim: int = 8) -> np.ndarray:
@@ -37,18 +33,8 @@ def rows(dim: int = 8) -> np.ndarray:
     return (own + rng.normal(size=own.shape) * 0.2).astype(np.float32)
 
 
-def pretrained(folder: Path) -> Pretrained:
-    rng, entries = np.random.default_rng(1), [(b"kitchen", 1)]
-    grams = rng.standard_normal((BUCKETS, 30)).astype(np.float32)
-    header = Header(dim=30, bucket=BUCKETS, minn=3, maxn=5)
-    zeros = np.zeros((1, 30), dtype=np.float32)
-    write_bin(folder / "model.bin", header, entries, [zeros, grams], [zeros])
-    return Pretrained(model=str(folder / "model.bin"))
-
-
 STRATEGIES: dict[type, Callable[[Path], Any]] = {
     Distilled: lambda folder: Distilled(),
-    Pretrained: pretrained,
     Stems: lambda folder: Stems(epochs=25, batch_size=12, hidden=24, optimizer=Adam(learning_rate=0.01)),
 }
 

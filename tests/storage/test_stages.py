@@ -18,6 +18,7 @@ from storage.home.workspace import Workspace
 from storage.stages import Stage, fingerprint, import_closure
 from tasks.optimizers import SGD, Adam
 from tasks.preprocess.settings import PreprocessSettings
+from tasks.sentences.static import Model2Vec
 from tasks.text.words import Words
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.train.settings import TrainSettings
@@ -234,3 +235,14 @@ def test_what_tasks_publish_is_found_by_their_parameters(learnt, results: Result
         key = task.cache_key_fn(SimpleNamespace(result_store=results), parameters)
         assert key and results.read(key).result == made, task.name
         assert Workspace(home).read(type(made), made.path.split("/")[-1]) == made
+
+
+def test_the_content_of_a_model_file_counts_not_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    stage = Stage(Vocabulary, __file__)
+    for name in "ab":
+        (tmp_path / name).write_text("model", encoding="utf-8")
+    first = stage.key(Model2Vec(model=str(tmp_path / "a")))
+    assert stage.key(Model2Vec(model=str(tmp_path / "b"))) == first
+    (tmp_path / "a").write_text("another model", encoding="utf-8")
+    assert stage.key(Model2Vec(model=str(tmp_path / "a"))) != first
