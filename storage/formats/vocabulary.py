@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.arrays import Ragged
@@ -68,10 +67,3 @@ def texts_of(file: Path, column: str) -> Iterator[str]:
     """Yields the values of a text column of a Parquet file; only one batch is in memory at a time."""
     for batch in batches_of(file, [column]):
         yield from batch.column(0).to_pylist()
-
-
-def training_titles(titles: Path) -> Iterator[str]:
-    """Yields the titles, as in the feeds, of the training set in the file titles.parquet (``titles``)."""
-    for piece in pieces_of(titles):
-        group = read_piece(titles, piece, ["raw_title", "split"])
-        yield from group.filter(pc.field("split") == SPLITS[TRAIN])["raw_title"].to_pylist()

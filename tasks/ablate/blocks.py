@@ -97,7 +97,6 @@ BLOCKS = (
     _block("schedule", "A falling learning rate is", "train.schedule=constant"),
     # Before and after training.
     _block("tokenizer", "Words and n-grams, not words alone, are", "tokenize.tokenizer=words"),
-    _block("subwords", "Words and n-grams, not subwords, are", "tokenize.tokenizer=subwords"),
     _block(
         "augmentation",
         "Ignoring unseen words, not distilled vectors for them, is",

@@ -25,7 +25,7 @@ from tasks.encoder.bag import LAYER
 from tasks.encoder.meaning import MEANING_WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
-from tasks.text.tokenizers import FittedTokenizer, describe_tokenizer, restore_tokenizer
+from tasks.text.tokenizers import Tokenizer, describe_tokenizer, restore_tokenizer
 from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, Token, context_token
 
 ENCODERS = {"bag": Bag}
@@ -46,7 +46,7 @@ class TokenLookup(NamedTuple):
 class TitleEncoder:
     """Maps titles to vectors of unit norm, with a trained model."""
 
-    tokenizer: FittedTokenizer
+    tokenizer: Tokenizer
     bag: Encoder
     ids: dict[tuple[int, str], int]  # row number by (kind, text), for trained tokens
     rows: Float32[np.ndarray, "tokens dim"]

@@ -20,8 +20,8 @@ by .009 and bigrams by .007.
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Sequence
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import Literal
 
 from tasks.form import configurable, setting
 from tasks.text.splitting import WORD as LETTERS
@@ -44,10 +44,6 @@ def context_token(text: str) -> Token:
 
 class TitleTokenizer:
     """Base class of tokenizers. A tokenizer converts a title to a list of tokens."""
-
-    def fit(self, raw_titles: Iterable[str]) -> Self:
-        """Returns the tokenizer itself. Subclasses that need training return a trained tokenizer."""
-        return self
 
     def tokens(self, raw: str) -> list[Token]:
         """Returns the tokens of a raw title (as in the feed), including duplicates, in a fixed order."""
@@ -103,31 +99,9 @@ class Words(TitleTokenizer):
         return [(WORD, word) for word in split_words(title.display)] + [(MARK, mark) for mark in title.marks]
 
 
-@configurable
-class Characters(TitleTokenizer):
-    """Tokenizer that returns character n-grams, shortest first, for scripts without spaces.
-
-    Words are joined by ``_``, so that n-grams extend over several words.
-    """
-
-    name: Literal["characters"] = "characters"
-    minimum_ngram_titles: int = setting(
-        2, "Training titles in which an n-gram must occur to get an embedding", ge=1
-    )
-    longest_run: int = setting(5, "Characters of the longest n-gram", ge=1, le=10)
-
-    def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
-        title = parse_title(raw)
-        text = "_".join(split_words(title.display))
-        return _character_ngrams(text, 1, self.longest_run) + [(MARK, mark) for mark in title.marks]
-
-
 @functools.lru_cache(maxsize=4096)  # not slower than with 65,536; an entry takes 2.5 KB
 def _ngrams(word: str, shortest: int, longest: int) -> list[Token]:
-    return _character_ngrams(f"<{word}>", shortest, longest)
-
-
-def _character_ngrams(text: str, shortest: int, longest: int) -> list[Token]:
+    text = f"<{word}>"
     lengths = range(shortest, min(longest, len(text)) + 1)
     return [(NGRAM, text[start : start + n]) for n in lengths for start in range(len(text) - n + 1)]
 

@@ -11,7 +11,7 @@ from prefect import get_run_logger, task
 from storage.artifacts import Guide, Vocabulary
 from storage.catalogue.connection import temporary_database
 from storage.cores import cores
-from storage.formats.vocabulary import NEXT_PERIOD, SPLITS, training_titles
+from storage.formats.vocabulary import NEXT_PERIOD, SPLITS
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.pool import AUTOMATIC, open_pool
@@ -58,7 +58,7 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
             context_inputs = guide_folder, variants, next_period, split.cut, settings.context, contexts
             # runs in a thread, because DuckDB releases the GIL
             contexts_written = executor.submit(write_contexts, connection.cursor(), *context_inputs)
-            write_tokenizer(settings.tokenizer.fit(training_titles(titles)), folder)
+            write_tokenizer(settings.tokenizer, folder)
             dictionaries = tokenize_titles(titles, folder, submit)
             contexts_written.result()
         write_context_counts(connection, contexts, titles, context_counts)

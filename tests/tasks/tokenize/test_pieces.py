@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.formats.vocabulary import batches_of, pieces_of, read_piece, training_titles
+from storage.formats.vocabulary import batches_of, pieces_of, read_piece
 
 
 def test_batches_are_the_rows_in_order(tmp_path: Path):
@@ -30,14 +30,3 @@ def test_what_has_been_read_is_not_kept(tmp_path: Path):
     before = pa.total_allocated_bytes()
     held = [pa.total_allocated_bytes() - before for _ in batches_of(tmp_path / "noise.parquet", rows=rows)]
     assert len(held) == parts and max(held) < size / 4
-
-
-def test_training_titles_are_those_of_the_split(tmp_path: Path):
-    titles = pa.table(
-        {
-            "raw_title": ["a", "b", "c", "d", "e"],
-            "split": ["train", "unseen_show", "train", "placeholder", "train"],
-        }
-    )
-    pq.write_table(titles, tmp_path / "titles.parquet", row_group_size=2)
-    assert list(training_titles(tmp_path / "titles.parquet")) == ["a", "c", "e"]
