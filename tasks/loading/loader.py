@@ -18,11 +18,10 @@ from storage.formats.corpus import OpenCorpus, open_corpus
 from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import Bagger, Bags
 from tasks.loading.delivery import Delivery
-from tasks.loading.orders import ByGroup, Order
 from tasks.pool import AUTOMATIC
 from tasks.text.words import CONTEXT
 
-DEFAULT_ORDER, DEFAULT_ENCODER = ByGroup(), Bag()
+DEFAULT_ENCODER = Bag()
 MAX_MEMORY_SHARE = 0.5  # share of free memory for the corpus; embeddings and optimizer state need the rest
 MAX_WORKERS = 4  # training cannot consume the batches of more worker processes
 
@@ -103,7 +102,6 @@ class BatchLoader:
         folder: Folder of a Corpus.
         sampler: Groups titles into batches, and creates the data for the loss function.
         rows: Corpus rows of the titles to train on, int64; None for all labelled training titles.
-        order: Selects the titles of an epoch and their order.
         dropout: Fraction of the tokens of a title, except context tokens, that are dropped at random.
         context_dropout: Fraction of titles whose context tokens are all dropped.
         encoder: Computes the features from sentence vectors.
@@ -118,7 +116,6 @@ class BatchLoader:
         sampler: Sampler,
         *,
         rows: np.ndarray | None = None,
-        order: Order = DEFAULT_ORDER,
         dropout: float,
         context_dropout: float = 0.0,
         encoder: Encoder = DEFAULT_ENCODER,
@@ -128,7 +125,7 @@ class BatchLoader:
     ) -> None:
         self._dataset = _Batches(folder, sampler, encoder, dropout, context_dropout, seed)
         self._corpus = open_corpus(folder)
-        self._rows, self._order = self._corpus.training if rows is None else rows, order
+        self._rows = self._corpus.training if rows is None else rows
         if workers == AUTOMATIC:
             size = sum(file.stat().st_size for file in Path(folder).glob("*.npy"))
             workers = choose_loading_workers(corpus_bytes=size, free_bytes=free_memory(), cores=cores())
@@ -140,9 +137,7 @@ class BatchLoader:
     ) -> tuple[int, Iterator[Batch]]:
         """Returns the number of batches of an epoch, and an iterator over batches ``first:stop:every``."""
         rng = np.random.default_rng([self._dataset.seed, epoch])
-        plans = []
-        for rows in self._order.batches(self._rows, self._corpus, rng):
-            plans += self._dataset.sampler.plan_epoch(rows, self._corpus.labels, rng)
+        plans = self._dataset.sampler.plan_epoch(self._rows, self._corpus.labels, rng)
         items = [(epoch, number, plan) for number, plan in enumerate(plans)]
         return len(plans), self._delivery.deliver(items[first:stop:every])
 

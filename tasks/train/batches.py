@@ -35,7 +35,6 @@ def open_batches(
         folder,
         settings.objective.sampler(corpus, buffers),
         rows=rows,
-        order=settings.order,
         dropout=settings.dropout,
         context_dropout=settings.context_dropout,
         encoder=settings.encoder,

@@ -5,7 +5,6 @@ from typing import Literal
 from tasks.encoder import Bag, Encoder
 from tasks.encoder.bag import LAYER
 from tasks.form import configurable, setting
-from tasks.loading.orders import ByGroup, Order
 from tasks.optimizers import Adam
 from tasks.optimizers.parameter_groups import ParameterGroup, UpdateSettings
 from tasks.optimizers.schedules import Linear, Schedule, warmed_up_factor
@@ -59,7 +58,6 @@ class TrainSettings(UpdateSettings):
     threads: int = setting(
         1, "Number of CPU threads; more than one save little time; 0: torch's default", ge=0
     )
-    order: Order = setting(ByGroup(), "Which titles an epoch shows, and in what order")
     workers: int = setting(
         AUTOMATIC,
         "Number of processes that load batches; 0: none; -1: chosen by the number of titles",

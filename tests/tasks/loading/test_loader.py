@@ -9,7 +9,6 @@ import torch
 
 from storage.formats.corpus import open_corpus
 from tasks.loading.loader import BatchLoader, choose_loading_workers
-from tasks.loading.orders import Order, Shuffled, Subset
 from tasks.pool import AUTOMATIC
 from tasks.text.words import CONTEXT
 from tasks.train.objectives import Label, LeaveOneOutSoftmax
@@ -108,18 +107,6 @@ def test_any_batch_can_be_the_first(toy_corpus: Path):
         rest = list(again.epoch(2, first)[1])
         assert len(rest) == count - first
         assert all(torch.equal(one, other) for one, other in zip(flat(made[first:]), flat(rest), strict=True))
-
-
-def test_an_order_says_what_is_shown(toy_corpus: Path):
-    corpus = open_corpus(toy_corpus)
-    rows = corpus.training[:100]
-
-    def shown(order: Order) -> list[int]:
-        _, batches = loader(toy_corpus, dropout=0.0, rows=rows, order=order).epoch(0)
-        return [len(batch.bags.offsets) - 1 for batch in batches]
-
-    assert sum(shown(Shuffled(batch_size=30))) == 100 and len(shown(Shuffled(batch_size=30))) >= 4
-    assert sum(shown(Subset(fraction=0.3))) == 30
 
 
 def test_what_fits_in_memory_is_loaded_in_this_process(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
