@@ -1,5 +1,4 @@
-"""Other objectives and small models: neighbourhood, rare events, characters, corrections, sub-title
-patterns.
+"""Other objectives and small models: neighbourhood, rare events, sub-title patterns.
 
 Each part has a file in this folder, whose docstring describes the measurement.
 """
@@ -8,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from benchmarks.claims import Claim, run
-from benchmarks.objectives import corrector, memory, neighbourhood, rare, recurrent, subtitles
+from benchmarks.objectives import neighbourhood, rare, subtitles
 from tasks.train.memory import AlwaysUpdate
 from tasks.train.objectives import Neighbourhood, RareMemory
 from tasks.train.objectives.positives import Tags
@@ -40,9 +39,7 @@ def measure_objectives(quick: bool) -> Sequence[Claim]:
     return [
         *rare_categories(quick),
         *neighbourhood.measure_neighbourhood(quick),
-        *memory.claims(quick),
-        *recurrent.claims(quick),
-        *([] if quick else [*subtitles.claims(quick), *corrector.corrector()]),
+        *([] if quick else subtitles.claims(quick)),
     ]
 
 
