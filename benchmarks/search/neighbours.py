@@ -117,17 +117,6 @@ def usearch(titles: int) -> Callable[[], Any]:
     return search
 
 
-def simhash(titles: int) -> Callable[[], Any]:
-    from tasks.neighbours.simhash import draw_planes, search_by_signatures
-
-    vectors = world(titles)
-    return lambda: _without_self(
-        search_by_signatures(
-            vectors[:SAMPLE], vectors, draw_planes(DIM, 512, np.random.default_rng(0)), K + 1
-        )[0]
-    )
-
-
 def _without_self(ids: np.ndarray) -> np.ndarray:
     """Returns the first K ids of each row that are not the row itself."""
     return np.array(
@@ -165,9 +154,6 @@ def measure_neighbours(quick: bool) -> Sequence[Claim]:
                         Claim(f"{about}, CPU s", inverted.cpu, name, theirs.cpu, aim=1.0, better="less"),
                         Claim(f"{about}, recall of {name}", share, better=None),
                     ]
-        share = recall(mine.result, measure_apart(simhash, titles, threads=1).result)
-        name = f"SimHash of 512 bits, 200 candidates, {titles:,} titles, {SAMPLE:,} queries, recall"
-        claims.append(Claim(name, share, better=None))
     return claims
 
 

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tasks.neighbours.rescoring import empty_neighbours, exact_cosines, order_candidates
+from tasks.neighbours.rescoring import exact_cosines
 from tasks.neighbours.similarity import nonzero_rows
 
 WORD_BITS = 64  # bits per word of a signature
 BAND_BITS = 16
 RECALL = 0.999  # share of pairs with exactly the minimum cosine that near_duplicates finds
-ROWS_AT_ONCE = 64  # queries compared with the base at once
 PAIRS_AT_ONCE = 65_536
 LARGEST_BUCKET = 512  # in a larger bucket, each title is compared only with the next titles
 
@@ -56,40 +55,6 @@ def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     for word in range(left.shape[1]):
         distances += np.bitwise_count(left[:, word, None] ^ right[None, :, word])
     return distances
-
-
-def search_by_signatures(
-    queries: np.ndarray, base: np.ndarray, planes: np.ndarray, k: int, *, candidates: int = 200
-) -> tuple[np.ndarray, np.ndarray]:
-    """Searches approximate neighbours: the k nearest of the titles with the smallest Hamming distances.
-
-    Args:
-        queries: float32 (queries, dim), unit norm or zero.
-        base: float32 (titles, dim), unit norm or zero.
-        planes: Normal vectors of the planes of the signatures, from ``draw_planes``.
-        k: Neighbours per query.
-        candidates: Number of titles per query whose vectors are compared.
-
-    Returns:
-        Ids, int64, and cosines, float32, as from ``top_neighbours``.
-    """
-    base_ids, query_ids = (
-        np.flatnonzero(nonzero_rows(base, "base")),
-        np.flatnonzero(nonzero_rows(queries, "queries")),
-    )
-    ids, cosines = empty_neighbours(len(queries), k)
-    candidate_count = min(max(candidates, k), len(base_ids))
-    if not candidate_count:
-        return ids, cosines
-    points = base[base_ids]
-    query_signatures, base_signatures = signatures(queries[query_ids], planes), signatures(points, planes)
-    for start in range(0, len(query_ids), ROWS_AT_ONCE):
-        rows = query_ids[start : start + ROWS_AT_ONCE]
-        distances = hamming(query_signatures[start : start + ROWS_AT_ONCE], base_signatures)
-        candidate_ids = np.argpartition(distances, candidate_count - 1, axis=1)[:, :candidate_count]
-        best, exact = order_candidates(queries[rows], points, k, candidate_ids)
-        ids[rows, : best.shape[1]], cosines[rows, : best.shape[1]] = base_ids[best], exact
-    return ids, cosines
 
 
 def bands_for(minimum_cosine: float) -> int:

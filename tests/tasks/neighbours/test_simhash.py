@@ -10,10 +10,8 @@ from tasks.neighbours.simhash import (
     draw_planes,
     hamming,
     near_duplicates,
-    search_by_signatures,
     signatures,
 )
-from tasks.neighbours.similarity import top_neighbours
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -52,47 +50,6 @@ def test_bias_and_spread_are_those_of_the_theory(bits: int, cosine: float):
     spread = np.sqrt(share * (1 - share) * bits)
     assert abs(distances.mean() - share * bits) < 4 * spread / np.sqrt(runs)
     assert distances.std() == pytest.approx(spread, rel=0.15)
-
-
-def test_search_finds_most_neighbours_and_scores_them_exactly():
-    rng = np.random.default_rng(0)
-    base = unit(rng.normal(size=(50, 32))[rng.integers(50, size=3_000)] + 0.5 * rng.normal(size=(3_000, 32)))
-    queries = base[:100]
-    planes = draw_planes(32, 512, np.random.default_rng(1))
-    expected, _ = top_neighbours(queries, base, 10)
-    ids, cosines = search_by_signatures(queries, base, planes, 10)
-    assert (
-        np.mean(
-            [
-                len(set(one) & set(other)) / 10
-                for one, other in zip(ids.tolist(), expected.tolist(), strict=True)
-            ]
-        )
-        > 0.9
-    )
-    np.testing.assert_allclose(cosines, np.einsum("qd,qkd->qk", queries, base[ids]), atol=1e-6)
-    assert (ids[:, 0] == np.arange(100)).all() and (np.diff(cosines, axis=1) <= 1e-6).all()
-
-
-def test_candidates_are_ordered_as_the_exact_neighbours_are():
-    """In float64, equal ones by the lower id: 60 copies of each of five vectors, all of them candidates."""
-    base = unit(np.random.default_rng(3).normal(size=(5, 48)))[np.arange(300) % 5]
-    planes = draw_planes(48, 128, np.random.default_rng(1))
-    queries = np.concatenate([base[:5], np.zeros((1, 48), np.float32)])
-    for own, exact in zip(
-        search_by_signatures(queries, base, planes, 80, candidates=300),
-        top_neighbours(queries, base, 80),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(own, exact)
-
-
-def test_search_in_fewer_titles_than_asked_for():
-    base = np.zeros((3, 8), dtype=np.float32)
-    planes = draw_planes(8, 64, np.random.default_rng(0))
-    assert search_by_signatures(unit(np.ones((2, 8))), base, planes, 2)[0].tolist() == [[-1, -1], [-1, -1]]
-    base[1, 0] = 1
-    assert search_by_signatures(unit(np.ones((1, 8))), base, planes, 2)[0].tolist() == [[1, -1]]
 
 
 def test_near_duplicates_are_those_of_all_pairs():
