@@ -1,5 +1,5 @@
 """Trains linear models and matrix factorisations with compiled loops over sparse samples.
 
-Weights are float32 (features, labels): a row has the weights of one feature for all labels and is contiguous
-in memory. A step reads and changes only the rows of the features that its sample contains.
+Weights are float32 (features, labels). A row contains the weights of one feature for all labels, next to each
+other in memory. A step reads and changes only the rows of the features of its sample.
 """

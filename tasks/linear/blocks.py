@@ -4,8 +4,8 @@
                    (int32), labels (int8, -1 or 1), zeros up to a multiple of 8 bytes
     blocks.json    number of features; for each block, its numbers of rows and values, and its CRC-32
 
-Blocks have the same layout in the file as in memory, so they need no decoding. After a block is read, its
-pages are dropped from the page cache, because a file much larger than memory would evict everything else.
+Blocks have the same layout in the file as in memory, so they need no decoding. After a block was read, its
+pages are dropped from the page cache, because a file larger than memory would evict everything else.
 """
 
 import copy
@@ -33,7 +33,7 @@ PREFETCH_BLOCKS = 2  # blocks that are read in the background while one is proce
 
 @dataclass(frozen=True)
 class SampleBlock:
-    """The samples of one block, one per row.
+    """Samples of one block, one per row.
 
     Attributes:
         number: Block number, from 0.
@@ -58,7 +58,7 @@ def write_blocks(
     features: int,
     block_bytes: int = BLOCK_BYTES,
 ) -> "SampleBlocks":
-    """Writes samples to a folder in blocks; the previous content remains if an exception occurs.
+    """Writes samples to a folder in blocks. If an exception occurs, the previous content remains.
 
     Args:
         folder: Destination.
@@ -119,7 +119,7 @@ class SampleBlocks:
         return len(self._rows)
 
     def relabel(self, labels: np.ndarray) -> Self:
-        """Returns the same samples with other labels, int8 (samples,), -1 or 1, which are kept in memory."""
+        """Returns the same samples with other labels, int8 (samples,), -1 or 1. The labels stay in memory."""
         relabelled = copy.copy(self)
         relabelled._labels = labels
         relabelled.digest = zlib.crc32(labels.tobytes(), self.digest)
@@ -166,7 +166,7 @@ class SampleBlocks:
 
 
 class BlockStream(Iterator[SampleBlock]):
-    """Iterates over all blocks cyclically. A thread reads them in advance; ``next`` raises its errors."""
+    """Iterates over all blocks cyclically. A thread reads blocks in advance. ``next`` raises its errors."""
 
     def __init__(self, blocks: SampleBlocks, prefetch: int) -> None:
         self._blocks, self._prefetch, self._next = blocks, prefetch, 0

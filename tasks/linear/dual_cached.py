@@ -4,16 +4,17 @@
 
 The loss of a margin violation v is the hinge loss max(0, v), as in liblinear's L1-loss SVM, or its square, as
 in ``svm.py``. Each x_i ends with an additional 1, so the last entry of w is the intercept b. The entries of
-w₀ are 0, except for its intercept b₀. A thread reads the samples from disk cyclically while dual coordinate
-descent visits the cached samples. The dual has one variable α_i per sample, which stays in memory when the
-sample is evicted, and w = w₀ + Σ α_i y_i x_i holds at any time. Visiting a sample more often brings its α_i
-closer to the optimum but gives it no more weight, so any eviction rule is correct. The samples evicted first
-have an α_i that is at a bound and that its gradient pushes most strongly against the bound; they are cached
-again when they are next read.
+w₀ are 0, except for its intercept b₀.
 
-Each pass over the disk sums the losses of all samples at the weights v with which it began. This yields
-the objective primal(v) without an additional pass, and primal(v) − dual(α) bounds the suboptimality of v. The
-solution is the v with the smallest objective, as soon as its bound is within the tolerance.
+A thread reads the samples from disk cyclically, and meanwhile dual coordinate descent visits the cached
+samples. The dual has one variable α_i per sample, and w = w₀ + Σ α_i y_i x_i holds at any time. If a sample
+is evicted from the cache, its α_i stays in memory. Visiting a sample more often brings α_i closer to the
+optimum but does not give the sample more weight, so any eviction rule is correct. The rule evicts samples
+whose α_i is at a bound, first those whose gradient pushes most strongly against the bound.
+
+Let v be the weights at the beginning of a pass over the disk. The pass sums the losses of all samples at v,
+which gives the objective primal(v). primal(v) − dual(α) bounds the suboptimality of v. Training ends when
+this bound is within the tolerance, and the solution is the v with the smallest objective.
 
     dual(α) = Σ (α_i − D α_i² / 2) − b₀ (b − b₀) − ½‖w − w₀‖²,   D = 1 / 2C for the squared loss, else 0
 
@@ -22,7 +23,7 @@ References: Matsushima, Vishwanathan, Smola. Linear Support Vector Machines via 
     ICML 2008.
 
 We differ: a sample is evicted when its space is needed, not when its gradient exceeds a threshold as in
-liblinear's shrinking, which saved no time here. The bound on the suboptimality is not in the papers.
+liblinear's shrinking. The bound on the suboptimality is not in the papers.
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ from tasks.linear.sparse import checked_rows
 
 KIND = "dual_cached_svm"
 Model = tuple[np.ndarray, np.ndarray, Loss]  # α, w and the loss
-MIN_SWEEPS = 2  # visits of each cached sample per block that is read, also if the disk is fast
+MIN_SWEEPS = 2  # minimum visits of each cached sample per block that is read
 
 
 class DualCachedSVM:
@@ -190,7 +191,7 @@ def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator
 
 
 def _visit_new(rows: SampleRows, cache: SampleCache, rng: np.random.Generator, model: Model) -> float:
-    """Visits the rows of a block that are not cached and caches them; returns the change of Σ (α − ½Dα²)."""
+    """Visits and caches the new rows of a block. Returns the change of Σ (α − ½Dα²)."""
     order = rng.permutation(np.flatnonzero(~cache.holds[rows.samples]))
     change, violation = visit(rows, order, *model)
     cache.add(rows, violation)
@@ -200,7 +201,7 @@ def _visit_new(rows: SampleRows, cache: SampleCache, rng: np.random.Generator, m
 def _sweep_cache(
     cache: SampleCache, stream: BlockStream, values: int, tolerance: float, model: Model
 ) -> float:
-    """Visits cached rows until the next block has been read; returns the change of Σ (α − ½Dα²)."""
+    """Visits cached rows until the next block has been read. Returns the change of Σ (α − ½Dα²)."""
     change, sweeps = 0.0, 0
     while (sweeps < MIN_SWEEPS or not stream.ready) and cache.count and cache.violation > tolerance:
         change += cache.sweep(values, *model)

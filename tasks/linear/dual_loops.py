@@ -1,4 +1,4 @@
-"""Implements the compiled loops of the dual cached SVM (dual_cached.py).
+"""Compiled loops of the dual cached SVM (dual_cached.py).
 
 Visiting sample i performs one step of dual coordinate descent (Hsieh et al. A Dual Coordinate Descent Method
 for Large-scale Linear SVM. ICML 2008, algorithm 1), here with x_i followed by a 1 for the intercept:
@@ -31,7 +31,7 @@ class SampleRows(NamedTuple):
         labels: int8 (rows,), -1 or 1.
         samples: int64 (rows,), sample number in the file.
         norms: float64 (rows,), ‖x‖² with the intercept's 1.
-        slacks: float32 (rows,), absolute gradient if it keeps α_i at a bound; 0 if α_i is between the bounds.
+        slacks: float32 (rows,), absolute gradient if it pushes α_i against a bound, else 0.
     """
 
     begins: np.ndarray
@@ -45,7 +45,7 @@ class SampleRows(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The loss function of the dual cached SVM, with its constants D and U in the dual.
+    """Loss function of the dual cached SVM, with its constants D and U in the dual.
 
     Attributes:
         squared: Whether the hinge loss is squared.
@@ -81,8 +81,9 @@ prefetch: Any = intrinsic(_prefetch)
 def visit(
     rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
-    """Performs a dual step on each row in ``order``; returns the change of Σ (α − ½Dα²) and the largest
-    projected gradient.
+    """Performs a dual step on each row in ``order``.
+
+    Returns the change of Σ (α − ½Dα²) and the largest projected gradient.
     """
     begins, ends, ids, values, labels, samples, norms, slacks = rows
     intercept = len(weights) - 1
@@ -161,7 +162,7 @@ def append(cached: SampleRows, count: int, used: int, rows: SampleRows, selected
 
 
 def compact_rows(rows: SampleRows, kept: np.ndarray) -> None:
-    """Moves the rows with the numbers ``kept``, ascending, to the beginning; the others are overwritten."""
+    """Moves the rows with the numbers ``kept`` (ascending) to the beginning, and overwrites the others."""
     used = 0
     for target in range(len(kept)):
         row = kept[target]

@@ -1,4 +1,4 @@
-"""Caches samples of a linear SVM that are on disk (dual_cached.py) in memory, and trains on them."""
+"""Cache of the dual cached SVM (dual_cached.py): keeps samples in memory and trains on them."""
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class SampleCache:
         return max(self._last_violation, self._sweep_violation)
 
     def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, loss: Loss) -> float:
-        """Performs steps on cached rows with about ``values`` values; returns the change of Σ (α − ½Dα²)."""
+        """Visits cached rows with about ``values`` values in total. Returns the change of Σ (α − ½Dα²)."""
         if not len(self._remaining):
             self._last_violation, self._sweep_violation = self._sweep_violation, 0.0
             self._remaining = self._rng.permutation(self.count)
@@ -80,7 +80,7 @@ class SampleCache:
         return total
 
     def add(self, rows: SampleRows, violation: float) -> None:
-        """Caches those rows of a block that are not cached yet and whose slack is small enough.
+        """Caches the new rows of a block whose slack is small enough.
 
         Args:
             rows: Rows of the block.
@@ -104,7 +104,7 @@ class SampleCache:
         return int(self.rows.ends[self.count - 1]) if self.count else 0
 
     def _evict(self, rows: int, values: int) -> None:
-        """Evicts rows until ``rows`` rows with ``values`` values fit: largest slack first, then oldest."""
+        """Evicts rows, by descending slack and age, until ``rows`` rows with ``values`` values fit."""
         order = np.argsort(-self.rows.slacks[: self.count], kind="stable")
         freed = np.cumsum((self.rows.ends - self.rows.begins)[order])
         leaving = order[: max(rows, int(np.searchsorted(freed, values)) + 1, self.count // EVICTION_DIVISOR)]

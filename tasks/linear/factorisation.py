@@ -6,9 +6,9 @@ Training is stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + 
 time, block by block (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization Techniques
 for Recommender Systems. IEEE Computer 42(8), 2009, equations 4 and 5.
 
-A row stores the factors and the bias of a user or item, padded to cache lines so that two threads never write
-to the same line. Rows are not in ``storage/tables``, whose batched gathers and updates take 26 times as long
-as this loop with 128 factors.
+A row stores the factors and the bias of a user or item. Rows are padded to cache lines, so that two threads
+never write to the same line. Rows are not in ``storage/tables``, because batched gathers and updates would
+take 26 times as long with 128 factors.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Factorisation:
         mean: b₀; None before the first ratings.
         users: Rows of the users.
         items: Rows of the items.
-        rmse: Root mean squared error of each epoch. A rating is predicted before it is trained on.
+        rmse: Root mean squared error of each epoch. The error of a rating is measured before training on it.
     """
 
     def __init__(self, settings: FactorisationSettings | None = None) -> None:
@@ -201,7 +201,7 @@ def _learn(
     decay: Any,
     mean: Any,
 ) -> float:
-    """Trains one pass over ratings; returns the sum of the squared errors, each computed before its step."""
+    """Trains one pass over ratings. Returns the sum of the squared errors, measured before each step."""
     keep = np.float32(1) - rate * decay
     total = 0.0
     for n in range(len(users)):

@@ -5,15 +5,15 @@ With g the gradient of sample t, n the sum of g² of a weight w, η the learning
     σ = (√(n + g²) − √n) / η    z ← z + g − σ w    n ← n + g²
     w = −soft(z, α t) η / (β + √n),    soft(v, p) = sign(v) max(|v| − p, 0)
 
-σ uses n before the update. A record stores z and √n. The weight is computed from them when it is read,
-so a sample causes no work for features that it lacks.
+σ is computed with n before the update. A record stores z and √n, and w is computed from them when it is read.
+Therefore, a sample causes no work for features that it lacks.
 
 References:
     McMahan et al. *Ad click prediction: a view from the trenches*. KDD 2013, algorithm 1.
     McMahan. *Follow-the-regularized-leader and mirror descent: equivalence theorems and L1 regularization*.
     AISTATS 2011, section 3.
-    We differ: the penalty α t grows with t as in the second paper; in the first it is constant. Therefore w
-    approaches the minimum of mean loss + α ‖w‖₁, whatever the number of passes. There is no L2 term.
+    We differ: the penalty α t grows with t as in the second paper, while it is constant in the first.
+    Therefore, w approaches the minimum of mean loss + α ‖w‖₁ for any number of passes. There is no L2 term.
 """
 
 from typing import Literal
@@ -26,7 +26,7 @@ from tasks.linear.logistic_steps import INTERCEPT_RATE
 
 @configurable
 class Ftrl:
-    """Solver FTRL-proximal, which stores z and √n (see the module) of all labels for each feature."""
+    """Solver FTRL-proximal. The record of a feature contains z and √n for each label."""
 
     name: Literal["ftrl"] = "ftrl"
     learning_rate: float = setting(

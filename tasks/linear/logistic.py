@@ -4,11 +4,12 @@ For each label, with margin f(x) = w·x + b and y = 1 if the sample has the labe
 
     mean over samples of log(1 + exp(−y f(x))) + α ‖w‖₁
 
-like scikit-learn's LogisticRegression with C = 1 / (α · samples); the intercept b is not penalized. The
-solver is FTRL-proximal (``ftrl.py``), which comes within .001 of the optimum, or gradient steps with the
-proximal operator (``proximal.py``). Both update only the features of a sample and apply the penalty of other
-features when they are next read, so the cost of a pass depends on the stored values, not on the number of
-features.
+like scikit-learn's LogisticRegression with C = 1 / (α · samples). The intercept b is not penalized. There are
+two
+solvers: FTRL-proximal (``ftrl.py``), which comes within .001 of the optimum, and proximal SGD
+    (``proximal.py``).
+Both update only the weights of the features of a sample. The penalty on other weights is applied when they
+are next read. The time of a pass is therefore proportional to the number of stored values, not of features.
 
 Threads share weights without locks (``threads.py``), so updates may occasionally be lost. With one thread the
 result is bitwise reproducible.
@@ -33,7 +34,7 @@ from tasks.linear.threads import run_merged, run_shared
 KIND = "L1 logistic regression"
 CHUNK = 32  # consecutive samples that stay together in the random order
 BLOCK = 1024  # samples that a thread processes at once
-MIN_SHARED_LABELS = 16  # with fewer labels, records are shorter than two cache lines, and threads use copies
+MIN_SHARED_LABELS = 16  # minimum labels for shared records; below, records are shorter than two cache lines
 FREQUENCY_SAMPLES = 2048  # samples from which the mean squared values of features are estimated
 Solver = Ftrl | ProximalSgd
 _SOLVERS = {solver.name: solver for solver in (Ftrl, ProximalSgd)}
@@ -170,8 +171,8 @@ class SparseLogistic:
 def visiting_order(count: int, rng: np.random.Generator) -> np.ndarray:
     """Returns all sample numbers, int64 (count,), in chunks of consecutive samples in random order.
 
-    On 100,000 samples of 72 values, a pass takes .2 µs per sample. With chunks of 8 it takes .3 µs, with
-    chunks of 128 .19 µs, and with single samples .73 µs, because it then waits for memory at each sample.
+    Chunks save time, because single samples would wait for memory at each sample. On 100,000 samples of 72
+    values, a pass takes .2 µs per sample, with chunks of 8 .3 µs, and with single samples .73 µs.
     """
     order = (rng.permutation(-(-count // CHUNK))[:, None] * CHUNK + np.arange(CHUNK)).ravel()
     return order[order < count]

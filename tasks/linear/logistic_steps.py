@@ -1,10 +1,9 @@
-"""Implements the compiled training loops of L1 logistic regression (logistic.py) for both solvers.
+"""Compiled training loops of L1 logistic regression (logistic.py) for both solvers.
 
 ``beta`` selects the solver when a loop is compiled: a number for FTRL-proximal (``ftrl.py``), None for
-proximal SGD (``proximal.py``). There are two loops because the processor vectorizes the inner one, which runs
-over the features of a sample if there is one label, and over the labels if there are several. With one label
-and 72 features per sample, the loop for several labels takes 1.7 times (FTRL) and 1.9 times (proximal SGD) as
-long.
+proximal SGD (``proximal.py``). There are two loops, because the processor vectorizes the innermost loop. It
+runs over the features of a sample if there is one label, and over the labels if there are several. With one
+label and 72 features per sample, the loop for several labels takes 1.7 to 1.9 times as long.
 
 Arguments of both loops:
 
@@ -17,24 +16,23 @@ Arguments of both loops:
     state       float32 (2, labels): z and √n of the intercepts (FTRL), or the intercepts and zeros; changed
                 in place once per block, to avoid contention between threads
 
-Threads that share the records may be several blocks apart. If ``last`` of a row (``proximal.py``) exceeds the
-S of this thread, the row keeps it, because it would otherwise be shrunk twice. Updates are added to the
-current record, because another thread may have changed it since it was read.
+Threads that share the records may be several blocks apart. If ``last`` of a row (``proximal.py``) exceeds S
+of this thread, ``last`` does not change, because the row would otherwise be shrunk twice. Updates are added
+to the current record, because another thread may have changed the record since it was read.
 """
 
 from typing import no_type_check
 
 import numpy as np
 
-# Learning rate of the intercept relative to that of weights, since every sample changes it. At 1, its noise
-# caused most of the suboptimality after 10 to 20 passes, up to .0016 of the objective. SGDClassifier uses
-# .01.
+# Factor on the learning rate of the intercept, which every sample changes. At 1, its noise caused
+# most of the suboptimality after 10 to 20 passes, up to .0016 of the objective. SGDClassifier uses .01.
 INTERCEPT_RATE = 0.1
 
 
 @no_type_check
 def train_single_label(samples, order, rate, threshold, growth, longest, records, state, beta):
-    """Trains on a block of samples if there is one label; the module docstring explains the arguments."""
+    """Trains on a block of samples with one label. The docstring of the module explains the arguments."""
     offsets, ids, values, label_offsets, _ = samples
     zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
     share = np.float32(INTERCEPT_RATE)
@@ -92,7 +90,7 @@ def train_single_label(samples, order, rate, threshold, growth, longest, records
 
 @no_type_check
 def train_several_labels(samples, order, rate, threshold, growth, longest, records, state, beta):
-    """Trains on a block of samples if there are several labels; see the module docstring for arguments."""
+    """Trains on a block of samples with several labels. The arguments are those of train_single_label."""
     offsets, ids, values, label_offsets, label_ids = samples
     zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
     share, labels = np.float32(INTERCEPT_RATE), state.shape[1]

@@ -1,4 +1,4 @@
-"""Maps names of features or labels to row numbers of a linear model, which grow with new names."""
+"""Maps names of features or labels to row numbers of a linear model. New names get new rows."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,14 +6,14 @@ A step is a gradient step followed by the proximal operator of the penalty, the 
 
 η is the learning rate, g the gradient, and α the weight of ‖w‖₁.
 
-Thresholds add up: soft(soft(v, p), q) = soft(v, p + q). A sample has no gradient for features that it lacks,
-so their weights only shrink. The row of a feature is therefore shrunk when a sample reads it, by the pending
-threshold S − last: S is the sum of η α of all steps so far, and ``last`` is S at the previous read. Except
-for rounding, this equals shrinking every weight at every step. ``apply_pending_`` updates all rows at the end
-of a call.
+A sample has no gradient for features that it lacks, so the weights of these features only shrink. This is
+done later, when a sample reads the row of the feature, because thresholds add up: soft(soft(v, p), q) =
+soft(v, p + q). The pending threshold of a row is S − last, where S is the sum of η α of all steps so far, and
+``last`` is S at the previous read. Except for rounding, the result equals shrinking every weight at every
+step. ``apply_pending_`` updates all rows at the end of a call.
 
-A sample changes all weights of its features, so many weights that ``ftrl.py`` sets to 0 are only small here.
-On titles this solver has a higher accuracy than FTRL in half the time (``tasks/baselines/logistic.py``).
+Many weights that ``ftrl.py`` sets to 0 are only small here. On titles, this solver has a higher accuracy than
+FTRL in half the time (``tasks/baselines/logistic.py``).
 
 References: Langford, Li, Zhang. *Sparse online learning via truncated gradient*. JMLR 10, 2009, section 3.3.
     Duchi, Singer. *Efficient online and batch learning using forward backward splitting*. JMLR 10, 2009,

@@ -1,8 +1,9 @@
 """Sorts ratings into blocks that fit in the cache and can be trained in parallel.
 
 Users and items are divided into ``BLOCKS`` parts each, which gives BLOCKS² blocks of ratings. Stage s
-consists of the blocks (p, p + s mod BLOCKS). No two of them share a row, so any order, also in parallel,
-gives bitwise the same result. The stages of an epoch follow one another.
+consists of the blocks (p, p + s mod BLOCKS), of which no two have a user or an item in common. They can be
+trained in any order, or in parallel, with the same result. The stages of an epoch are trained one after the
+other.
 
     users   assigned to parts round-robin by descending number of ratings, so that blocks have similar sizes
     items   divided by popularity into parts with equally many ratings; parts of popular items are small
@@ -23,7 +24,7 @@ import numpy as np
 from storage.arrays import offsets_of
 
 BLOCKS = 8  # with 128 factors, 16 blocks take 1.1 times as long and 32 blocks 1.25 times
-TILE = 8  # with 1 and 16 factors, a pass takes 1.3 times as long: each step waits for the previous one
+TILE = 8  # users; with 1 and 16 factors, a pass takes 1.3 times as long: a step waits for the previous one
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,14 @@ def sort_into_blocks(
 
 
 def _deal_by_count(counts: np.ndarray) -> np.ndarray:
-    """Returns a part for each row, int32, assigned round-robin by descending number of ratings."""
+    """Assigns rows to parts round-robin, by descending number of ratings. Returns int32 (rows,)."""
     parts = np.empty(len(counts), np.int32)
     parts[np.argsort(-counts, kind="stable")] = np.arange(len(counts), dtype=np.int32) % BLOCKS
     return parts
 
 
 def _cut_by_count(counts: np.ndarray) -> np.ndarray:
-    """Returns a part for each row, int32; parts have equally many ratings, that of popular rows first."""
+    """Assigns rows to parts with equally many ratings, popular rows first. Returns int32 (rows,)."""
     parts = np.empty(len(counts), np.int32)
     order = np.argsort(-counts, kind="stable")
     until = counts.take(order).cumsum()

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of items by users, both numbered. A pair may be rated more than once.
+    """Ratings of items by users. A user may rate an item more than once.
 
     Attributes:
         users: User numbers, integers (ratings,).

@@ -43,8 +43,7 @@ def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np
 
 
 def checked_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Validates label ids; returns their offsets, int64 (rows + 1,), and ids, int32. A row may have no
-    labels.
+    """Validates label ids, and returns offsets, int64 (rows + 1,), and ids, int32. Rows may be empty.
 
     Raises:
         ValueError: The number of rows differs, or an id is not in ``range(label_count)``.

@@ -10,11 +10,12 @@ the dual by coordinate descent over the samples, with dual variables α ≥ 0 th
     δ = max(−α, (1 − y f(x) − α / 2C) / (‖x‖² + 1 + 1 / 2C))    α += δ    w += δ y x    b += δ y
 
 The first visit of a sample is the passive-aggressive step (PA-II). Further passes keep α and approach the
-optimum of liblinear's LinearSVC. The next call discards α and keeps w and b, so the model follows drift in a
-stream of calls. A step reads and writes only the rows of the sample's features; inner loops run over labels.
+optimum of liblinear's LinearSVC. The next call discards α but keeps w and b, so that the model follows
+changes of the data over time. A step reads and writes only the rows of the features of its sample; inner
+loops run over labels.
 
 A label that no sample has keeps w = 0 and b = −1 and has no loss. Features and labels can therefore be added
-at any time: the result is the same as if they had existed from the start.
+at any time, with the same result as if they had existed from the start.
 
 References: Hsieh, Chang, Lin, Keerthi, Sundararajan. *A dual coordinate descent method for large-scale linear
     SVM*. ICML 2008, algorithm 1. Crammer, Dekel, Keshet, Shalev-Shwartz, Singer. *Online passive-aggressive
@@ -133,7 +134,7 @@ class OnlineSvm:
         return model
 
     def _grow(self) -> None:
-        """Enlarges the arrays for new features and labels; a dimension that grows is at least doubled."""
+        """Enlarges the arrays for new features and labels. A dimension that grows is at least doubled."""
         needed = _size(self.features), _padded(_size(self.labels))
         old = self._weights.shape
         if needed[0] <= old[0] and needed[1] <= old[1]:
@@ -152,13 +153,13 @@ def _size(lookup: Lookup | int) -> int:
 
 
 def _padded(labels: int) -> int:
-    """Returns the number of columns for some labels; unused columns keep w = 0 and b = −1."""
+    """Returns the number of columns for some labels. Unused columns keep w = 0 and b = −1."""
     return labels if labels < COLUMN_MULTIPLE // 2 else -(-labels // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 
 
 @no_type_check
 def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, weights, intercepts, slack):
-    """Trains one pass over the samples in ``order``; ``slack`` is 1 / 2C."""
+    """Trains one pass over the samples in ``order``. ``slack`` is 1 / 2C."""
     zero, one = np.float32(0), np.float32(1)
     step, sign = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)

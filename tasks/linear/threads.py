@@ -1,10 +1,10 @@
-"""Trains with several threads and no locks, on shared records (Hogwild) or on merged copies of them.
+"""Trains with several threads without locks, on shared records (Hogwild) or on copies that are merged.
 
-Shared records are efficient if a record is long. If it is short, two cores exchange its cache line at nearly
-every access. With one label, 50,000 features and 72 features per sample, a sample took 948 ns on each of two
-threads and 248 ns on a single thread; with 125 labels, it took 5,339 and 5,107 ns. Therefore each thread gets
-a copy of short FTRL-proximal records. Copies can be merged, because their sums of gradients and of squares do
-not depend on the order of samples.
+Sharing is efficient for long records (5,339 ns per sample and thread on two threads, 5,107 ns on one, with
+125 labels). For short records, two cores exchange a cache line at nearly every access (948 ns on two threads,
+248 ns on one, with one label and 72 features per sample). Therefore, each thread gets a copy of short records
+of FTRL-proximal. Copies can be merged, because the sums of gradients and of squared gradients do not depend
+on the order of samples.
 
 References:
     Niu, Recht, Ré, Wright. *Hogwild!: a lock-free approach to parallelizing stochastic gradient descent*.
@@ -23,7 +23,7 @@ MIN_ROUND, MAX_ROUND = 512, 65536  # samples per thread between two merges
 
 
 def run_shared(threads: int, turns: int, step: Callable[[int], Any]) -> None:
-    """Calls ``step(turn)`` for each turn in ``range(turns)``; each thread takes the next remaining turn."""
+    """Calls ``step(turn)`` for each turn in ``range(turns)``. Each thread takes the next remaining turn."""
     remaining_turns = iter(range(turns))  # the interpreter lock ensures that one thread gets each number
 
     def work() -> None:
@@ -47,10 +47,10 @@ def run_merged(
 ) -> None:
     """Trains in rounds: each thread trains a copy on its part of the samples, then the copies are merged.
 
-    If each thread alone reached the optimum, the sum of their changes would overshoot it. A round is
-    therefore short enough that no weight moves by more than 1 / ``threads`` of the distance to its optimum,
-    using the bound 1/4 on the second derivative of the logistic loss. As long as such a round would be
-    shorter than ``MIN_ROUND`` samples, only one thread trains.
+    If each thread reached the optimum, the sum of their changes would overshoot it. Therefore, a round is so
+    short that no weight moves by more than 1 / ``threads`` of the distance to its optimum. (The second
+    derivative of the logistic loss is at most 1/4.) While such a round would be shorter than ``MIN_ROUND``
+    samples, only one thread trains.
 
     Args:
         threads: Number of threads.
@@ -96,7 +96,7 @@ def run_merged(
 
 @no_type_check
 def _add(shared, copies, first, last):
-    """Adds the changes of the copies to rows of ``shared``, then overwrites the copies with the result."""
+    """Adds the changes of the copies to rows of ``shared``, and resets the copies to the result."""
     for row in range(first, last):
         for label in range(shared.shape[2]):
             total, root = shared[row, 0, label], shared[row, 1, label]
