@@ -1,10 +1,10 @@
 """Recommends titles: computes scores, reasons and lists of titles from the likes of viewers.
 
-Every recommender satisfies a contract (tests/contracts/test_recommenders.py): ``fit(likes, titles)`` takes
-Likes and Titles and returns a FittedRecommender (tasks/recommend/lists.py). Its method ``scores(viewers,
-titles)`` returns finite float32 scores (viewers, titles); higher is better. ``shares`` and ``why`` return the
-likes that determine a score. ``revised`` replaces the likes of a viewer. The order of likes does not matter;
-a viewer without likes gets popular titles.
+The method ``fit(likes, titles)`` of a recommender takes Likes and Titles and returns a FittedRecommender
+(tasks/recommend/lists.py). Its method ``scores(viewers, titles)`` returns finite float32 scores (viewers,
+titles), of which higher ones are better. ``shares`` and ``why`` return the likes that determine a score.
+``revised`` replaces the likes of a viewer. tests/contracts/test_recommenders.py checks that the order of
+likes has no effect, and that a viewer without likes gets popular titles.
 """
 
 from typing import get_args

@@ -23,19 +23,19 @@ class FittedChannelHabits:
     popularity: np.ndarray  # float32 (titles,)
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """Computes scores, float32 (viewers, titles): the share of a viewer's likes on a title's channels."""
+        """Scores a title by the share of a viewer's likes on its channels: float32 (viewers, titles)."""
         title_popularity = POPULARITY_WEIGHT * self.popularity[titles]
         covered = np.array([self._coverage(viewer, titles)[1].sum(axis=0) for viewer in viewers])
         return covered.reshape(len(viewers), len(titles)).astype(np.float32) + title_popularity
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a viewer's likes and their shares of each title's score: float32 (likes, titles)."""
+        """Returns the likes of a viewer, and their shares of each score, float32 (likes, titles)."""
         liked, coverage = self._coverage(viewer, titles)
         total = coverage.sum(axis=0)
         return liked, np.divide(coverage, total, out=coverage, where=total > 0)
 
     def why(self, viewer: int, title: int) -> list[Reason]:
-        """Returns the viewer's likes on the channels of the title, in descending order of share."""
+        """Returns the likes of the viewer on the channels of the title, by descending share."""
         liked, shares = self.shares(viewer, np.array([title]))
         order = np.argsort(-shares[:, 0], kind="stable")
         return [Reason(int(liked[i]), float(shares[i, 0]), True) for i in order if shares[i, 0] > 0]
@@ -48,7 +48,7 @@ class FittedChannelHabits:
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _coverage(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a viewer's likes and their contributions to scores, float32 (likes, titles)."""
+        """Returns the likes of a viewer and their contributions to scores, float32 (likes, titles)."""
         viewer_likes = self.likes.take(np.arange(self.likes.offsets[viewer], self.likes.offsets[viewer + 1]))
         liked = viewer_likes.titles[viewer_likes.values > 0]
         width = int(self.channels.values.max(initial=-1)) + 1
@@ -62,12 +62,12 @@ class FittedChannelHabits:
 
 @configurable
 class ChannelHabits:
-    """Ranks titles by the share of the viewer's likes on their channels; dislikes are ignored."""
+    """Ranks titles by the share of the viewer's likes that air on their channels. Ignores dislikes."""
 
     name: Literal["channel_habits"] = "channel_habits"
 
     def fit(self, likes: Likes, titles: Titles) -> FittedChannelHabits:
-        """Fits the recommender; raises a ValueError if the likes refer to titles outside ``titles``."""
+        """Fits the recommender. Raises a ValueError if the likes refer to titles outside ``titles``."""
         titles.check(likes)
         deduplicated = likes.deduplicate()
         return FittedChannelHabits(deduplicated, titles.channels, popularity(deduplicated, titles))

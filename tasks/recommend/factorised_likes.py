@@ -1,17 +1,18 @@
 """Recommends titles by the nearest likes and by the preferences of similar viewers.
 
-The matrix of viewers and titles is factorised (tasks/linear/factorisation.py) from all likes and from random
-pairs without a like, which count as 0, because likes alone would only determine the mean:
+A matrix of the likes of all viewers is factorised (tasks/linear/factorisation.py). It also contains random
+pairs of a viewer and a title without a like, which count as 0; without them, nearly all values would be
+equal. The score of a title t is
 
     score(t) = nearest(t) + weight · (⟨u, v_t⟩ + b_t)        nearest: tasks/recommend/nearest_likes.py
 
-v_t and b_t are the factors and the bias of title t; both are 0 for a title that nobody has rated, so that the
-score is nearest(t). The factors u of a viewer are the ridge regression of the viewer's likes on the factors
-of the liked titles, so changed likes (``revised``) need no training:
+v_t and b_t are the factors and the bias of title t. Both are 0 for a title that nobody has rated. The factors
+u of a viewer are computed by ridge regression of the viewer's likes on the factors of the liked titles, so
+changed likes (``revised``) need no training:
 
     u = argmin Σ_l (r_l − b₀ − b_l − ⟨u, v_l⟩)² + decay · likes · ‖u‖²
 
-l are the liked titles, r_l the value of a like, and b₀ the mean of all values.
+l are the liked titles, r_l is the value of a like, and b₀ is the mean of all values.
 
 Reasons and shares are those of the nearest likes. The defaults were chosen on validation films of MovieLens
 (nDCG@10 .2360; nearest likes .2296, the factorisation alone .181).
@@ -50,7 +51,7 @@ class FittedFactorisedLikes:
         return self.nearest.scores(viewers, titles) + np.float32(self.settings.weight) * predicted
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a viewer's likes and their shares of each title's nearest-likes score."""
+        """Returns the likes of a viewer, and their shares of nearest(t) of each title."""
         return self.nearest.shares(viewer, titles)
 
     def why(self, viewer: int, title: int) -> list[Reason]:
@@ -62,7 +63,7 @@ class FittedFactorisedLikes:
         return dataclasses.replace(self, nearest=self.nearest.revised(viewer, titles, values))
 
     def _viewer_factors(self, viewer: int) -> np.ndarray:
-        """Computes the factors of a viewer, float64 (dim,); zeros if no liked title has factors."""
+        """Computes the factors of a viewer, float64 (dim,), or zeros if no liked title has factors."""
         likes = self.nearest.likes
         rows = slice(likes.offsets[viewer], likes.offsets[viewer + 1])
         liked, dim = self.factors[likes.titles[rows]].astype(np.float64), self.factors.shape[1]
@@ -86,7 +87,7 @@ class FactorisedLikes:
     seed: int = setting(0, "Seed of the initial factors and of the pairs that count as 0.", ge=0)
 
     def fit(self, likes: Likes, titles: Titles) -> FittedFactorisedLikes:
-        """Factorises the likes; raises a ValueError if they refer to titles outside ``titles``."""
+        """Factorises the likes. Raises a ValueError if they refer to titles outside ``titles``."""
         nearest = self.nearest.fit(likes, titles)
         factors = np.zeros((len(titles), self.dim), dtype=np.float32)
         biases = np.zeros(len(titles), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Defines the inputs of recommenders as NumPy arrays: likes of viewers, and data of titles."""
+"""Inputs of recommenders as NumPy arrays: likes of viewers, and data of titles."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +11,7 @@ from storage.arrays import Ragged, offsets_of
 
 @dataclass(frozen=True)
 class Likes:
-    """Likes and dislikes of viewers, in any order; only the latest like of a title by a viewer counts.
+    """Likes and dislikes of viewers, in any order. Only the latest like of a title by a viewer counts.
 
     Attributes:
         viewers: int32 (likes,), number of the viewer, from 0 to viewer_count - 1.
@@ -56,7 +56,7 @@ class Likes:
         return type(self)(viewers, titles, values, self.times[rows], self.viewer_count)
 
     def replace_all(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Returns new likes of one viewer (titles and values), deduplicated; other viewers have none."""
+        """Returns Likes with only these titles and values of one viewer, without duplicates."""
         viewers, times = np.full(len(titles), viewer, dtype=np.int32), np.zeros(len(titles))
         return type(self)(viewers, titles, values, times, self.viewer_count).deduplicate()
 

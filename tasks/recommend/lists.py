@@ -1,12 +1,13 @@
-"""Selects lists of titles by their scores, such that a list covers all tastes of a viewer.
+"""Selects lists of titles by score, such that a list covers all tastes of a viewer.
 
-The titles of the highest scores often belong to a single taste: for a football fan who also cooks, they are
-all football. Each position of the list is therefore filled with the title that maximizes
+The titles with the highest scores often belong to a single taste: for a football fan who also cooks, all may
+be football. Each position of the list is therefore filled with the title that maximizes
 
     score(t) + trade_off · Σ_likes share(l, t) · Π_chosen (1 - share(l, c))
 
-share(l, t) is the share of like l in the score of t, and c are the titles chosen before. Likes that chosen
-titles cover lose their weight, so the number of positions for a taste depends on its number of likes.
+share(l, t) is the share of like l in the score of t, and c are the titles that were chosen before. A like
+loses weight when chosen titles cover it, so the number of positions for a taste depends on its number of
+likes.
 
 References: Santos, Macdonald, Ounis, *Exploiting query reformulations for web search result
 diversification*, WWW 2010 (xQuAD, eq. 5). We differ: the aspects are the viewer's likes, and we sum
@@ -31,11 +32,11 @@ class FittedRecommender(Protocol):
     """Recommender fitted on likes, which computes scores of titles and their reasons."""
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """Computes the scores of titles for viewers, float32 (viewers, titles), finite; higher is better."""
+        """Computes the scores of titles for viewers, float32 (viewers, titles), finite. Higher is better."""
         ...
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a viewer's liked titles and their shares of each title's score, float32 (likes, titles)."""
+        """Returns the likes of a viewer, and their shares of each score, float32 (likes, titles)."""
         ...
 
     def why(self, viewer: int, title: int) -> list[Reason]:
@@ -43,18 +44,18 @@ class FittedRecommender(Protocol):
         ...
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Returns a recommender with new likes of one viewer, which is valid only for this viewer."""
+        """Returns a recommender for one viewer with other likes. It is valid only for this viewer."""
         ...
 
 
 def diversify(scores: np.ndarray, shares: np.ndarray, count: int, trade_off: float = TRADE_OFF) -> np.ndarray:
-    """Chooses the titles of a list; returns their indices in ``scores``, int64 (at most count,), best first.
+    """Chooses the titles of a list. Returns their indices in ``scores``, int64 (at most count,), in order.
 
     Args:
         scores: Scores of the titles, float32 (titles,).
         shares: Share of each like in each score, float32 (likes, titles); columns sum to 1 or 0.
         count: Number of titles on the list.
-        trade_off: Weight of likes that are not covered yet; with 0, scores alone decide.
+        trade_off: Weight of likes that are not yet covered; 0: only scores decide.
     """
     uncovered, value = np.ones(len(shares), dtype=np.float32), scores.astype(np.float32)
     chosen: list[int] = []
@@ -87,7 +88,7 @@ def best_titles(
 
 
 def top_indices(scores: np.ndarray, count: int) -> np.ndarray:
-    """Returns the indices of the largest scores, int64 (at most count,), descending; ties by index."""
+    """Returns the indices of the largest scores, descending (in a tie, by index), int64 (at most count,)."""
     if count < len(scores):
         threshold = np.partition(scores, len(scores) - count)[len(scores) - count]
         indices = np.flatnonzero(scores >= threshold)
@@ -98,12 +99,12 @@ def top_indices(scores: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """Change of a viewer's likes that would remove a recommended title from the list.
+    """Change of the likes of a viewer that would remove a recommended title from the list.
 
     Attributes:
         without: Liked titles (rows) without which the title would not be listed; () if the search failed.
-        disliked: Liked title (row) whose change to a dislike would remove the title; None if there is none or
-            if removing a single like is sufficient.
+        disliked: Liked title (row) that would remove the title if the viewer disliked it; None if there is
+            none, or if removing a single like is sufficient.
     """
 
     without: tuple[int, ...]
@@ -118,10 +119,10 @@ def find_counterfactual(
     listed: Callable[[FittedRecommender], np.ndarray],
     max_removed: int = 5,
 ) -> Counterfactual:
-    """Searches for a small change of a viewer's likes that removes a title from the viewer's list.
+    """Searches for a small change of the likes of a viewer that removes a title from the list.
 
-    First, each like among the reasons is removed alone. Then the strongest reasons are removed cumulatively,
-    up to ``max_removed``; this set is not necessarily the smallest.
+    First, the function removes each like among the reasons alone. Then, it removes the strongest reasons one
+    after the other, up to ``max_removed``. This set of likes is not necessarily the smallest.
 
     Args:
         fitted: The recommender that produced the list.

@@ -1,16 +1,16 @@
-"""Recommends titles that are similar to some of a viewer's likes, which supports several tastes per viewer.
+"""Recommends titles that are similar to some of the likes of a viewer, who may have several tastes.
 
-The mean vector of all likes would lie between the tastes of a viewer of crime and cookery. Instead, the
-likes nearest to a title (tasks/recommend/nearness.py) determine its score:
+The mean vector of all likes would be between tastes, such as crime and cookery. Instead, the likes nearest to
+a title (tasks/recommend/nearness.py) determine its score:
 
     liked(t)    = √(sum of the m largest near(l, t)² over the likes l / m);  m: at most the number of likes
     disliked(t) = the largest near(d, t) over the dislikes d
     score(t)    = liked(t) - max(0, disliked(t) - max(0, liked(t) - margin)) + w · popularity(t)
 
-w is POPULARITY_WEIGHT. Squares prefer a title near one like to a title between two likes. A dislike lowers
-titles that are nearer to it than to the likes, or farther by less than the margin: a viewer who dislikes one
-football match and likes ten still gets football, but not matches similar to the disliked one. Only the sign
-of a like counts; weights by rating did not improve results on films (docs/log).
+w is POPULARITY_WEIGHT. Because of the squares, a title near one like is better than a title between two
+likes. A dislike lowers the score of a title unless the title is nearer to the likes, by at least the margin.
+A viewer who dislikes one football match and likes ten still gets football, but not matches similar to the
+disliked one. Only the sign of a like counts.
 """
 
 import dataclasses
@@ -64,9 +64,10 @@ class FittedNearestLikes:
         return scores
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a viewer's liked titles and their shares of each title's score, float32 (likes, titles).
+        """Returns the likes of a viewer, and their shares of each score, float32 (likes, titles).
 
-        A share is proportional to the squared nearness; columns sum to 1, or are zero if no like is near.
+        A share is proportional to the squared nearness. The shares of a title sum to 1, or are 0 if no like
+        is near.
         """
         viewer_likes, _ = self._likes_of(np.array([viewer]))
         liked = viewer_likes.titles[viewer_likes.values > 0]
@@ -101,7 +102,7 @@ class FittedNearestLikes:
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _nearest(self, near: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """Returns the ``settings.nearest`` indices with the largest nearness, descending, without zeros."""
+        """Returns the indices of the ``settings.nearest`` largest values, descending, without zeros."""
         order = indices[np.argsort(-near[indices], kind="stable")][: self.settings.nearest]
         return order[near[order] > 0]
 
@@ -130,7 +131,7 @@ class NearestLikes:
     margin: float = setting(0.05, _MARGIN, ge=0, le=1)
 
     def fit(self, likes: Likes, titles: Titles) -> FittedNearestLikes:
-        """Fits the recommender; raises a ValueError if the likes refer to titles outside ``titles``."""
+        """Fits the recommender. Raises a ValueError if the likes refer to titles outside ``titles``."""
         titles.check(likes)
         deduplicated = likes.deduplicate()
         title_popularity = popularity(deduplicated, titles)

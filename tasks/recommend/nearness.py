@@ -1,8 +1,8 @@
 """Computes the similarity of titles, corrected for the number of similar titles around each of them.
 
-Cosines are not comparable between parts of a guide: a football match has a hundred titles with a cosine of
-.9, while the nearest title of a documentary has .6. A cosine is therefore compared with the *crowd* of both
-titles, which is high if many titles are near:
+Cosines are not comparable between parts of a guide: a football match may have a hundred titles with a cosine
+of .9, while the nearest title of a documentary has .6. A cosine is therefore compared with the *crowd* of
+both titles, which is high if many titles are near:
 
     near(l, t) = max(0, REACH + cos(l, t) - (crowd_l + crowd_t) / 2)
 

@@ -40,11 +40,11 @@ class FittedPopularity:
 
 @configurable
 class Popularity:
-    """Ranks titles by their number of likes; ties are broken by airings."""
+    """Ranks titles by their number of likes, and titles with equally many likes by airings."""
 
     name: Literal["popularity"] = "popularity"
 
     def fit(self, likes: Likes, titles: Titles) -> FittedPopularity:
-        """Counts the likes of each title; raises a ValueError if likes refer to titles outside ``titles``."""
+        """Counts the likes of each title. Raises a ValueError if likes refer to titles outside ``titles``."""
         titles.check(likes)
         return FittedPopularity(popularity(likes.deduplicate(), titles))
