@@ -79,7 +79,7 @@ def drop_single_viewer(items: Iterable[Item]) -> list[Item]:
 
 
 def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
-    """Reads an export; returns the name of its program and its items, or None if it is not an export."""
+    """Reads an export. Returns the name of its program and its items, or None if it is not an export."""
     kind = file.suffix.lower()
     if kind == ".zip":
         with zipfile.ZipFile(file) as archive:
@@ -143,7 +143,7 @@ def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields the films, episodes and series in a Plex response; of a series, only the rating is used."""
+    """Yields the films, episodes and series in a Plex response. Only the rating of a series is used."""
     for row in rows:
         if row["type"] not in ("movie", "episode", "show"):
             continue
@@ -182,7 +182,7 @@ def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields the films and episodes of Playback Reporting; the plays of an item by a user are added up."""
+    """Yields the films and episodes of Playback Reporting. Sums up the plays of an item by a user."""
     seconds: dict[tuple[str, str, str], int] = {}
     last_played: dict[tuple[str, str, str], str] = {}
     for play in plays:

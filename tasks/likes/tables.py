@@ -1,7 +1,7 @@
 """Reads likes from a table: CSV, Parquet or JSON (an array of objects, or one object per line).
 
-The columns, in any order and case, are ``title`` (or ``programme``), one of ``liked``, ``rating`` and
-``share``, and optionally ``viewer``, ``time``, ``episode`` and ``sub_title``; other columns are ignored. The
+The columns are ``title`` (or ``programme``), one of ``liked``, ``rating`` and ``share``, and optionally
+``viewer``, ``time``, ``episode`` and ``sub_title``, in any order and case. Other columns are ignored. The
 opinion becomes a number from -1 (dislike) to 1 (like):
 
     liked    true, yes, 1, like → 1        false, no, 0, -1, dislike → -1
@@ -44,7 +44,7 @@ YES, NO = ("true", "yes", "1", "1.0", "like"), ("false", "no", "0", "0.0", "-1",
 
 
 class LikesError(ExpectedError, ValueError):
-    """Raised if a source of likes cannot be read; the message has the problem and the expected content."""
+    """Error: a source of likes cannot be read. The message has the problem and the expected content."""
 
 
 def read_likes_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
@@ -130,7 +130,7 @@ def _delimiter(text: str) -> str:
 
 
 def _opinions(file: Path, values: Sequence[Any], column: str) -> list[float | None]:
-    """Converts the values of the opinion column to numbers from -1 to 1; empty values to None."""
+    """Converts the values of the opinion column to numbers from -1 to 1, and empty values to None."""
     if column == "liked":
         return [_parse_liked(value, file, row_number) for row_number, value in enumerate(values, 1)]
     numbers = [_parse_number(value, column, file, row_number) for row_number, value in enumerate(values, 1)]
@@ -149,7 +149,7 @@ def _opinions(file: Path, values: Sequence[Any], column: str) -> list[float | No
 
 
 def scale(number: float, low: float, high: float) -> float:
-    """Maps a number from [low, high] linearly to [-1, 1]; numbers outside are clipped."""
+    """Maps a number from [low, high] linearly to [-1, 1]. Clips numbers outside."""
     return max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
 
 
@@ -175,7 +175,7 @@ def _parse_number(value: Any, name: str, file: Path, row_number: int) -> float |
 
 
 def _parse_time(value: Any, at: datetime.datetime, file: Path, row_number: int) -> datetime.datetime:
-    """Converts ISO text, seconds since 1970, or a date to a naive datetime in UTC; empty values to ``at``."""
+    """Converts ISO text, seconds since 1970 or a date to a naive datetime in UTC. '' means ``at``."""
     if value is None or not str(value).strip():
         return at
     try:

@@ -22,7 +22,7 @@ WATCHED = 0.5  # value of an item that was watched but not rated, from -1 (disli
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A film, an episode or a series, and what a viewer did with it.
+    """Film, episode or series, with the rating and the watch history of a viewer.
 
     Attributes:
         title: Title of the film or the series.

@@ -26,7 +26,7 @@ def render_calendar(recommendations: Sequence[Recommendation], now: datetime.dat
 
 
 def fold_line(line: str) -> Iterator[str]:
-    """Splits an iCalendar line into lines of at most 75 octets; continuation lines begin with a space."""
+    """Splits an iCalendar line into lines of at most 75 octets. Continuation lines begin with a space."""
     part, size = "", 0
     for letter in line:
         octets = len(letter.encode())

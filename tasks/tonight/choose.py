@@ -23,7 +23,7 @@ VIEWERS_PER_BATCH = 1000  # viewers scored at once: 20 MB of scores with 5,000 s
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """Reason of a recommendation: a title that the viewer liked or disliked."""
+    """Reason for a recommendation: a title that the viewer liked or disliked."""
 
     title: str
     share: float  # share of the score, 0 to 1
@@ -116,7 +116,7 @@ class Evening:
         return self.show_keys[self._row_of[programme]]
 
     def liked_titles(self, viewer: str) -> dict[str, str]:
-        """Returns the titles that a viewer (given by hash) likes, by show key, the most liked first."""
+        """Returns the titles that a viewer (a salted hash) likes, by show key, the most liked first."""
         likes = self.likes.take(np.flatnonzero(self.likes.viewers == self.viewers.index(viewer)))
         pairs = sorted(zip((-likes.values).tolist(), likes.titles.tolist(), strict=True))
         return {self.show_keys[row]: self.names[row] for value, row in pairs if value < 0}
@@ -140,7 +140,7 @@ class Evening:
                     yield self._list(code, viewer_scores)
 
     def add_counterfactuals(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
-        """Adds to the list of one viewer, per programme, which change of likes would remove the programme."""
+        """Adds to each recommendation of a viewer which change of likes would remove the programme."""
         if not recommendations:
             return []
         code = self.viewers.index(recommendations[0].viewer)
@@ -171,7 +171,7 @@ class Evening:
         return ""
 
     def _list(self, code: int, scores: np.ndarray) -> list[Recommendation]:
-        """Returns the list of the viewer with number ``code`` from the scores of all shows."""
+        """Returns the list of recommendations of the viewer ``code``, from the scores of all shows."""
         return [
             Recommendation(
                 viewer=self.viewers[code],
@@ -186,7 +186,7 @@ class Evening:
     def _choose(
         self, fitted: FittedRecommender, code: int, scores: np.ndarray
     ) -> list[tuple[int, Programme]]:
-        """Chooses the shows of a viewer's list; returns their indices and first unseen programmes."""
+        """Chooses the shows of a list. Returns their indices and the first unseen programme of each."""
         seen, disliked = self.seen.get(self.viewers[code], {}), self._disliked.get(code, ())
         candidates: list[tuple[int, Programme]] = []
         for index in top_indices(scores, self.settings.pool + len(seen) + len(disliked)).tolist():

@@ -28,7 +28,7 @@ NIGHT_END_HOUR = 5  # hours before this one belong to the previous evening
 
 
 class TonightError(ExpectedError, ValueError):
-    """Raised if no list can be computed; the message contains the reason and the remedy."""
+    """Error: no list can be computed. The message contains the reason and the remedy."""
 
 
 def evening_interval(
@@ -37,7 +37,7 @@ def evening_interval(
     end: datetime.datetime | None,
     hours: float | None,
 ) -> tuple[datetime.datetime, datetime.datetime]:
-    """Returns begin and end of the interval to recommend programmes for, by default the rest of the evening.
+    """Returns begin and end of the interval of recommended programmes, by default the rest of the evening.
 
     Args:
         now: Current time in the zone of the home, which is also the zone of the result.
@@ -64,13 +64,13 @@ def evening_interval(
 
 
 def _add_elapsed(moment: datetime.datetime, elapsed: datetime.timedelta) -> datetime.datetime:
-    """Adds elapsed time to a datetime, across changes of daylight saving time (+ would add clock time)."""
+    """Adds elapsed time to a datetime, unlike ``+``, which adds clock time when clocks are changed."""
     return (moment.astimezone(datetime.UTC) + elapsed).astimezone(moment.tzinfo)
 
 
 @dataclass(frozen=True)
 class OpenEvening:
-    """Evening with the folder of its guide, and the numbers of programmes that settings hide."""
+    """Evening with the folder of its guide, and the numbers of programmes that the settings hide."""
 
     evening: Evening
     guide: Path  # Guide folder
@@ -91,7 +91,7 @@ def open_evening(
     settings: TonightSettings,
     champion: Champion | None = None,
 ) -> OpenEvening:
-    """Loads the programmes that start from ``begin`` to ``end`` (exclusive), for recommendations to viewers.
+    """Loads the programmes that start from ``begin`` to ``end`` (exclusive), and the data to rank them.
 
     Args:
         home: Folder of the home.

@@ -18,7 +18,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = get_args(Exclusion)
 
 
 class _Rule(NamedTuple):
-    """Rule for one kind of excluded programme, which applies if any of its fields matches."""
+    """Rule for one kind of excluded programme. The rule applies if one of its fields matches."""
 
     categories: frozenset[str]
     channels: re.Pattern[str]
@@ -50,7 +50,7 @@ def _is_match(pattern: re.Pattern[str], text: str) -> bool:
 
 @functools.cache
 def _rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
-    """Reads excluded.toml; returns the categories that rules ignore ("generic"), and the rules by kind."""
+    """Reads excluded.toml. Returns the categories that rules ignore ("generic"), and the rules by kind."""
     content = tomllib.loads(Path(__file__).with_name("excluded.toml").read_text(encoding="utf-8"))
     kinds: tuple[Exclusion, ...] = ("adult", "shopping")
     rules: dict[Exclusion, _Rule] = {

@@ -23,7 +23,7 @@ class Hidden:
     unknown: Counter[str] = field(default_factory=Counter)  # hidden programmes by unknown age rating
 
     def messages(self, settings: TonightSettings) -> Iterator[str]:
-        """Yields a message about each reason for hiding programmes that the settings select."""
+        """Yields a message with the number of hidden programmes for each filter that the settings enable."""
         if settings.hide_repeats:
             yield f"repeats, hidden: {self.repeats:,} of {self.programmes:,} programmes"
         if settings.age is None:
@@ -48,7 +48,7 @@ def included(settings: TonightSettings) -> tuple[Exclusion, ...]:
 
 
 def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], Hidden]:
-    """Removes the programmes that the settings hide; returns the remaining shows and the numbers removed."""
+    """Removes the programmes that the settings hide. Returns the remaining shows and the numbers removed."""
     hidden = Hidden()
     remaining = []
     for show in shows:

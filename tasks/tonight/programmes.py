@@ -1,8 +1,9 @@
 """Groups the upcoming programmes of a guide by show and merges repeated airings.
 
-Rows of the guide are the same programme if they have the same show key (normalized title) and episode, or if
-their channels are twins (HD and SD, or one hour later on "+1") and their times agree. A programme has a flag
-or a rating if one of its rows has it, also as a mark in the title: "(Wdh.)" (repeat), "[K8]" (age 8).
+Two rows of the guide are the same programme if they have the same show key (normalized title) and episode.
+They are also the same programme if their times agree and their channels are twins: HD and SD, or a channel
+and its copy "+1", one hour later. A programme has a flag or a rating if one of its rows has it, also as a
+mark in the title: "(Wdh.)" (repeat), "[K8]" (age 8).
 """
 
 import datetime

@@ -1,10 +1,10 @@
 """Loads the vectors of upcoming and liked titles, which recommenders compare.
 
-The folder of the served model (champion) contains vectors of the guide's titles. Other ("unlisted") titles,
-such as films of a media library, are embedded from their words. Because this imports PyTorch, their vectors
-are cached in ``unlisted-DIGEST.parquet`` in the home until the champion changes. The file contains liked
-titles, so it is written only if the likes have not changed since the ranking began; otherwise it could
-restore data that ``guidespace forget`` has removed in the meantime.
+The folder of the served model (champion) contains the vectors of the titles of the guide. Other ("unlisted")
+titles, such as films of a media library, are embedded from their words. This imports PyTorch, so their
+vectors are cached in ``unlisted-DIGEST.parquet`` in the home until the champion changes. The file contains
+liked titles. Therefore, it is written only if the likes have not changed since the ranking began: otherwise,
+it could restore data that ``guidespace forget`` has removed in the meantime.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ FILE_NAME = "unlisted-{}.parquet"
 def open_titles(
     folder: Path, digest: str, home: Path, titles: Mapping[str, str], opinions: pa.Table
 ) -> Titles:
-    """Loads the vectors, numbers of airings and channels of titles; row i belongs to the i-th title.
+    """Loads the vectors, numbers of airings and channels of titles. Row i belongs to the i-th title.
 
     Args:
         folder: Model folder of the champion.
@@ -64,9 +64,9 @@ def forget_unlisted(home: Path) -> None:
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:
-    """Creates an Arrow array of strings without importing pandas, five times as fast as pa.array.
+    """Creates an Arrow array of strings without importing pandas.
 
-    The functions pa.array and pa.scalar, to_numpy of a table, and DuckDB parameters import pandas.
+    pa.array, pa.scalar, ``to_numpy`` of a table, and parameters of DuckDB queries would import pandas.
     """
     encoded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
@@ -92,7 +92,7 @@ def _unlisted_vectors(
 
 
 def _read_vectors(file: Path) -> dict[str, np.ndarray]:
-    """Reads cached vectors by show key; returns {} if the file does not exist."""
+    """Reads cached vectors by show key. Returns {} if the file does not exist."""
     if not file.exists():
         return {}
     table = pq.ParquetFile(file).read()
