@@ -1,20 +1,20 @@
-"""Computes title vectors by the bag encoder, as the normalised weighted sum of the rows of their tokens.
+"""Bag encoder: the vector of a title is the normalised weighted sum of the rows of its tokens.
 
     v = normalise( Σ_kind  α_kind / n_kind^p · Σ_{token of that kind} row[token] )
 
-α_kind is the weight of a kind of token. n_kind is the number of in-vocabulary tokens of that kind in the
-title; the sum is divided by its power p (``length_power``), so that sixty n-grams do not outweigh three
-words. If the corpus has sentence vectors (tasks/sentences), the sentence features x of a title are its
-sentence vector plus that of its descriptions. A trained layer W maps x into the same space:
+α_kind is the weight of a kind of token. n_kind is the number of tokens of this kind in the title, without
+tokens that have no row. The sum is divided by n_kind^p (p is ``length_power``), so that sixty n-grams do not
+outweigh three words. If the corpus has sentence vectors (tasks/sentences), each title has sentence features
+x: its sentence vector plus the vector of its descriptions. A trained layer W maps x into the same space:
 
     v = normalise( bag + β · |x| · normalise(W x) )
 
-The weight β is smaller for a title with context tokens (channel, hour and so on); |x| is larger if the
-descriptions match the title. An entry is a token of a title. A title without entries and without x has a zero
-vector. The default weights are from our experiments (docs/log).
+The weight β is smaller for a title with context tokens, such as channel and hour. |x| is larger if the
+descriptions match the title. A title without tokens and without x has a zero vector. The code calls a token
+of a title an entry.
 
-This module computes vectors with a trained model, in NumPy. Training needs gradients and computes the same in
-torch (bags.py).
+This module computes vectors with a trained model, in NumPy. bags.py computes the same vectors in torch, with
+gradients for training.
 """
 
 import sys
@@ -34,7 +34,7 @@ MIN_NORM = 1e-12  # smaller norms count as zero
 
 @configurable
 class Bag:
-    """Strategy: bag encoder with a weight per kind of token; tokens of kinds with weight 0 are ignored."""
+    """Strategy: bag encoder with a weight for each kind of token. A weight of 0 ignores a kind."""
 
     name: Literal["bag"] = "bag"
     word: float = setting(0.5, "Weight of words", ge=0)
@@ -76,7 +76,7 @@ class Bag:
         return np.array([getattr(self, kind) for kind in KINDS], dtype=np.float32)
 
     def parameters(self, features: int, dim: int) -> dict[str, tuple[int, int]]:
-        """Returns the shape of the trained layer W, by name; W has no columns without sentence vectors."""
+        """Returns the shape of the trained layer W by name. Without sentence vectors, W has no columns."""
         return {LAYER: (dim, features)}
 
     def dense(
@@ -100,7 +100,7 @@ class Bag:
         dense: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"] | None = None,
     ) -> Float32[np.ndarray, "titles dim"]:
-        """Computes the unit-norm vectors of titles; a title without tokens and sentence features has zero.
+        """Computes the unit-norm vectors of titles: zero for a title without tokens and sentence features.
 
         Args:
             rows: Embedding rows of tokens.

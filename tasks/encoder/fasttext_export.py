@@ -1,13 +1,14 @@
 """Exports the words of a title encoder as a fastText model that the fasttext package and gensim load.
 
-The vector of a word in fastText is the sum of the row of the word and the rows of its n n-grams, divided by
-n + 1. A word with vector v therefore gets
+In fastText, the vector of a word is the sum of the row of the word and the rows of its n n-grams, divided by
+n + 1. The row of a word that should have the vector v is therefore
 
     row = (n + 1) · v − Σ n-gram rows
 
-which reproduces v to about 1e-7, after one correction of float32 rounding. The n-gram row of a bucket is its
-fitted row (zero if it has none) plus the mean that the fit subtracted, times a common scale. fastText cannot
-normalise each unseen word, so the scale gives the median unseen word the intended norm.
+It reproduces v to about 1e-7, after a correction of float32 rounding. The row of an n-gram bucket is its
+fitted row (or zero), plus the mean that was subtracted in the fit, times a common scale. fastText does not
+normalise the vectors of unseen words; the scale is chosen so that half of the unseen words are longer than
+the intended norm.
 """
 
 from collections.abc import Iterator

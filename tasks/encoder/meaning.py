@@ -1,4 +1,4 @@
-"""Computes sentence features x of titles and descriptions, and projects them to meaning vectors."""
+"""Computes the sentence features x of titles and descriptions, and projects x to meaning vectors."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.reopen import reopen
 from tasks.text.titles import parse_title
 
-MEANING_WEIGHT = 0.7  # relative to the title vector; chosen by the preference of readers (docs/log)
+MEANING_WEIGHT = 0.7  # weight of the meaning vector relative to the title vector, preferred by readers
 MEANING_DIM = 128  # dimensions of a meaning vector (docs/log)
 
 
@@ -44,16 +44,16 @@ class Meaning:
 
     @cached_property
     def encoder(self) -> SentenceEncoder | None:
-        """The sentence encoder; None, after a warning, if it is missing or differs from that of training."""
+        """The sentence encoder. Logs a warning and is None if it is missing, or is not that of training."""
         return reopen(self.encoder_info)
 
     def dense(
         self, bag: Encoder, raw_titles: Sequence[str], descriptions: Sequence[str] = ()
     ) -> Float32[np.ndarray, "titles features"]:
-        """Computes sentence features x; they are zero if the sentence encoder is missing.
+        """Computes sentence features x of titles, which are zero if the sentence encoder is missing.
 
-        ``descriptions`` has one per title, or is empty. Titles without letters and digits are encoded as
-        empty text, because encoders return non-zero vectors for titles like "???".
+        ``descriptions`` contains one per title, or is empty. Titles without letters and digits are encoded as
+        empty text, because encoders return nonzero vectors for titles such as "???".
         """
         zeros = np.zeros((len(raw_titles), len(self.projection)), dtype=np.float32)
         if self.encoder is None or not len(raw_titles):

@@ -1,8 +1,8 @@
 """Maps any title to a vector: tokenizes it, looks up embedding rows, and adds sentence features.
 
-It requires only NumPy, pyarrow and, if the model has sentence vectors, the package of the sentence
-encoder. Trained tokens use their rows. Words without a trained row (unseen words) use vectors that
-tasks/augment fitted; other unseen tokens are ignored.
+A trained token has a row. A word without a trained row (an unseen word) has a vector that tasks/augment has
+fitted. Other unseen tokens are ignored. The module requires only NumPy, pyarrow and, if the model has
+sentence vectors, the package of the sentence encoder.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ _CHUNK = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
 
 
 class TokenLookup(NamedTuple):
-    """The tokens of titles for which there is a vector: a trained row, or the vector of an unseen word."""
+    """Tokens of titles that have a vector: a trained row, or the vector of an unseen word."""
 
     tokens: Ragged  # row number of each token of each title; unseen words have numbers from len(encoder.rows)
     kinds: Int8[np.ndarray, " rows"]  # kind of each row, unseen words last
@@ -74,8 +74,8 @@ class TitleEncoder:
     def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
         """Computes the unit-norm vectors of titles, float32 (titles, width).
 
-        The vector is zero for a title of which the model knows no word, n-gram or sentence feature. ``dense``
-        are the sentence features x, float32 (titles, features); None: they are computed from the titles.
+        The vector is zero if the model knows no word or n-gram of the title, and it has no sentence features.
+        ``dense`` are the sentence features x, float32 (titles, features); None: computed from the titles.
         """
         return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
 
@@ -86,14 +86,14 @@ class TitleEncoder:
         dense: np.ndarray | None = None,
         token_ids: Ragged | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Computes unit vectors of titles without and with context tokens, float32 (titles, width) each.
+        """Computes the unit vectors of titles twice, without and with context: float32 (titles, width) each.
 
         Args:
             raw_titles: Titles as in the feed.
             contexts: Tokens of the airing context of each title (tasks/tokenize/contexts.py).
             dense: As in ``embed``.
-            token_ids: Ids of title and context tokens of each title in a corpus with this vocabulary. Titles
-                that have no ids, or a word without a trained row, are tokenised.
+            token_ids: Ids of the title and context tokens of each title, from a corpus with this vocabulary.
+                Titles without ids, or with a word without a trained row, are tokenised.
         """
         dense = self.dense(raw_titles) if dense is None else dense
         without_context, with_context = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
@@ -110,7 +110,7 @@ class TitleEncoder:
     def look_up(
         self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], token_ids: Ragged | None = None
     ) -> TokenLookup:
-        """Looks up the embedding rows of the tokens of titles; arguments as in embed_with_context."""
+        """Looks up the embedding rows of the tokens of titles. Arguments are those of embed_with_context."""
         if token_ids is None:
             lookup = self._tokenise(raw_titles, contexts)
         else:
@@ -241,7 +241,7 @@ class TitleEncoder:
 
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
-    """Maps (kind, text) of each trained token to its row number; other rows have random initial values."""
+    """Returns the row number by (kind, text) of each trained token. Untrained rows are random."""
     pairs = zip(kinds.tolist(), tokens, strict=True)
     return {
         pair: row for row, (pair, is_touched) in enumerate(zip(pairs, touched, strict=True)) if is_touched
@@ -253,8 +253,8 @@ def append_slot_key(
 ) -> Float32[np.ndarray, "titles width"]:
     """Appends to each unit vector q the key of its nearest memory slot (tasks/train/memory).
 
-    Returns normalise(concatenation of q and weight · K[nearest(q)]), which has twice the dimensions; q if
-    there are no slots. K are the keys ``slots``.
+    Returns normalise(concatenation of q and weight · K[nearest(q)]), where K are the keys ``slots``. The
+    result has twice the dimensions of q. Without slots, returns q.
     """
     if slots is None:
         return vectors

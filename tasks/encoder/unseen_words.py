@@ -1,6 +1,6 @@
 """Computes vectors of words without a trained row (unseen words), by n-grams or by similar trained words.
 
-tasks/augment fits a source; a title encoder contains one source.
+Each method is called a source. tasks/augment fits a source, which becomes a part of the title encoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,13 +44,13 @@ class UnseenWords(Protocol):
         ...
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns the arrays by name; names are unique in a title encoder."""
+        """Returns the arrays by name. Names are unique in a title encoder."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class NgramRows:
-    """Source with a row per hashed n-gram: the vector of an unseen word is the mean of its n-gram rows."""
+    """Source with a row per hashed n-gram. The vector of an unseen word is the mean of its n-gram rows."""
 
     key: ClassVar[str] = "ngrams"
     shortest: int  # shortest n-gram of <word>, in characters
@@ -81,7 +81,7 @@ class NgramRows:
         return positions, self.bucket_ids[positions] == buckets
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Computes vectors of unseen words; a word has a vector if one of its n-grams has a row."""
+        """Computes vectors of unseen words. A word has a vector if one of its n-grams has a row."""
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         positions, has_row = self.find(ids.values)
         owner = ids.row_ids[has_row]
@@ -128,7 +128,7 @@ class NearestWords:
         return len(self.word_vectors)
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Computes vectors of unseen words; a word has a vector if it has a character of the alphabet."""
+        """Computes vectors of unseen words. A word has a vector if it has a character of the alphabet."""
         ids = self.encoder.alphabet.ids(words)
         has_vector = np.bincount(ids.row_ids, weights=ids.values > 0, minlength=len(words)) > 0
         encoded = unit_rows(self.encoder.vectors(words))
@@ -169,6 +169,6 @@ SOURCES = {source.key: source for source in (NgramRows, NearestWords)}
 
 
 def _scaled_to_norm(vectors: np.ndarray, norm: float, has_vector: np.ndarray) -> np.ndarray:
-    """Returns the vectors scaled to ``norm``, float32, and zero for words that have no vector."""
+    """Scales vectors to ``norm``, float32. Words without a vector get zero."""
     vectors = vectors * (norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
     return np.where(has_vector[:, None], vectors, 0).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Maps the characters of training strings to rows of a table; all other characters have row 0."""
+"""Maps the characters of training strings to rows of a table, and all other characters to row 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MIN_COUNT = 2  # minimum number of occurrences of a character with a row; rarer 
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Numbers characters by code point: the character at index i has row i + 1; all others have row 0."""
+    """Characters, sorted by code point. The character at index i has row i + 1, any other has row 0."""
 
     characters: str
 
@@ -27,7 +27,7 @@ class Alphabet:
         return Alphabet("".join(map(chr, code_points[counts >= MIN_COUNT])))
 
     def ids(self, strings: Sequence[str]) -> Ragged:
-        """Returns the row of each character of each string, int64; 0 for unknown characters."""
+        """Returns the row of each character of each string, int64, or 0 for unknown characters."""
         alphabet, code_points = _code_points([self.characters]), _code_points(strings)
         indices = np.searchsorted(alphabet, code_points)
         in_alphabet = np.append(alphabet, 0)[indices] == code_points  # no character is 0

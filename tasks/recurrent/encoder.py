@@ -2,10 +2,10 @@
 
     h_t = cell(row[character t], h_{t−1}),   vector = h_{length}
 
-Batches are packed: strings are sorted by decreasing length, and the first characters of all strings precede
-the second characters of those that have one, and so on. Each step is one matrix product over the unfinished
-strings, without padding. ``encode`` returns vectors in the original order. The packed order depends on the
-lengths only, and characters are gathered from the ragged array, so no padded array is created.
+Batches are packed, so that no padding is needed. Strings are sorted by decreasing length, and the first
+characters of all strings are followed by the second characters of all strings that have one, and so on. Each
+step is one matrix product over the strings that have not ended. ``encode`` returns vectors in the original
+order.
 
 References:
     Cho et al. Learning Phrase Representations using RNN Encoder–Decoder. EMNLP 2014 (GRU).

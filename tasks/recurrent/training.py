@@ -1,9 +1,9 @@
 """Trains a character encoder, and the parameters of its loss, on batches of strings.
 
-A step updates the character rows of its batch and all parameters of the cell and of the loss. They may have
-different optimizers by parameter group; their names are, for example, "characters", "weight_hh_l0" and
-"head.weight". Random numbers depend on (seed, epoch), so that a run resumed after an epoch is bitwise equal
-to an uninterrupted one.
+A step updates the rows of the characters in its batch and all parameters of the cell and of the loss.
+Parameter groups may assign different optimizers by name, such as "characters", "weight_hh_l0" and
+"head.weight". Random numbers depend on (seed, epoch), so that a run that is resumed after an epoch has the
+same result, bit for bit.
 
     training = RecurrentTraining(encoder, strings, batches, loss, settings, head=nn.Linear(128, classes))
     for progress in training.run():
@@ -56,7 +56,7 @@ class RecurrentTraining:
         *,
         head: nn.Module | None = None,
     ) -> None:
-        """Prepares the run; ``run`` trains.
+        """Prepares the training, which ``run`` performs.
 
         Args:
             encoder: Encoder to train in place, on its device.
@@ -105,7 +105,7 @@ class RecurrentTraining:
         return loss.detach()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns all tensors to store, by name; ``restore`` also requires ``epoch`` and ``steps``."""
+        """Returns all tensors to store, by name. ``restore`` also requires ``epoch`` and ``steps``."""
         table = {f"{CHARACTERS}.{name}": tensor for name, tensor in self.table.tensors().items()}
         return {**table, **self.dense.tensors(), **self.groups.tensors()}
 
