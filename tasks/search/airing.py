@@ -20,9 +20,9 @@ class UnknownChannel(ValueError):
 def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """Maps each channel name and each channel id to the context tokens of that channel.
 
-    The names and the ids of the channels that air a title are in separate lists, so names are matched with
-    ids by co-occurrence: each name gets the id with the largest Dice coefficient over titles. If two ids
-    always occur together (HD and SD), the id that shares more words with the name is chosen.
+    The names and the ids of the channels of a title are in separate lists. Names are matched with ids that
+    occur at the same titles: each name gets the id with the largest Dice coefficient. If two ids always occur
+    together (HD and SD), the id that has more words in common with the name is chosen.
 
     Args:
         names: For each title, the names of the channels that air it.
@@ -53,7 +53,7 @@ def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[s
 
 
 def find_channel(channels: Mapping[str, Sequence[str]], channel: str) -> Sequence[str]:
-    """Returns the context tokens of a channel, which is a name or id typed by a user (case is ignored).
+    """Returns the context tokens of a channel that a user names. The case of letters is ignored.
 
     Args:
         channels: Result of ``channel_tokens``.

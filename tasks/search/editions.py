@@ -32,7 +32,7 @@ class EditionGroup(NamedTuple):
 
 
 def group_editions(titles: Sequence[str]) -> list[EditionGroup]:
-    """Groups a ranked list of titles by show; groups are ordered by the rank of their best edition."""
+    """Groups a ranked list of titles by show. Groups are ordered by the rank of their best edition."""
     parsed = list(map(_parse_name, titles))
     full_names = {name for name, is_full, _ in parsed if is_full}
     groups: dict[str, list[int]] = {}
@@ -47,10 +47,10 @@ def group_editions(titles: Sequence[str]) -> list[EditionGroup]:
 
 @functools.lru_cache(maxsize=65536)
 def _parse_name(title: str) -> tuple[str, bool, list[str]]:
-    """Parses a title into the name of its show, whether the name is complete, and prefixes of the name.
+    """Returns the result of ``show_name``, and the prefixes of this name, the shortest first.
 
-    The first two are the result of ``show_name``. Prefixes have at least two content words; the shortest is
-    first. Headings such as "news" are not content words, so "sky news" is not a prefix.
+    Prefixes have at least two content words. Headings such as "news" are not content words, so "sky news" is
+    not a prefix.
     """
     (name, is_full), (_, headings) = show_name(title), _load_words()
     words = name.split()

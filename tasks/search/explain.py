@@ -23,7 +23,7 @@ TITLES_PER_REMOVAL = 3  # nearest titles that are listed after the removal of a 
 
 @dataclass(frozen=True, kw_only=True)
 class PartPair:
-    """What a part of the left title and a part of the right title contribute to the cosine of the titles."""
+    """Contribution of a part of the left title and a part of the right title to the cosine of the titles."""
 
     left: str  # a word of the title, or one of NON_WORD_PARTS such as "(meaning)"
     right: str
@@ -32,7 +32,7 @@ class PartPair:
 
 @dataclass(frozen=True, kw_only=True)
 class WordRemoval:
-    """What changes if one word is removed from the left title; channel, hour and description are kept."""
+    """Effect of removing one word from the left title. Channel, hour and description are kept."""
 
     word: str  # the removed word
     cosine: float  # cosine of the shortened left title and the right title
@@ -42,7 +42,7 @@ class WordRemoval:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """Explains the cosine of a left and a right title; printed by ``guidespace explain``."""
+    """Explanation of the cosine of a left and a right title, which ``guidespace explain`` prints."""
 
     left: str
     right: str
@@ -90,7 +90,7 @@ def explain(search: TitleSearch, left: str, right: str) -> Explanation:
 
 
 def compare_parts(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Computes what each pair of parts of two titles contributes to the cosine of the titles.
+    """Computes the contribution of each pair of parts of two titles to the cosine of the titles.
 
     Args:
         left: Vectors of the parts of the left title, (parts, dim).

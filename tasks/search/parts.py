@@ -1,18 +1,16 @@
 """Splits the vectors of titles into parts that add up to them, to explain why titles are similar.
 
-A similarity vector is the unit-norm concatenation of w m and v. m is the *meaning* (projected sentence
-vectors, tasks/encoder/meaning.py) and w its weight. v = normalise(bag + s), where bag is the weighted sum of
-the embeddings of all tokens, and s the output of a trained layer on the meaning (tasks/encoder/bag.py).
-Tokens are those of the words of the title and those of how it airs, such as its channel and hour (the
-*context*, with several kinds of tokens). The parts are one per word, the meaning, and one per kind of
-context:
+A similarity vector is the concatenation of w m and v, normalised. m is the *meaning*, the projected sentence
+features of the title (tasks/encoder/meaning.py), and w is its weight. v = normalise(bag + s), where bag is
+the weighted sum of the embedding rows of all tokens, and s is computed from the sentence features by a
+trained layer (tasks/encoder/bag.py). The tokens are those of the words, and those of the *context*: channel,
+hour and other kinds. There is a part for each word, one for the meaning, and one for each kind of context:
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
-If the model has a memory, the key of its nearest slot is concatenated with v and is one more part. The part
+If the model has a memory, the key of the nearest slot is concatenated with v, and is another part. The part
 of a word contains its token, its character n-grams, its tokens for the first and last position, and half of
-each of its bigrams. The remaining tokens of the text, such as the one for the length of the title, are the
-part FORM.
+each of its bigrams. The remaining tokens of the title, such as the token for its length, are the part FORM.
 """
 
 import itertools
@@ -109,7 +107,7 @@ def parts_of(
 
 
 def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Returns the sum of the parts of each title, (titles, dim); ``offsets`` are those of ``parts_of``."""
+    """Returns the sum of the parts of each title, (titles, dim). ``offsets`` are those of ``parts_of``."""
     return sum_rows(parts, np.arange(len(parts)), offsets, np.ones(len(parts), dtype=np.float32))
 
 

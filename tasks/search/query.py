@@ -1,11 +1,11 @@
-"""Defines search queries: as the user enters them, and after they are matched with titles of the TV guide."""
+"""Search queries: as the user enters them, and after they are matched with titles of the TV guide."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Query:
-    """The programme for which similar titles are searched. Fields that are not known keep their defaults."""
+    """Programme for which similar titles are searched. Unknown fields keep their defaults."""
 
     title: str
     description: str = ""
@@ -15,7 +15,7 @@ class Query:
 
 @dataclass(frozen=True)
 class ResolvedQuery:
-    """A query with the title of the guide that it matches, if there is one."""
+    """Query with the title of the guide that it matches, if there is one."""
 
     query: Query
     row: int | None  # row number of the matching title; None if the guide has no title of this show
@@ -24,5 +24,5 @@ class ResolvedQuery:
 
     @property
     def aired(self) -> bool:
-        """Whether channel or hour of broadcasts are known, so that vectors that include them are compared."""
+        """Whether channel or hour is known, so that vectors with context are compared."""
         return self.row is not None or bool(self.context)

@@ -35,12 +35,12 @@ CANDIDATES_PER_NEIGHBOUR, EXTRA_CANDIDATES = 4, 20
 
 
 class SearchError(ExpectedError, ValueError):
-    """Error: a query cannot be answered; the message states the reason and the remedy."""
+    """Error: a query cannot be answered. The message states the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A title of the guide that is similar to the query."""
+    """Title of the guide that is similar to the query."""
 
     title: str
     cosine: float  # cosine similarity with the query, at most 1
@@ -57,7 +57,7 @@ def no_match_message(title: str) -> str:
 
 
 class TitleSearch:
-    """Finds those titles of the guide that are nearest to any title, by the cosine of similarity vectors.
+    """Finds the titles of the guide that are nearest to any title, by the cosine of similarity vectors.
 
     Args:
         encoder: Computes the vectors of queries.
@@ -85,7 +85,7 @@ class TitleSearch:
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
-        """Opens the folder of a model; older versions have vectors.npy instead of two kinds of vectors."""
+        """Opens the folder of a model. Models of older versions have only one kind of vectors."""
         folder, encoder = Path(folder), TitleEncoder.open(folder)
         file = pq.ParquetFile(folder / "titles.parquet")
         titles = file.read([name for name in COLUMNS + OPTIONAL_COLUMNS if name in file.schema_arrow.names])
@@ -138,9 +138,9 @@ class TitleSearch:
         return list(answers.values())
 
     def only(self, shows: Mapping[str, str]) -> "TitleSearch":
-        """Returns a search whose only possible neighbours are the titles of some shows.
+        """Returns a search that finds only the titles of some shows.
 
-        ``shows`` maps show keys to titles. The title is encoded if the guide does not have the show.
+        ``shows`` maps show keys to titles. If the guide does not have a show, its title is encoded.
         """
         rows = np.array([self._row_by_show.get(show, -1) for show in shows], dtype=np.int64)
         existing, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
@@ -184,7 +184,7 @@ class TitleSearch:
         return ResolvedQuery(query, row, raw, tokens)
 
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
-        """Computes the similarity vector of each query; zero if the model knows nothing of the title."""
+        """Computes the similarity vector of each query: zero if the model knows no part of the title."""
         vectors = np.zeros((len(queries), self.vectors_with_context.shape[1]), dtype=np.float32)
         new_positions = []
         for position, query in enumerate(queries):
@@ -218,9 +218,9 @@ class TitleSearch:
         return dense
 
     def recall_note(self, k: int = 10, query: Query | None = None) -> str:
-        """Returns a sentence on the recall of approximate search, measured on 200 titles; "" if it is exact.
+        """Returns a sentence on the recall of an approximate search, measured on 200 titles; "" if exact.
 
-        ``query`` selects the index that is measured: with context if the query or the title has any.
+        ``query`` selects the index: with context if the query or its title has any.
         """
         index = self._index(query is None or self.look_up(query).aired)
         if isinstance(index, Exact):
@@ -233,7 +233,7 @@ class TitleSearch:
     def _nearest(
         self, aired: bool, vectors: np.ndarray, shows: Sequence[str], k: int
     ) -> list[list[Neighbour]]:
-        """Returns k neighbours per vector, and retrieves more candidates until no list is too short."""
+        """Returns k neighbours of each vector. Retrieves more candidates until all lists are complete."""
         results: list[list[Neighbour]] = [[] for _ in shows]
         incomplete, count = list(range(len(shows))), CANDIDATES_PER_NEIGHBOUR * k + EXTRA_CANDIDATES
         while len(incomplete):

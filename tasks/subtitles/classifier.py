@@ -2,16 +2,16 @@
 
     vector = GRU(characters),   p(pattern | sub-title) = softmax(W · vector / T)
 
-W are the weights of a linear layer and T is a temperature. The network is trained on sub-titles that weak
-rules label (rules.py), with balanced classes. The words by which the rules recognize a pattern (cues) are
-hidden (cues.py). Sub-titles that no rule labels are mostly plain titles, so a sample of those that do not
-look like another pattern is added to the class of plain titles. T is fitted on a held-out tenth of the
-rule-labelled sub-titles, also with hidden cues.
+W is a linear layer, and T is a temperature. The network is trained on sub-titles that weak rules label
+(rules.py), with balanced classes. The words by which the rules recognize a pattern (cues) are hidden
+(cues.py). Sub-titles that no rule labels are mostly plain titles. Therefore, a sample of them, without those
+that look like another pattern, is added to the class of plain titles. T is fitted on a held-out tenth of the
+labelled sub-titles.
 
-A second classifier sums weights of n-grams (ngrams.py); p is the normalized geometric mean of both
-classifiers. A pattern is assigned if p is at least MIN_PROBABILITY and the sub-title fulfils the conditions
-of the pattern (forms.py). Guests and places are assigned by rules only, because only word lists recognize
-them.
+A second classifier sums weights of n-grams (ngrams.py). The probability p is the normalized geometric mean of
+both classifiers. A pattern is assigned if p is at least MIN_PROBABILITY and the sub-title fulfils the
+conditions of the pattern (forms.py). Guests and places are assigned by rules only, because word lists are
+needed to recognize them.
 
 References:
     Guo, Pleiss, Sun, Weinberger. On Calibration of Modern Neural Networks. ICML 2017 (temperature).
@@ -72,7 +72,7 @@ _TEMPERATURES = np.geomspace(0.5, 4.0, 40)
 
 
 class PatternError(ExpectedError, ValueError):
-    """Raised if there are too few sub-titles for training, or if the home has no classifier."""
+    """Error: there are too few sub-titles for training, or the home has no classifier."""
 
 
 class Examples(NamedTuple):
@@ -94,7 +94,7 @@ class Patterns:
         return [None if math.isnan(value) else value for value in self.probabilities.tolist()]
 
     def count(self, *, ruled: bool = False) -> dict[str, int]:
-        """Counts sub-titles by pattern, most first; with ``ruled``, only those that rules decided."""
+        """Counts sub-titles by pattern, most first. With ``ruled``, counts only those that rules decided."""
         pairs = zip(self.names, self.probabilities.tolist(), strict=True)
         counted = Counter(name for name, value in pairs if name and (math.isnan(value) or not ruled))
         return dict(counted.most_common())
@@ -102,7 +102,7 @@ class Patterns:
     def examples(
         self, sub_titles: Sequence[str], weights: Sequence[int], max_examples: int
     ) -> dict[str, list[str]]:
-        """Returns examples of each pattern: the sub-titles with the largest weights that no rule decided."""
+        """Returns examples of each pattern: sub-titles that no rule decided, the largest weights first."""
         texts_by_pattern: dict[str, list[str]] = {}
         for _, text, name, value in sorted(
             zip(weights, sub_titles, self.names, self.probabilities.tolist(), strict=True), reverse=True
@@ -113,7 +113,7 @@ class Patterns:
 
 
 class PatternClassifier:
-    """Trained classifier of sub-titles; ``classes`` are the names of its patterns."""
+    """Trained classifier of sub-titles. ``classes`` are the names of its patterns."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class PatternClassifier:
 
 
 class PatternTraining:
-    """Training of a classifier: construct an object, iterate over ``run``, then call ``finish``."""
+    """Training of a classifier. Iterate over ``run``, then call ``finish`` to get the classifier."""
 
     def __init__(self, sub_titles: Sequence[str], settings: PatternSettings, device: str = "cpu") -> None:
         """Labels sub-titles by the rules, hides the cues of the rules, and initializes the networks.
@@ -251,7 +251,7 @@ class PatternTraining:
             yield chosen, (self.labels[chosen], self.ngrams.take(chosen))
 
     def _loss(self, vectors: Tensor, targets: tuple[Tensor, Ragged]) -> Tensor:
-        """Returns the sum of the cross-entropies of both linear classifiers; ``targets``: labels, n-grams."""
+        """Returns the sum of the cross-entropies of both classifiers. ``targets`` are labels and n-grams."""
         labels, grams = targets[0].to(vectors.device), targets[1]
         by_vector, by_ngrams = self.head(vectors, grams)
         return F.cross_entropy(by_vector, labels) + F.cross_entropy(by_ngrams, labels)

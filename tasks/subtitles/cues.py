@@ -48,7 +48,7 @@ def _places() -> list[str]:
 
 
 class Cues:
-    """Hides the cues of sub-titles at random; ``words`` are words of the guide that may replace cue words."""
+    """Hides cues of sub-titles at random. ``words`` are words of the guide that may replace cue words."""
 
     def __init__(self, words: Sequence[str], seed: int) -> None:
         self._words, self._random = list(words) or ["word"], random.Random(seed)
@@ -65,7 +65,7 @@ class Cues:
         }
 
     def hide(self, sub_title: str, pattern: str) -> str:
-        """Hides the cue of the pattern; returns the sub-title unchanged if nothing would remain."""
+        """Hides the cue of the pattern. Returns the sub-title unchanged if nothing else would remain."""
         text = collapse_spaces(sub_title)
         return collapse_spaces(self._by_pattern[pattern](text)) or text
 
@@ -113,7 +113,7 @@ class Cues:
         return text
 
     def _day(self) -> str:
-        """Returns a random weekday, month or date; the ends of some names of months are replaced."""
+        """Returns a random weekday, month or date. Replaces the ends of some names of months."""
         day, month = self._random.randint(1, 31), self._random.choice(_MONTHS)
         month = self._blur(month) if self._chance(0.3) else month
         year = self._random.randint(1900, 2030)

@@ -1,9 +1,9 @@
-"""Checks conditions (forms) that a sub-title must fulfil before the classifier may assign a pattern.
+"""Checks whether the text of a sub-title permits a pattern that the classifier predicts.
 
 The classifier is trained with hidden cues, so it may take a number after any word for an episode number
-("Oldsmobile 88"), or any dash for a separator of teams. The *form* of a pattern is a condition on the text of
-the sub-title. Predictions whose sub-titles do not fulfil the form are discarded. A form is less strict than a
-rule (rules.py), because the probability must be sufficient as well (classifier.py).
+("Oldsmobile 88"), or any dash for a separator of teams. The *form* of a pattern is a condition on the text. A
+prediction is discarded if the sub-title does not fulfil the form. A form is less strict than a rule
+(rules.py), because the probability must be sufficient as well (classifier.py).
 """
 
 import re
@@ -74,7 +74,7 @@ def _is_match(text: str) -> bool:
 
 
 def _is_contest(text: str) -> bool:
-    """Returns whether the text contains a word for a contest ("cup", "rally") and names no two sides."""
+    """Returns whether the text contains a word for a contest ("cup", "rally") but not two sides."""
     if not _CONTEST.search(text) or _VERSUS.search(text) or _is_match(text):
         return False
     return not any(_is_match(f"{first} - {second}") for first, second in pairwise(_DASH.split(text)))
@@ -110,5 +110,5 @@ _FORMS: dict[str, Callable[[str], object]] = {
 
 
 def has_form(text: str, pattern: str) -> bool:
-    """Returns whether a cleaned sub-title fulfils the form of a pattern; True for patterns without a form."""
+    """Returns whether a cleaned sub-title fulfils the form of a pattern, or the pattern has no form."""
     return pattern not in _FORMS or bool(_FORMS[pattern](text))

@@ -1,9 +1,8 @@
-"""Computes hashed n-grams of texts and of their shapes, and defines a linear classifier on them.
+"""Computes hashed n-grams of texts and of their shapes, and a linear classifier on them.
 
-A recurrent network encodes the complete sub-title; n-grams memorize words and punctuation. The errors of both
-differ, so their predictions are averaged (classifier.py). The shape of a text has a single letter for every
-run of letters: "Anna Loos, Tom" has the shape "A A, A", and "Kapitel 99" has the shape "A 99" (classifier.py
-replaces digits by 9).
+n-grams memorize words and punctuation, while the recurrent network encodes the complete sub-title. Both make
+different errors, so their predictions are averaged (classifier.py). The shape of a text has one letter for
+every run of letters: "Anna Loos, Tom" has the shape "A A, A", and "Kapitel 99" has the shape "A 99".
 """
 
 import re
@@ -47,10 +46,10 @@ def _shape(text: str) -> str:
 
 
 class VectorAndNgramHead(nn.Module):
-    """Two linear classifiers: one reads the vector of a text, the other its n-grams."""
+    """Two linear classifiers: of the vector of a text, and of its n-grams."""
 
     def __init__(self, hidden: int, classes: int, device: torch.device | None = None) -> None:
-        """Creates classifiers of vectors of size ``hidden`` into ``classes`` classes, with zero weights."""
+        """Creates classifiers with zero weights, for vectors of size ``hidden`` and ``classes`` classes."""
         super().__init__()
         self.vector = nn.Linear(hidden, classes, device=device)
         self.ngrams = nn.EmbeddingBag(_BUCKETS, classes, mode="sum", device=device)

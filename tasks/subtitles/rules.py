@@ -1,4 +1,4 @@
-"""Defines the patterns of sub-titles, and weak rules that recognize clear cases of each pattern.
+"""Patterns of sub-titles, and weak rules that recognize clear cases of each pattern.
 
 Rules are precise rather than complete: their words are English, German and French only, and the lists of
 first names and places contain only frequent names. The classifier is trained on sub-titles that the rules
