@@ -1,4 +1,4 @@
-"""Defines the batches of Arrow columns that parsers of guide formats pass to the writer of the catalogue."""
+"""Batches of Arrow columns, which parsers of guide formats pass to the writer of the catalogue."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ EXCERPT_CHARACTERS = 200  # maximum characters that are stored of a rejected ele
 
 @dataclass(frozen=True, kw_only=True)
 class ProgrammeBatch:
-    """A batch of programmes, channels and rejected elements of a feed, with the schemas of rows.py."""
+    """Batch of programmes, channels and rejected elements of a feed, with the schemas of rows.py."""
 
     programmes: pa.RecordBatch
     details: pa.RecordBatch
@@ -36,7 +36,7 @@ class Reader(Protocol):
         ...
 
     def read(self, stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-        """Parses a feed; yields at least one batch of about ``batch_rows`` programmes.
+        """Parses a feed, and yields at least one batch of about ``batch_rows`` programmes.
 
         The last batch may be empty.
 

@@ -1,7 +1,7 @@
 """Converts columns of programmes from raw text to the cleaned and typed columns of the catalogue.
 
-Each distinct value is cleaned and parsed once. Arrow determines the distinct values (``dictionary_encode``),
-because 800,000 look-ups in a Python dictionary take as long as parsing the XML.
+Each distinct value is cleaned and parsed once. Arrow determines the distinct values (``dictionary_encode``).
+A Python dictionary would be slow: 800,000 look-ups take as long as parsing the XML.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _RecordChange = Callable[[np.ndarray, list[str]], None]  # receives row indices 
 
 @dataclass(frozen=True, kw_only=True)
 class RawColumns:
-    """Columns of programmes as text that is not cleaned yet; each row is a programme.
+    """Columns of programmes as text before cleaning. Each row is a programme.
 
     Attributes:
         attributes: XMLTV attributes of the programme that have no column, as JSON.
@@ -53,7 +53,7 @@ class RawColumns:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "RawColumns":
-        """Converts dictionaries, one per programme, to columns; missing keys become null or an empty list."""
+        """Converts dictionaries, one per programme, to columns. Missing keys become null or an empty list."""
         columns: dict[str, Any] = {}
         for name in (column.name for column in fields(cls)):
             if name in ("details", "elements"):
@@ -130,7 +130,7 @@ def _make_details(
     is_valid: np.ndarray,
     new_row: np.ndarray,
 ) -> pa.RecordBatch:
-    """Creates the batch DETAILS, with a row for each valid programme with a description or other details.
+    """Creates the batch DETAILS, which has a row for each valid programme that has details.
 
     ``new_row`` has the index of each programme among the valid programmes.
     """
@@ -167,7 +167,7 @@ def _clean_system(text: str) -> str:
 def _clean_texts(
     column: pa.StringArray, record: _RecordChange | None = None, read: Callable[[str], str] = clean
 ) -> pa.Array:
-    """Cleans each distinct text with ``read``; empty texts become null.
+    """Cleans each distinct text with ``read``. Empty texts become null.
 
     Calls ``record`` with the row indices and original texts of all texts that have changed.
     """
@@ -201,7 +201,7 @@ def _where_valid(texts: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _clean_ids(ids: pa.StringArray) -> pa.Array:
-    """Returns channel ids; blank ids become null. Other ids are not cleaned, so that they remain distinct."""
+    """Replaces blank channel ids by null. Other ids are not cleaned, so that they remain distinct."""
     encoded = ids.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     names = [show_invalid(text) if text.strip() else None for text in texts]

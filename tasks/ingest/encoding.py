@@ -1,10 +1,10 @@
 r"""Detects the character encoding of a feed, and preserves bytes that are invalid in it.
 
-UTF-8 is tried first, regardless of the declared encoding. If bytes are invalid in UTF-8, they are counted
-from the start of the feed. If the feed has at least as many valid multi-byte characters as invalid bytes, it
-is damaged UTF-8. Otherwise it is in the declared encoding, or in Windows-1252 if UTF-8 or nothing is
-declared. Non-ASCII text in another encoding is mostly invalid in UTF-8 (nearly all of it in single-byte
-encodings, 80 % in GBK). A file that mixes encodings is read in the more frequent one.
+UTF-8 is tried first, regardless of the declared encoding. At the first byte that is invalid in UTF-8, valid
+multi-byte characters and invalid bytes are counted from the start of the feed. If at least as many characters
+are valid as bytes are invalid, the feed is damaged UTF-8. Otherwise it is in the declared encoding, or in
+Windows-1252 if UTF-8 or nothing is declared. This works because non-ASCII text in another encoding is mostly
+invalid in UTF-8 (nearly all of it in single-byte encodings, 80 % in GBK).
 
 Each invalid byte is replaced by a private-use character, which XML parsers accept. ``clean`` removes the
 character, and ``show_invalid`` writes it as ``\xC3`` in texts that are stored without cleaning.
@@ -35,7 +35,7 @@ class Encoding:
 
     @cached_property
     def codec(self) -> str:
-        """Returns the codec for bytes that are not valid UTF-8; reads the feed to detect it."""
+        """The codec for bytes that are not valid UTF-8. Reads the feed to detect it."""
         valid = invalid = 0
         for block in self._read_blocks():
             valid_bytes = block.decode("utf-8", "ignore").encode()
@@ -49,12 +49,12 @@ class Encoding:
 
     @property
     def written(self) -> str:
-        """Returns the codec in which text must be encoded if it is inserted into the bytes of the feed."""
+        """The codec in which text must be encoded before it is inserted into the bytes of the feed."""
         codec = self.__dict__.get("codec", "utf-8")  # absent while all bytes are valid UTF-8
         return self.declared if codec == "utf-8" else codec
 
     def decode(self, content: bytes) -> tuple[bytes, int]:
-        """Converts bytes of the feed to UTF-8; also returns the number of invalid bytes."""
+        """Converts bytes of the feed to UTF-8. Returns the result and the number of invalid bytes."""
         try:
             content.decode("utf-8")
             return content, 0

@@ -20,7 +20,7 @@ _KEYS = ("category", "sub-title", "desc")  # elements whose text has a column bu
 
 
 def to_json(content: Mapping[str, Any]) -> str:
-    """Serializes a dictionary to JSON with sorted keys; invalid bytes are written as hexadecimal escapes."""
+    """Serializes a dictionary to JSON with sorted keys. Invalid bytes become hexadecimal escapes."""
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return show_invalid(text, prefix="\\\\x")  # JSON escapes the backslash
 

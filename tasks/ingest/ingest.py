@@ -1,4 +1,4 @@
-"""Imports feeds into an open catalogue, one transaction per feed; unchanged feeds are skipped."""
+"""Imports feeds into an open catalogue, one transaction per feed. Skips unchanged feeds."""
 
 import datetime
 import os
@@ -47,7 +47,7 @@ def ingest_feeds(
     clock: Callable[[], float],
     now: Callable[[], datetime.datetime],
 ) -> Iterator[Progress | FeedResult | Failure]:
-    """Imports feeds in order; yields progress about once a second, and a result or a failure for each feed.
+    """Imports feeds in order. Yields progress about once a second, and the result or failure of each feed.
 
     Args:
         references: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds (guides of past dates).
@@ -103,7 +103,7 @@ def ingest_feeds(
 
 @dataclass
 class _Location:
-    """A path or URL whose feeds have been fetched."""
+    """Path or URL whose feeds have been fetched."""
 
     name: str  # source of the feed
     grabbed_at: datetime.datetime | None  # date of a guide of the past; None for a current guide
@@ -190,7 +190,7 @@ class _FeedReader:
     def _read_feed(
         self, feed: Feed, parsing: Parsing | None, location: _Location, later: list[Parsing]
     ) -> Generator[Progress, None, FeedResult]:
-        """Writes a feed to the catalogue in one transaction; yields progress and returns the result."""
+        """Writes a feed to the catalogue in one transaction, yields progress, and returns the result."""
         zone = self.settings.zone(feed.source)
         if parsing is None:
             stream = FeedStream(feed, self.settings.size_cap_bytes)
@@ -212,7 +212,7 @@ class _FeedReader:
     def _result(
         self, source: str, counts: Counts, location: _Location, draft: FeedWriter | None = None
     ) -> FeedResult:
-        """Returns the result of importing a feed; ``draft`` is the writer, or None for an unchanged feed.
+        """Returns the result of importing a feed. ``draft`` is its writer, or None for an unchanged feed.
 
         Raises:
             FeedError: A required feed has anomalies, so that it is not stored.
@@ -253,7 +253,7 @@ class _FeedReader:
             )
 
     def progress(self, share: float = 0.0) -> Progress:
-        """Returns the progress over all locations; ``share`` is the share of the current feed, 0 to 1."""
+        """Returns the progress over all locations. ``share`` is the completed share of the current feed."""
         feed = f"feed {min(self.done + 1, self.locations)} of {self.locations}"
         return Progress(
             step=round(1000 * (self.done + share)),

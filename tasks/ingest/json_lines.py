@@ -33,7 +33,7 @@ def matches(head: bytes) -> bool:
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """Parses a feed in JSON lines; yields batches of programmes (see ``Reader.read``)."""
+    """Parses a feed in JSON lines, and yields batches of programmes (see ``Reader.read``)."""
     if b'"channel"' not in (head := stream.head()):
         start = head.strip()[:40].decode("utf-8", "replace")
         raise FeedError(
@@ -73,7 +73,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
 
 
 def _lines(stream: FeedStream) -> Iterator[bytes]:
-    """Yields the lines of a feed with their line feed; truncates lines that exceed MAX_LINE_BYTES."""
+    """Yields the lines of a feed with their line feed. Truncates lines that exceed MAX_LINE_BYTES."""
     line = b""
     for block in stream:
         for piece in block.splitlines(keepends=True):
@@ -85,7 +85,7 @@ def _lines(stream: FeedStream) -> Iterator[bytes]:
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
-    """Converts a line to a row for RawColumns.from_rows; keys without a column are put into "elements"."""
+    """Converts a line to a row for RawColumns.from_rows. Keys without a column go to "elements"."""
     record = json.loads(line[: MAX_LINE_BYTES + 1].decode("utf-8-sig"), parse_constant=_reject_constant)
     if not isinstance(record, dict) or len(line) > MAX_LINE_BYTES:
         raise ValueError("not an object")

@@ -28,7 +28,7 @@ SCHEMA_OF_KIND = dict(zip(("programmes", "details", "originals", "channels", "re
 
 
 class Parsing:
-    """A feed that a worker process parses into a folder."""
+    """Feed that a worker process parses into a folder."""
 
     def __init__(self, submit: Submit, feed: Feed, settings: IngestSettings, folder: Path) -> None:
         self.settings, self.folder = settings, folder
@@ -37,7 +37,7 @@ class Parsing:
         self.future = submit(parse_to_folder, *self.arguments)
 
     def run_here(self) -> bool:
-        """Parses the feed in this process unless a worker has started to parse it; returns whether it did."""
+        """Parses the feed in this process unless a worker has started to parse it. Returns whether it did."""
         if not (self.settings.parses_in_writer and isinstance(self.future, Future) and self.future.cancel()):
             return False
         self.future = Future()
@@ -48,14 +48,14 @@ class Parsing:
         return True
 
     def batches(self, later: Iterable[Parsing]) -> Iterator[ProgrammeBatch]:
-        """Returns the batches of the feed; parses the feeds ``later`` in this process while it waits."""
+        """Returns the batches of the feed. While waiting for a worker, parses the feeds ``later`` here."""
         while not self.future.done() and any(parsing.run_here() for parsing in (self, *later)):
             pass
         return read_folder(self.folder, self.future.result())
 
 
 def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str, folder: Path) -> list[int]:
-    """Parses a feed and writes its batches to a new folder; returns the number of invalid bytes per batch."""
+    """Parses a feed, writes its batches to a new folder, and returns the invalid bytes of each batch."""
     # left by a dead worker, whose task Dask and Ray repeat on another worker
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -73,7 +73,7 @@ def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str,
 
 
 def read_folder(folder: Path, invalid_bytes: Sequence[int]) -> Iterator[ProgrammeBatch]:
-    """Yields the batches that ``parse_to_folder`` wrote; removes the folder at the end or after an error.
+    """Yields the batches that ``parse_to_folder`` wrote. Removes the folder at the end or after an error.
 
     Args:
         folder: Folder of a parsed feed.

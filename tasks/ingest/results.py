@@ -44,7 +44,7 @@ class FeedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A feed that could not be imported, so that nothing was stored; the message contains its name."""
+    """Feed that could not be imported, so that nothing was stored. The message contains its name."""
 
     source: str
     error: FeedError

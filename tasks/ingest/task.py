@@ -47,14 +47,14 @@ def ingest(
     settings: IngestSettings,
     as_of: datetime.datetime | None = None,
 ) -> Guide:
-    """Imports feeds and publishes the Guide, after opening Secret blocks of Prefect; see read_and_publish."""
+    """Opens Secret blocks of Prefect, imports feeds, and publishes the Guide (see read_and_publish)."""
     return read_and_publish(
         Workspace(home), [open_secret_block(feed) for feed in feeds], settings, as_of, Reporter()
     )
 
 
 def open_secret_block(feed: str | DatedFeed) -> str | NamedFeed:
-    """Opens the Prefect Secret block of a feed ``secret:NAME``; returns any other feed unchanged.
+    """Opens the Prefect Secret block of a feed ``secret:NAME``. Returns any other feed unchanged.
 
     ``secret:NAME`` becomes the name (source) of the feed. If Prefect has no such block, the result has a
     ``problem``, so that other feeds are still read.
@@ -72,7 +72,7 @@ def open_secret_block(feed: str | DatedFeed) -> str | NamedFeed:
 
 @task(name="check", task_run_name="check", persist_result=False)
 def check(home: str, guide: Guide, run: str = "") -> list[str]:
-    """Detects anomalies of feeds; logs them and creates a Prefect table artifact with anomalous days first.
+    """Detects anomalies of feeds, logs them, and creates a Prefect table with anomalous days first.
 
     Args:
         home: The home folder.
@@ -103,7 +103,7 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
 
 
 def logger() -> Any:
-    """Returns Prefect's logger of the run; outside of a run, a standard logger."""
+    """Returns Prefect's logger of the run, or a standard logger outside of a run."""
     try:
         return get_run_logger()
     except MissingContextError:

@@ -14,7 +14,7 @@ _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[
 
 @dataclass(frozen=True, kw_only=True)
 class DatedFeed(NamedFeed):
-    """A guide with a date in its file name; the source (name of the feed) has ``{date}`` in its place."""
+    """Guide with a date in its file name. In the source (name of the feed), ``{date}`` replaces the date."""
 
     grabbed_at: datetime.datetime  # with a time zone
 

@@ -24,7 +24,7 @@ Decompressor = Callable[[IO[bytes], Feed], Iterator[bytes]]
 
 
 class Damaged(Exception):
-    """Compressed data is damaged or ends early; all bytes before the damage were yielded."""
+    """Error: compressed data is damaged or ends early. All bytes before the damage were yielded."""
 
 
 class FeedStream:
@@ -87,7 +87,7 @@ class FeedStream:
 
 
 def _decompress(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Yields the uncompressed bytes of a file or zip member; raises Damaged after all readable bytes."""
+    """Yields the uncompressed bytes of a file or zip member. Raises Damaged after all readable bytes."""
     magic = handle.peek(8)[:8]  # pyright: ignore[reportAttributeAccessIssue]
     return next((read for start, read in FORMATS.items() if magic.startswith(start)), _plain)(handle, feed)
 
@@ -97,7 +97,7 @@ def _plain(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Decompresses all gzip members up to a damaged byte; Python's gzip module would lose the last block."""
+    """Decompresses all gzip members up to a damaged byte, unlike Python's gzip, which loses a block."""
     decoder = zlib.decompressobj(31)
     while piece := handle.read(READ_BYTES):
         while piece:

@@ -1,9 +1,9 @@
 """Downloads feeds with limits on time and size, retries with jitter, and conditional requests.
 
 httpx downloads http(s) URLs with ETag and Last-Modified. fsspec downloads all other schemes (s3://, gs://,
-sftp://, memory:// …), and its ``ukey`` serves as the ETag. The timeouts of both libraries are per operation,
-so a slow server or name server could block them without limit. Each attempt therefore runs in a daemon
-thread, which is abandoned at the deadline: the thread writes no more and ends when its connection ends.
+sftp://, memory:// …), and its ``ukey`` is used as the ETag. The timeouts of both libraries limit single
+operations, so a slow server could block a download without limit. Therefore, each attempt runs in a daemon
+thread. At the deadline, the thread is abandoned: it stops writing, and ends when its connection ends.
 """
 
 import logging
@@ -78,7 +78,7 @@ def fetch(
     source: str = "",
     validators: Validators | None = None,
 ) -> Iterator[Fetched]:
-    """Lists the feeds in a local file or at a URL; a downloaded file is removed after the ``with`` block.
+    """Lists the feeds in a local file or at a URL. A downloaded file is removed after the ``with`` block.
 
     Args:
         location: Absolute path or URL.
@@ -118,7 +118,7 @@ def download(
     attempts: int = MAX_ATTEMPTS,
     pause: Pause = time.sleep,
 ) -> DownloadResult:
-    """Downloads a URL to a file without decompressing it; retries if the network or the server fails.
+    """Downloads a URL to a file without decompressing it. Retries if the network or the server fails.
 
     Args:
         url: URL with the scheme http, https, or one of fsspec; user and password never appear in messages.
@@ -156,7 +156,7 @@ def _answer(state: tenacity.RetryCallState) -> DownloadResult:
 
 
 def describe_error(error: Exception, url: str, headers: Headers | None = None) -> str:
-    """Formats an exception of a library as one line; returns only its type if its text contains a secret."""
+    """Formats an exception of a library as one line, or only its type if the text contains a secret."""
     text = " ".join(str(error).split())
     secrets = secrets_of(url).union(headers.secret.values() if headers else ())
     is_hidden = not text or any(secret in text for secret in secrets)
@@ -196,7 +196,7 @@ class _BodyWriter:
     is_too_slow: bool = False  # set if the rate is below ingest.download_bytes_per_second
 
     def write(self, blocks: Iterable[bytes], *, check_rate: bool, length: str = "") -> str:
-        """Writes blocks to the file; returns the reason if it stops early. ``length`` is Content-Length."""
+        """Writes blocks to the file. Returns the reason if it stops early. ``length`` is Content-Length."""
         size = measured_size = 0
         measured_at = time.monotonic()
         minimum_rate, size_cap = self.settings.download_bytes_per_second, self.settings.size_cap_bytes
@@ -263,7 +263,7 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
 
 
 def _retry_after(headers: httpx.Headers) -> float:
-    """Returns the header Retry-After in seconds, 0 if absent; a date is compared with the header Date."""
+    """Returns the header Retry-After in seconds (0 if absent). A date is compared with the header Date."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

@@ -20,18 +20,18 @@ _full_urls: dict[str, str] = {}  # URL without secrets -> URL with secrets
 
 
 class FeedError(ExpectedError):
-    """A feed cannot be used. The message has one line: name of the feed, problem, and what is expected."""
+    """Error: a feed cannot be used. The message has one line: name of the feed, problem, and remedy."""
 
 
 class FeedUnreachable(FeedError):
-    """A feed cannot be fetched because the network or the server failed; a later attempt may succeed."""
+    """Error: a feed cannot be fetched because the network or the server failed. A retry may succeed."""
 
     exit_code = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """A guide in a local file, which may be a zip archive or compressed."""
+    """Guide in a local file, which may be a zip archive or compressed."""
 
     source: str  # name of the feed in the catalogue
     file: Path
@@ -42,7 +42,7 @@ class Feed:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedFeed:
-    """A path or URL, which may contain secrets, and the name (source) by which the feed is stored.
+    """Path or URL, which may contain secrets, and the name (source) by which the feed is stored.
 
     ``problem`` is the reason why there is no location, or empty.
     """
@@ -65,7 +65,7 @@ def source_of(location: str | NamedFeed) -> str:
 
 
 def conceal(references: Sequence[str]) -> list[str]:
-    """Returns feeds without secrets in URLs, because Prefect stores parameters; ``reveal`` reverses this."""
+    """Removes secrets from the URLs of feeds, because Prefect stores parameters. ``reveal`` restores them."""
     for feed in references:
         if is_url(feed) and (bare := without_secrets(feed)) != feed:
             _full_urls[bare] = feed
@@ -73,7 +73,7 @@ def conceal(references: Sequence[str]) -> list[str]:
 
 
 def reveal(feed: str) -> str:
-    """Returns the URL with secrets for a feed that ``conceal`` has returned; any other feed unchanged."""
+    """Returns the URL with secrets for a feed that ``conceal`` has returned, or any other feed unchanged."""
     return _full_urls.get(feed, feed)
 
 

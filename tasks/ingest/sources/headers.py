@@ -36,14 +36,14 @@ _VALUE = re.compile(rf"(|[A-Za-z]+ ){ENV}([A-Za-z_]\w*)")
 
 @dataclass(frozen=True)
 class Headers:
-    """HTTP headers of a request by name; values in ``secret`` are never shown in messages."""
+    """HTTP headers of a request by name. Values in ``secret`` are never shown in messages."""
 
     plain: dict[str, str] = field(default_factory=dict)
     secret: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def check_headers(entries: Sequence[str]) -> None:
-    """Raises ValueError for an invalid entry of the setting ``ingest.headers``; the message has no value."""
+    """Raises ValueError for an invalid entry of the setting ``ingest.headers``, without values of headers."""
     for entry in entries:
         _, name, _ = _split_entry(entry)
         if name.lower() in _RESERVED:

@@ -28,7 +28,7 @@ ADVICE = "ingest.private_addresses=true allows it"
 
 
 class PrivateAddress(Exception):
-    """The host of a feed has a private IP address; the message names the setting that allows this."""
+    """Error: the host of a feed has a private IP address. The message names the setting to allow this."""
 
 
 def is_private(address: str) -> bool:
@@ -58,7 +58,7 @@ def public_addresses(host: str, port: int | None = None) -> list[str]:
 
 
 def check_address(url: str) -> None:
-    """Checks that the hosts in a URL for fsspec have public addresses; raises as ``public_addresses``."""
+    """Checks that the hosts in a URL for fsspec have public addresses. Raises as ``public_addresses``."""
     for number, part in enumerate(re.split("::", url)):
         parts = urlsplit(part)
         if number and parts.scheme.lower() in ("http", "https"):

@@ -62,7 +62,7 @@ def locate(
 
 
 def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
-    """Resolves one reference to paths and URLs; a URL from an environment variable becomes a NamedFeed."""
+    """Resolves one reference to paths and URLs. A URL from an environment variable becomes a NamedFeed."""
     if isinstance(feed, NamedFeed) and feed.problem:
         raise FeedError(f"{feed.source}: {feed.problem}")
     name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)
@@ -125,7 +125,7 @@ def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
 
 
 def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
-    """Lists the URLs that match a URL with wildcards on an object store; returns other URLs unchanged."""
+    """Lists the URLs that match a URL with wildcards on an object store. Returns other URLs unchanged."""
     source = name or without_secrets(url)
     if not is_valid_url(url):
         raise _invalid_url(source)
@@ -161,7 +161,7 @@ def matching_files(pattern: str) -> list[str]:
 
 
 def _visible_folders(bases: Iterable[str]) -> Iterator[str]:
-    """Yields folders and all their subfolders that are not hidden, each once; follows symbolic links last."""
+    """Yields folders and their subfolders that are not hidden, each once. Follows symbolic links last."""
     seen: set[str] = set()
     queue = deque(bases)
     while queue:

@@ -26,7 +26,7 @@ _ZIP64 = 0xFFFFFFFF  # value of the size field if the size is in the extra field
 
 
 def list_members(file: Path, source: str) -> list[str]:
-    """Lists the files in a zip archive, sorted; returns [] if ``file`` is not a zip archive.
+    """Lists the files in a zip archive, sorted. Returns [] if ``file`` is not a zip archive.
 
     If the archive is truncated, the files before the end are listed.
 
@@ -109,7 +109,7 @@ class MemberReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Reads uncompressed bytes into ``buffer``; returns their number, 0 at the end of the member."""
+        """Reads uncompressed bytes into ``buffer``. Returns their number, 0 at the end of the member."""
         while not (self.decoder and self.decoder.eof):
             limit = len(buffer) if self._remaining_bytes < 0 else min(len(buffer), self._remaining_bytes)
             piece = self._unconsumed or self._handle.read(limit)

@@ -23,7 +23,7 @@ _MASK_TABLE = bytes(byte if byte == ord("\n") else 1 for byte in range(256))  # 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """A part of an XMLTV file with complete programmes.
+    """Part of an XMLTV file with complete programmes.
 
     Attributes:
         content: Bytes of the file. In comments, all bytes except for line feeds are replaced by control
@@ -54,7 +54,7 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
     is_skipping = False  # whether the rest of an oversized programme is being skipped
 
     def take(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
-        """Removes ``size`` bytes from ``pending``; returns all or the first ``excerpt_bytes`` as a frame."""
+        """Removes ``size`` bytes from ``pending``. Returns all or the first ``excerpt_bytes`` as a frame."""
         nonlocal pending, offset, line
         content = pending[: size if excerpt_bytes is None else excerpt_bytes]
         frame = Frame(content=content, offset=offset, line=line, reason=reason)
@@ -107,7 +107,7 @@ def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 
 def find_programmes(content: bytes) -> list[tuple[int, int]]:
-    """Returns (begin, end) of each element ``programme``; the end is -1 if the end tag is missing."""
+    """Returns (begin, end) of each element ``programme``. The end is -1 if the end tag is missing."""
     masked = hide_cdata(content)
     tags = list(_TAG.finditer(masked))
     spans = []

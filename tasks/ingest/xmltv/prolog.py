@@ -34,7 +34,7 @@ UTF_16 = {  # first two bytes of a file -> codec
 
 @dataclass(frozen=True, kw_only=True)
 class Prolog:
-    """The part of an XMLTV file before its content (the channels and programmes)."""
+    """Part of an XMLTV file before its content (the channels and programmes)."""
 
     encoding: str  # declared codec of the content; UTF-8 is tried first
     length: int  # number of bytes before the content
@@ -150,7 +150,7 @@ def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
 
 
 def _parse_start_tag(head: bytes, position: int, is_complete: bool) -> _Root | None:
-    """Parses the start tag at a position; an unterminated tag ends where the first programme begins."""
+    """Parses the start tag at a position. An unterminated tag ends where the first programme begins."""
     tag = _START_TAG.match(head, position)
     content = _CONTENT.search(head, position + 1)
     if tag is not None and (content is None or tag.end() <= content.start()):

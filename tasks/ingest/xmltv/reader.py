@@ -1,6 +1,6 @@
-"""Parses XMLTV files into batches of columns; memory does not depend on the size of the file.
+"""Parses XMLTV files into batches of columns, in memory that does not depend on the size of the file.
 
-Content is stored as written; later stages interpret it (such as categories). Elements that cannot be read are
+Content such as categories is stored as written; later stages interpret it. Elements that cannot be read are
 rejected and stored with line, excerpt and one of these reasons:
 
     no_channel   no channel attribute, or an empty channel attribute
@@ -36,7 +36,7 @@ def matches(head: bytes) -> bool:
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """Parses an XMLTV feed; yields batches of programmes (see ``Reader.read``)."""
+    """Parses an XMLTV feed, and yields batches of programmes (see ``Reader.read``)."""
     try:
         prolog, blocks = read_prolog(iter(stream), stream.feed.source)
     except FeedError as error:

@@ -62,7 +62,7 @@ class FrameRecords:
 def read_records(
     prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zone: str
 ) -> Iterator[FrameRecords]:
-    """Parses a file frame by frame; yields the programmes and channels of each frame.
+    """Parses a file frame by frame, and yields the programmes and channels of each frame.
 
     Args:
         prolog: Prolog of the file.
@@ -102,7 +102,7 @@ def _read_frame_(records: FrameRecords, encoding: Encoding, zone: str) -> None:
 
 
 def _parse_xml_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
-    """Parses repaired bytes as XML; returns programmes, and fills other fields of ``records`` in place."""
+    """Parses repaired bytes as XML. Returns programmes, and fills other fields of ``records`` in place."""
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     first = 0

@@ -139,7 +139,7 @@ def _are_flat(role: np.ndarray, kind: np.ndarray) -> bool:
 def _programme_attributes(
     content: bytes, codes: np.ndarray, less: np.ndarray, greater: np.ndarray
 ) -> dict[str, pa.StringArray] | None:
-    """Returns a column for each attribute of programmes; None if programmes differ in names or order.
+    """Returns a column for each attribute of programmes, or None if names or order differ.
 
     Args:
         content: Bytes of the guide.

@@ -28,7 +28,7 @@ def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
 
 
 def _escape_invalid_reference(reference: re.Match[bytes]) -> bytes:
-    """Returns a numeric reference unchanged if its character is valid in XML; otherwise escapes its ``&``.
+    """Escapes the ``&`` of a numeric reference, unless the character is valid in XML.
 
     libxml2 would convert a reference to an invalid character to invalid UTF-8.
     """

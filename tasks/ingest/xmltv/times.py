@@ -28,7 +28,7 @@ _HOURS = {  # abbreviation of a time zone -> hours ahead of UTC
 
 @lru_cache(maxsize=65_536)  # a month has about 9,000 distinct starts
 def parse_time(text: str, zone: str = "") -> int | None:
-    """Converts an XMLTV time to microseconds since 1970-01-01T00:00 UTC; returns None for other texts.
+    """Converts an XMLTV time to microseconds since 1970-01-01T00:00 UTC. Returns None for other texts.
 
     Args:
         text: Time such as ``20250331193000 +0100``.
@@ -59,7 +59,7 @@ def is_zone(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _parse_zone(text: str) -> int | zoneinfo.ZoneInfo | None:
-    """Returns the offset of a time zone in seconds ahead of UTC, or a named zone; None if it is invalid."""
+    """Returns a time zone as seconds ahead of UTC or as a named zone. Returns None if it is invalid."""
     if (hours := _HOURS.get(text.upper())) is not None:
         return int(hours * 3600)
     if match := _OFFSET.fullmatch(text.upper()):

@@ -43,7 +43,7 @@ _ROOTS = ("tv", "programmes")
 
 
 def balance(content: str) -> str:
-    """Returns well-formed XML for a damaged programme: all elements are closed. Line breaks do not change."""
+    """Returns a damaged programme as well-formed XML, with the same line breaks."""
     head, end, tail = content.rpartition("]]>")
     content = head + end + tail.replace("<![CDATA[", "")  # the last section is unterminated
     unknown = set(_unknown_elements(_TOKEN.finditer(content)))
@@ -119,7 +119,7 @@ def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
 
 
 def _element_name(token: re.Match[str]) -> str | None:
-    """Returns the element name of a tag, in lower case if it is an XMLTV element; None for other tokens."""
+    """Returns the name of a tag (in lower case for elements of XMLTV), or None for other tokens."""
     name = token["name"]
     return name.lower() if name and name.lower() in PARENTS else name
 
@@ -133,7 +133,7 @@ def _is_empty(token: re.Match[str]) -> bool:
 
 
 def _start_tag(name: str, token: re.Match[str]) -> str:
-    """Returns a well-formed start tag; if ``>`` is missing, what follows the attributes becomes text.
+    """Returns a well-formed start tag. If ``>`` is missing, the bytes after the attributes become text.
 
     If an attribute is repeated, its first value is used.
     """

@@ -65,7 +65,7 @@ def _parse_separately(content: bytes, line: int) -> Iterator[tuple[etree._Elemen
 
 
 def root_attributes(text: bytes, encoding: Encoding) -> list[tuple[str, str]]:
-    """Parses the attributes of the root element, in ``text``, to (name, value); ignores unreadable ones."""
+    """Parses the attributes of the root element to (name, value). Ignores unreadable attributes."""
     content = repair(text, encoding)[0].rstrip(b"/ \t\r\n")
     try:
         root = etree.fromstring(b"<tv " + content + b"/>", _LENIENT)

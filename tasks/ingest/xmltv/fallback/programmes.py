@@ -88,7 +88,7 @@ def _store_credits(row: _Row, element: etree._Element, zone: str) -> None:
 
 
 def _store_length(row: _Row, element: etree._Element, zone: str) -> None:
-    """Stores the length in minutes in ``row``; an unknown unit is inferred from start and stop."""
+    """Stores the length in minutes in ``row``. Infers an unknown unit from start and stop."""
     match = _NUMBER.fullmatch((element.text or "").strip())
     if match is None:
         return
