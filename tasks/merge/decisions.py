@@ -3,7 +3,7 @@
 The columns are ``id`` and ``name`` of a channel of the merged guide; ``feed``, ``channel`` and
 ``channel_name`` of a similar channel in a feed; ``shift_hours``, which is added to the times of its
 programmes; ``similarity`` of the names; and ``use``, which is empty until the user writes ``yes`` or ``no``.
-Answered rows are kept; rows without an answer are replaced with each merged guide.
+Rows with an answer are kept. All other rows are replaced whenever the guide is merged.
 """
 
 import csv
@@ -42,7 +42,7 @@ _COLUMNS = [column.name for column in fields(Proposal)]
 
 
 def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
-    """Reads the rows of channels.csv that a user has answered, by key; returns {} if the file is missing.
+    """Reads the rows of channels.csv that a user has answered, by key. Returns {} if the file is missing.
 
     Raises:
         MergeError: A column is missing, or a value is invalid.
@@ -77,7 +77,7 @@ def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
 
 
 def write_table(file: Path, rows: Iterable[Proposal]) -> None:
-    """Writes channels.csv if its content changes; removes the file if there are no rows."""
+    """Writes channels.csv if its content changes. Removes the file if there are no rows."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)

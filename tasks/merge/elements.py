@@ -1,8 +1,8 @@
 """Converts programmes and channels of feeds to XML elements of the merged guide.
 
-The bytes of a programme are copied, except for: the id of a renamed channel, changed times, and times in a
-format that some players misread (without an offset, which Tvheadend reads as local time, or with the name of
-a zone). Elements that are not well-formed are repaired as in the stage ingest.
+The bytes of a programme are copied. Only these parts are written anew: the id of a renamed channel, changed
+times, and times in a format that some players misread. (Tvheadend reads a time without an offset as local
+time.) Elements that are not well-formed are repaired as in the stage ingest.
 """
 
 import datetime
@@ -30,7 +30,7 @@ _PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=
 
 
 def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes:
-    """Returns a programme element with the given channel and times; other bytes are unchanged.
+    """Returns a programme element with another channel and other times. Other bytes are unchanged.
 
     Args:
         element: Programme element as in the feed.
@@ -66,7 +66,7 @@ def _is_value(text: bytes, value: str | int | None) -> bool:
 
 @lru_cache(_CACHED)
 def _attribute(name: bytes, value: str | int | None) -> bytes:
-    """Formats an XML attribute with a channel id or a time; returns b"" for None."""
+    """Formats an XML attribute with a channel id or a time. Returns b"" for None."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -76,7 +76,7 @@ def _attribute(name: bytes, value: str | int | None) -> bytes:
 
 
 def well_formed(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:
-    """Repairs elements that are not well-formed XML in UTF-8; omits elements that cannot be repaired."""
+    """Repairs elements that are not well-formed XML in UTF-8. Omits elements that cannot be repaired."""
     if _is_well_formed(b"".join(elements)):
         return list(elements)
     return [text for element in elements if (text := _repaired(element, encoding))]

@@ -1,7 +1,7 @@
-"""Defines the error that is raised if guides cannot be merged."""
+"""Error of guides that cannot be merged."""
 
 from storage.errors import ExpectedError
 
 
 class MergeError(ExpectedError, ValueError):
-    """Raised if guides cannot be merged; the message states the reason and the remedy."""
+    """Error: guides cannot be merged. The message states the reason and the remedy."""

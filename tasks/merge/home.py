@@ -27,7 +27,7 @@ DEFAULT = EnrichOptions()
 
 @dataclass(frozen=True)
 class MergedGuide:
-    """Merged guide that was written."""
+    """Merged guide in a file, with its report."""
 
     file: str  # path of the guide
     report: Report

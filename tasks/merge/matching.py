@@ -106,7 +106,7 @@ class _Matcher:
                 target.members.append(Member(number, channel, target.shift + round(row.shift_hours * HOUR)))
 
     def add_(self, target: Target, number: int, channel: Channel) -> None:
-        """Adds a channel of a feed to a target; proposes it if its titles contradict the preferred feed."""
+        """Adds a channel of a feed to a target, or proposes it if its titles contradict those so far."""
         if self.answer(target, number, channel) or any(member.feed == number for member in target.members):
             return  # rejected, or confirmed and added already
         preferred = target.members[0] if target.members else None
@@ -214,8 +214,8 @@ def _free_ids(id_: str, taken: Mapping[str, Target]) -> Iterator[str]:
 def agreement(first: np.ndarray, second: np.ndarray, shift: int = 0) -> float | None:
     """Returns the share of programmes of ``second`` for which ``first`` has the same title at the same time.
 
-    Only programmes within the common time of both schedules are compared; returns None if there are fewer
-    than MIN_COMMON. ``shift`` is added to the times of ``second``, in microseconds.
+    Only programmes in the time that both schedules cover are compared. Returns None if there are fewer than
+    MIN_COMMON. ``shift`` is added to the times of ``second``, in microseconds.
     """
     if not len(first) or not len(second):
         return None

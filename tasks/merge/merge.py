@@ -51,7 +51,7 @@ class Report:
     warnings: list[str] = field(default_factory=list)  # lines for the user
 
     def lines(self, written: str) -> Iterator[str]:
-        """Yields the lines of the report; ``written`` is the path of the guide."""
+        """Yields the lines of the report. ``written`` is the path of the guide."""
         total = sum(self.programmes.values())
         yield f"{total:,} programmes of {self.channels:,} channels from {self.feeds} feeds"
         for source, count in self.programmes.items():
@@ -156,7 +156,7 @@ def merge(
     now: datetime.datetime,
     table: Path,
 ) -> Plan:
-    """Reads feeds and matches their channels; ``Plan.pieces`` of the result yields the merged guide.
+    """Reads feeds and matches their channels. ``Plan.pieces`` of the result yields the merged guide.
 
     Args:
         sources: Feeds in order of preference.
@@ -187,7 +187,7 @@ def merge(
 
 
 def _with_programmes(feeds: Sequence[FeedIndex], matching: Matching, report: Report) -> list[Target]:
-    """Returns the targets that have a channel in a feed, sorted by id; reports the other targets."""
+    """Returns the targets that have a channel in a feed, sorted by id, and reports all others."""
     report.unmatched = [target.id for target in matching.targets if not target.members]
     targets = [target for target in matching.targets if target.members]
     report.channels = len(targets)

@@ -101,7 +101,7 @@ def _attributes(line: str) -> tuple[dict[str, str], str]:
 
 
 def _shift(text: str, default: int) -> int:
-    """Converts hours to microseconds; returns ``default`` for text that is not a number within 48 hours."""
+    """Converts hours to microseconds. Returns ``default`` for text that is not a number within 48 hours."""
     try:
         hours = float(text.replace(",", "."))
     except ValueError:
@@ -115,7 +115,7 @@ def _distinct(*names: str) -> tuple[str, ...]:
 
 
 def _decode(content: bytes) -> str:
-    """Decodes UTF-8 with or without a byte order mark; any other text is read as Windows-1252."""
+    """Decodes UTF-8, with or without a byte order mark, or else Windows-1252."""
     content = content.removeprefix(codecs.BOM_UTF8).translate(None, CONTROLS)
     try:
         return content.decode()

@@ -1,8 +1,8 @@
 """Merges the schedules that several feeds have for a channel.
 
-Gaps in the preferred schedule are filled from the others: a programme is used if at least half of it is in a
-gap. With ``cut``, the programme is shortened to the largest part of the gap, and every programme ends when
-the next one of its feed begins. Times are integers in one unit.
+Gaps in the preferred schedule are filled from the others: a programme of another feed is used if at least
+half of it is in a gap. With ``cut``, it is shortened to the part in the gap, and every programme ends when
+the next one of its feed begins. Times are integers in any unit.
 """
 
 from bisect import bisect_right
@@ -61,7 +61,7 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
 
 
 def _without_overlaps(schedule: Sequence[Slot]) -> Merged:
-    """Ends each programme when the next one begins; of several with one start, keeps the first."""
+    """Ends each programme when the next one begins. Of several with the same start, keeps the first."""
     slots: list[Slot] = []
     cut = doubled = 0
     for slot in schedule:
@@ -92,7 +92,7 @@ class _Occupied:
                 self.ends.append(stop)
 
     def largest_gap(self, slot: Slot) -> tuple[int, int | None] | None:
-        """Returns the largest free part of a slot, (start, stop); None if less than half is free."""
+        """Returns the largest free part of a slot, (start, stop), or None if less than half is free."""
         index = bisect_right(self.begins, slot.start)  # of the first interval that begins later
         begin = max(slot.start, self.ends[index - 1] if index else slot.start)
         following = self.begins[index] if index < len(self.begins) else None
