@@ -1,9 +1,9 @@
-"""Writes enriched copies of feeds to the home's folder ``enriched``, if the feed, model or options changed.
+"""Writes enriched copies of feeds to the folder ``enriched`` of a home.
 
-``NAME.json`` beside the copies of a location has their state and the HTTP validators (ETag, Last-Modified) of
-the last download. If the state is current, the request for the feed is conditional, and an unchanged feed is
-not enriched again. If a feed cannot be fetched, its last copy remains. A change of the home's other guides,
-from which episode numbers are copied, is not a reason to write a copy again.
+A copy is written again if the feed, the model or the options have changed. A change of other guides, from
+which episode numbers are copied, is no reason. ``NAME.json`` beside the copies contains their state and the
+HTTP validators (ETag, Last-Modified) of the last download. If the state is current, the request for the feed
+is conditional. If a feed cannot be fetched, its last copy remains.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ Publish = Callable[[Sequence[NamedFeed]], Path]  # reads feeds into the catalogu
 
 @dataclass(frozen=True)
 class Filled:
-    """Result of enriching one feed; after a failure, ``file`` is the last copy, if there is one."""
+    """Result of enriching one feed. After a failure, ``file`` is the last copy, if there is one."""
 
     source: str  # name of the feed
     file: str = ""  # path of the enriched copy; "" if there is none
@@ -74,7 +74,7 @@ class Copies:
         publish: Publish | None = None,
         home_guide: Path | None = None,
     ) -> list[Filled]:
-        """Fetches feeds and writes a copy of each feed that changed; the failure of a feed affects no other.
+        """Fetches feeds and writes a copy of each feed that changed. The failure of a feed affects no other.
 
         Args:
             feeds: Locations of guides.
@@ -143,7 +143,7 @@ class Copies:
         return results
 
     def _fill(self, feed: Feed, home_guide: Path | None) -> Filled:
-        """Writes the enriched copy of one feed; returns its report, or the error."""
+        """Writes the enriched copy of one feed, and returns its report or the error."""
         folder = self.home / FOLDER
         out = folder / file_name(feed.source)
         try:
@@ -165,7 +165,7 @@ class Copies:
         return CategoryModel(self.model, read_corrections(self.home))
 
     def _key(self, source: str) -> str:
-        """Returns the cache key of a copy: a digest of everything but the feed on which the copy depends."""
+        """Returns a digest of everything on which a copy depends, except for the feed."""
         vocabulary = content_digest(self.options.vocabulary)
         parts = [str(self.model), content_digest(self.home / CORRECTIONS), repr(self.options), vocabulary]
         parts += [self.reading.zone(source), home_zone(self.home).key, fingerprint(__file__)]
@@ -176,7 +176,7 @@ class Copies:
         return self.home / FOLDER / file_name(source).replace(".xml.gz", ".json")
 
     def _read_state(self, source: str) -> "_State":
-        """Reads the state of a location; returns an empty state if a file is missing or damaged."""
+        """Reads the state of a location. Returns an empty state if a file is missing or damaged."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(self._state_file(source).read_text(encoding="utf-8"))
             copies = [Filled(**{**copy, "report": tuple(copy["report"])}) for copy in content["copies"]]
@@ -201,7 +201,7 @@ def _feeds(status: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def file_name(source: str) -> str:
-    """Returns the file name of a copy: the last part of the feed's name, and eight digits of its hash."""
+    """Returns the file name of a copy: the last part of the name of the feed, and digits of its hash."""
     stem = _SUFFIXES.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
     digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem)[:60]}-{digest}.xml.gz"

@@ -1,9 +1,9 @@
 """Decides which categories and episode numbers are added to a guide, and inserts them.
 
-Categories come from a user's correction, else from other programmes of the same show, else from a k-NN vote
-of similar titles. Episode numbers, which are optional, come from other airings (episodes.py). There is a vote
-only for programmes without categories, because the model can predict only its labels, and a category that is
-missing in the vocabulary table is nearly always missing in the model too.
+The categories of a programme come from the first of these sources that has any: a correction by a user, other
+programmes of the same show, a k-NN vote of similar titles. Votes are used only for programmes without
+categories, because a category that the vocabulary table lacks is nearly always missing in the model, too.
+Episode numbers, which are optional, come from other airings (episodes.py).
 """
 
 import html
@@ -36,7 +36,7 @@ CORRECTED, EDITION = "a person's correction", "a person's correction of the near
 
 @dataclass(frozen=True)
 class Answer:
-    """Categories to add to programmes of a title that have no category."""
+    """Categories to add to the programmes of a title that have none."""
 
     names: tuple[str, ...]  # names of the categories
     by: str  # source of the names: GUIDE, MODEL, VOTE, CORRECTED or EDITION
@@ -53,7 +53,7 @@ class Example:
 
 @dataclass
 class Report:
-    """Numbers of programmes that an enrichment changes, and results of the vote."""
+    """Numbers of programmes that an enrichment reads and changes, and results of the vote."""
 
     programmes: int = 0  # all programmes of the guide
     unreadable: int = 0  # elements that could not be read
@@ -228,9 +228,9 @@ def plan(
 
 
 def _find_answers(guide: GuideTitles, model: CategoryModel, vocabulary: Vocabulary) -> dict[int, Answer]:
-    """Returns the categories of titles for which no vote is needed.
+    """Returns the categories of titles that need no vote.
 
-    These are the titles that a user has corrected, and titles with categories in the guide or the model.
+    These are titles that a user has corrected, and titles with categories in the guide or the model.
     """
     answers: dict[int, Answer] = {}
     for title, show in enumerate(guide.show_key):

@@ -1,10 +1,13 @@
 """Copies episode numbers to programmes without one from other airings of the same episode.
 
-An episode is identified by show key (normalized title) and sub-title; sub-titles such as "Episode 4" do not
-identify an episode. A number is copied if all airings of the episode in this guide and in the home's guide
-have one number per numbering system, and if these numbers mean the same episode. Two kinds of shows are
-skipped: shows with both numbers within seasons and continuous numbers, and shows whose numbered airings share
-a single sub-title, because the sub-title is part of the name of the show ("Original Sin").
+An episode is identified by its show key (normalized title) and sub-title, unless the sub-title is one such as
+"Episode 4". A number is copied if the airings of the episode, in this guide and in the guide of the home, do
+not contradict each other: they must have one number per numbering system, and all numbers must mean the same
+episode. Two kinds of shows are skipped:
+
+- shows with numbers within seasons as well as continuous numbers
+- shows whose airings with numbers all have the same sub-title, because it is part of the name of the show
+  ("Original Sin")
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,7 +91,7 @@ def has_number(texts: Sequence[str] | None, systems: Sequence[str | None] | None
 
 @lru_cache(maxsize=65_536)
 def _key(number: tuple[str, str]) -> str:
-    """Returns the normalized key of a (system, text) pair, such as s2e4; "" if it is not readable."""
+    """Returns the normalized key of a pair (system, text), such as s2e4, or "" if it is not readable."""
     return read_numbers((number,)).key
 
 

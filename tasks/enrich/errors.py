@@ -1,7 +1,7 @@
-"""Defines the error that is raised for unusable guides, vocabularies and models."""
+"""Error of unusable guides, vocabularies and models."""
 
 from storage.errors import ExpectedError
 
 
 class EnrichError(ExpectedError, ValueError):
-    """Raised if an input cannot be used; the message has the problem, the expected input, and the remedy."""
+    """Error: an input cannot be used. The message has the problem, the expected input, and the remedy."""

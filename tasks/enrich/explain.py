@@ -45,7 +45,7 @@ class Decision:
 
 
 def decide(model: CategoryModel, title: str) -> Decision:
-    """Decides the categories of a title; a title that the model lacks is embedded from its text alone.
+    """Decides the categories of a title. A title that the model lacks is embedded from its text alone.
 
     Raises:
         SearchError: The title has neither a vector nor a correction.
@@ -57,7 +57,7 @@ def decide(model: CategoryModel, title: str) -> Decision:
 
 
 def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> list[Decision | SearchError]:
-    """Decides the categories of several titles; the result has an error in place of a decision that fails."""
+    """Decides the categories of several titles. The result contains an error for a title that fails."""
     shows = [parse_title(title).show_key for title in titles]
     rows = np.array([model.row_of.get(show, -1) for show in shows], dtype=np.int64)
     queries = np.zeros((len(titles), model.dim), dtype=np.float32)

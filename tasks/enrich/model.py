@@ -104,7 +104,7 @@ class Ballot:
 
 
 class CategoryModel:
-    """Predictor of categories: training titles of a Model folder vote; users' corrections take precedence."""
+    """Predictor of categories by a vote of the training titles of a Model folder, or by a correction."""
 
     def __init__(self, folder: Path, corrections: Mapping[str, Correction] | None = None) -> None:
         self.folder, self.corrections = folder, corrections or {}
@@ -152,7 +152,7 @@ class CategoryModel:
         )
 
     def kinds_of(self, row: int) -> list[KindPrediction]:
-        """Returns the kinds (film, series …) of a title of the model; empty for models without kinds."""
+        """Returns the kinds (film, series …) of a title of the model. Empty for models without kinds."""
         if self._kinds is None:
             return []
         return [KindPrediction(*values) for values in zip(*self._kinds.slice(row, 1).to_pylist()[0].values())]
@@ -170,7 +170,7 @@ class CategoryModel:
         return unit_rows(np.asarray(similarity[rows][:, -self.dim :], dtype=np.float32))
 
     def embed(self, guide: GuideTitles, titles: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
-        """Returns unit vectors of titles of a guide; the encoder computes those that the model lacks."""
+        """Returns unit vectors of titles of a guide. The encoder computes those that the model lacks."""
         rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
         new = np.flatnonzero(rows < 0)
         contexts, described = guide.contexts(titles[new]), guide.descriptions(titles[new], self.descriptions)
@@ -272,7 +272,7 @@ class CategoryModel:
         return names, Ragged.from_rows(rows)
 
     def _dense(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray | None:
-        """Computes the sentence and description vectors of titles; returns None without a sentence encoder.
+        """Computes the sentence and description vectors of titles. Returns None without a sentence encoder.
 
         Args:
             display: Display titles.

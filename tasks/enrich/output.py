@@ -84,7 +84,7 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a temporary file that replaces ``path`` at the end; raises EnrichError without permission."""
+    """Opens a temporary file, which replaces ``path`` at the end. Raises EnrichError without permission."""
     try:
         with replaced_file(path, keep_equal=True) as new, open(new, "wb") as file:
             yield file

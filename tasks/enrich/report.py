@@ -11,7 +11,7 @@ LEVELS = ("", " at level 2", " at level 3")
 
 
 def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterator[str]:
-    """Yields the lines of the report; ``written`` is the output path, or "" if nothing was written."""
+    """Yields the lines of the report. ``written`` is the output path, or "" if nothing was written."""
     yield f"{report.programmes:,} programmes, {report.missing:,} of them without a category"
     for by, count in report.filled.most_common():
         yield f"  {count:,} filled by {by}"

@@ -1,9 +1,9 @@
 """Defines vocabularies of category names: the categories of guides, or a table that maps them to other names.
 
-A table is a UTF-8 CSV file with the column ``raw`` (a category as it occurs in guides) and one column of
-names per level, broadest level first; an empty cell means no name. Case is ignored. If a raw value has
-several rows, the first row is used.
-``etsi.csv`` has the content descriptors of ETSI EN 300 468 (table 29) in the spelling of Tvheadend and Kodi.
+A table is a CSV file in UTF-8 with the column ``raw`` (a category as it occurs in guides) and one column of
+names per level, the broadest level first. An empty cell means no name. Case is ignored. If a raw value has
+several rows, the first row is used. ``etsi.csv`` has the content descriptors of ETSI EN 300 468 (table 29) in
+the spelling of Tvheadend and Kodi.
 """
 
 import csv
@@ -106,7 +106,7 @@ def read_vocabulary(name: str, spellings: Mapping[str, str]) -> Vocabulary:
 
 
 def read_table(file: Path) -> dict[str, Names]:
-    """Reads a table; returns the names at each level by raw category in lower case."""
+    """Reads a table. Returns the names at each level by raw category in lower case."""
     rows: dict[str, Names] = {}
     try:
         with open(file, encoding="utf-8-sig", newline="") as opened:
