@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 class Sampler(Protocol):
-    """The part of a training objective that groups titles into batches."""
+    """Part of a training objective that groups titles into batches."""
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
         """Plans the batches of an epoch.
@@ -143,7 +143,7 @@ class BatchLoader:
 
 
 def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) -> int:
-    """Chooses the number of worker processes: 0 if the corpus fits in half of the free memory, else up to 4.
+    """Chooses the number of loader processes: 0 if half of the free memory fits the corpus, else up to 4.
 
     If the corpus does not fit in memory, worker processes wait for the disk instead of the training loop
     (docs/loading.md).
@@ -152,7 +152,7 @@ def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) ->
 
 
 def free_memory() -> int:
-    """Returns the bytes of memory that are available without swapping; total memory if unknown."""
+    """Returns the bytes of memory that are available without swapping, or the total memory if unknown."""
     try:
         with open("/proc/meminfo", encoding="utf-8") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

@@ -1,10 +1,10 @@
 """Cleans the category texts of guides, and selects those that become labels for training and scoring.
 
-A category text is normalized (NFKC) and case-folded. If the mapping table contains the text, its entry is
-used. Otherwise the text is split at , ; / and |, and the table is applied to each part. Values with HTML,
-JSON, URLs or digits, values that are too short or too long, and the names in generic_categories.txt are
-dropped. A remaining value becomes a label if enough training titles have it, and not too many titles of a
-feed.
+A category text is normalized (NFKC) and case-folded. If the mapping table contains the text, the table
+replaces it. Otherwise, the text is split at , ; / and |, and the table is applied to each part. A value is
+dropped if it has HTML, JSON, URLs or digits, if it is too short or too long, or if it is in
+generic_categories.txt. A remaining value becomes a label if enough training titles have it, and if it is not
+on too many titles of a feed.
 """
 
 import csv
@@ -38,12 +38,12 @@ class Labels(NamedTuple):
 
 
 class MappingError(ExpectedError, ValueError):
-    """A mapping table of categories cannot be read; the message has file, line and what is expected."""
+    """Error: a mapping table of categories cannot be read. The message has file, line and expectation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelSources:
-    """Contents of the files that define labels. They are task inputs, so that edits change the cache key.
+    """Contents of the files that define labels. As task inputs, they are part of the cache key.
 
     Attributes:
         mapping: Folded category -> canonical category, as ``read_mapping`` returns them.
@@ -115,7 +115,7 @@ def _reason_to_drop(value: str) -> str:
 
 @functools.lru_cache(maxsize=65536)
 def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
-    """Splits a category text into categories; returns (category, reason for dropping it or "") of each."""
+    """Splits a category text into categories. Returns (category, reason for dropping it or "") of each."""
     if _CODE.search(raw.casefold()):
         return ((raw[:MAX_LENGTH].casefold(), "code"),)
     return tuple((value[:MAX_LENGTH], _reason_to_drop(value)) for value in split_list(raw))

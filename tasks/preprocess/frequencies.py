@@ -23,7 +23,7 @@ _COUNTS = """
 def write_slices(
     connection: Connection, guide: Path, vocabulary: Path, entries: Path, labels: Path, path: Path
 ) -> int:
-    """Counts words per language, category and week; returns the number of written rows.
+    """Counts words per language, category and week, and returns the number of written rows.
 
     Words without a token id are not counted.
 

@@ -29,7 +29,7 @@ _PLACEHOLDER_CHARACTERS = 60  # longer descriptions are not placeholders
 
 @dataclass(frozen=True)
 class TitleTexts:
-    """The titles and descriptions that a sentence encoder has to encode.
+    """Titles and descriptions that a sentence encoder has to encode.
 
     Attributes:
         titles: Parquet file with one row per title.
@@ -51,7 +51,7 @@ class TitleTexts:
             yield texts
 
     def of_descriptions(self) -> Iterator[tuple[list[int], list[str]]]:
-        """Yields batches of descriptions, each with the title id of each description; ids are ascending."""
+        """Yields batches of descriptions with the title id of each, in ascending order of ids."""
         last, count = -1, 0
         for batch in batches_of(self.described, ["title_id", "description"]) if self.descriptions else ():
             title_ids, texts = [], []
@@ -66,9 +66,9 @@ class TitleTexts:
 
 
 def _sum_by_row(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
-    """Sums the vectors that belong to each row: float32 (count, dim). 15 times as fast as np.add.at.
+    """Sums vectors by row, float32 (count, dim), 15 times as fast as np.add.at.
 
-    ``rows`` has the row of each vector, in ascending order.
+    ``rows`` contains the row to which each vector belongs, in ascending order.
     """
     sums = np.zeros((count, vectors.shape[1]), dtype=np.float32)
     ranks = np.arange(len(rows)) - np.searchsorted(rows, rows)
@@ -91,7 +91,7 @@ def write_sentences(
     folder: Path,
     work: Path,
 ) -> Iterator[Progress]:
-    """Writes the vectors of titles and descriptions; encodes only texts that were not encoded before.
+    """Writes the vectors of titles and descriptions. Encodes only texts that were not encoded before.
 
     Args:
         home: The home folder, which contains the store of vectors.

@@ -29,7 +29,7 @@ def index_in(texts: pa.Array | pa.ChunkedArray, values: Sequence[str]) -> np.nda
 
 
 def write_tokens(vocabulary: Path, folder: Path) -> int:
-    """Writes the kinds, weights and names of all tokens to a Corpus folder; returns the number of tokens."""
+    """Writes the kinds, weights and names of all tokens to a Corpus folder. Returns the number of tokens."""
     table = pq.read_table(vocabulary / "tokens.parquet", columns=["kind", "token", "weight"])
     np.save(folder / "kinds.npy", index_in(table["kind"], KINDS))
     np.save(folder / "weights.npy", table["weight"].to_numpy().astype(np.float32))

@@ -32,7 +32,7 @@ DROPPED = pa.schema([("category", pa.string()), ("reason", pa.string()), ("title
 
 
 class TooFewTitles(ExpectedError, ValueError):
-    """The guide has too few titles with a label (usable category) for training."""
+    """Error: the guide has too few titles with a label (usable category) for training."""
 
 
 @task(**STAGE.options)

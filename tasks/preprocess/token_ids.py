@@ -44,7 +44,7 @@ class TokenIds:
         connection.execute(query, [escape_glob(contexts)])
 
     def of_dictionary(self, piece: int) -> np.ndarray:
-        """Returns the id of each token in the dictionary of a piece: int32 (rows,); -1 for unknown tokens."""
+        """Returns the id of each token in the dictionary of a piece, int32 (rows,), or -1 if unknown."""
         query = "SELECT token_id FROM dictionary_ids WHERE piece = ? ORDER BY row_number"
         return np.asarray(self._connection.execute(query, [piece]).fetchnumpy()["token_id"], dtype=np.int32)
 

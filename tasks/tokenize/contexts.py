@@ -2,8 +2,9 @@
 
 The tokens of the kind ``manner`` are the language, the number of airings and channels, and the shares of
 airings with sub-titles, episode numbers and dates. No token depends on a category. A title has the tokens of
-all its airings. For titles in the held-out set next_period (splits.py), only airings in this period are used,
-and for other titles only earlier airings, so that training does not see the future.
+all its airings. One of the held-out sets is next_period, the last part of the guide (splits.py). Its titles
+have the tokens of airings in this period, and all other titles those of earlier airings, so that training
+does not see the future.
 """
 
 from collections.abc import Sequence

@@ -63,7 +63,7 @@ def gather_shows(
 
 
 def parse_piece(raw: Path, piece: int, out: Path) -> None:
-    """Parses the raw titles of a row group; writes them to ``out`` with parsed columns.
+    """Parses the raw titles of a row group and writes them to ``out``, with additional columns.
 
     The new columns are display (title without additions), show_key, family (franchise) and placeholder.
     """
@@ -76,7 +76,7 @@ def parse_piece(raw: Path, piece: int, out: Path) -> None:
 
 
 def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
-    """Tokenizes all pieces of a file of titles in parallel; returns the file of tokens of each piece.
+    """Tokenizes all pieces of a file of titles in parallel. Returns the file of tokens of each piece.
 
     Args:
         titles: Parquet file of titles; a piece is a row group.
@@ -90,7 +90,7 @@ def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
 
 
 def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
-    """Tokenizes a piece (row group) of titles; writes tokens with counts, and token ids of titles."""
+    """Tokenizes a piece (row group) of titles. Writes tokens with counts, and token ids of titles."""
     group, tokenizer = vocabulary.read_piece(titles, piece, ["raw_title", "split"]), read_tokenizer(folder)
     raw_titles, lengths, values = group["raw_title"].to_pylist(), [], []
     # numbers tokens in the order of their first occurrence

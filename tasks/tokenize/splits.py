@@ -7,9 +7,10 @@ There are three disjoint held-out sets of about 5 % of the titles each:
 - ``next_period`` are shows that first air in the last quarter of the data's time span, or in a shorter last
   part if the quarter has more than 5 % of the titles.
 
-A title that is in a set drawn by hash remains held out in all later runs, because its hash is compared with a
-fixed threshold. A threshold that depended on the number of titles would train later models on titles by which
-the gate judges them. The price is that the size of these sets varies: a large family is held out as one.
+A title that is held out by its hash remains held out in all later runs, because the threshold of the hash is
+fixed. With a threshold that depends on the number of titles, a later model could be trained on titles on
+which the gate scores it. The size of the sets varies, because all titles of a franchise are held out
+together.
 """
 
 from collections.abc import Iterable
@@ -35,7 +36,7 @@ class SplitSettings:
 
 
 class Split(NamedTuple):
-    """The set (training or held-out) of each title, and the begin of the held-out set next_period."""
+    """Set (training or held-out) of each title, and begin of the held-out set next_period."""
 
     codes: np.ndarray  # int8 (titles,), index into SPLITS
     cut: int | None  # begin of next_period in microseconds since 1970; None if there is none
