@@ -68,7 +68,7 @@ def helper_process() -> Iterator[None]:
 
 
 def helper_submit(titles: int) -> Submit:
-    """Returns the ``submit`` of the helper process, in which a stage does not block other Python threads.
+    """Returns a function ``submit`` that runs a function in the helper process, in parallel to other stages.
 
     Outside a ``helper_process`` block, and for few or very many titles, the function runs in this process.
     """
@@ -77,7 +77,7 @@ def helper_submit(titles: int) -> Submit:
 
 
 def iterate(submit: Submit, function: Callable[..., Any], *args: Any) -> Generator[Any, None, Any]:
-    """Runs a generator function in a pool of one process; yields and returns the same values."""
+    """Runs a generator function in a pool of one process. Yields and returns the same values."""
     number = next(_generator_numbers)
     submit(_begin, number, function, *args).result()
     while True:
@@ -114,7 +114,7 @@ def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def start_worker() -> multiprocessing.util.Finalize:
-    """Initializes a worker process, which ends with its parent even while it waits for work."""
+    """Initializes a worker process. It ends with its parent, even while it waits for work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the parent
     configure_memory()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a nightly run; results depend on it in the last bits
@@ -124,7 +124,7 @@ def start_worker() -> multiprocessing.util.Finalize:
 
 @contextmanager
 def worker_process() -> Iterator[None]:
-    """Wraps the body of a process: an exception ends it with the interpreter's teardown and exit code 1.
+    """Wraps the body of a process, so that an exception ends the process normally, with exit code 1.
 
     The finalizer cannot detect the exception: since Python 3.13 it runs after the exception was reported.
     """
@@ -137,7 +137,7 @@ def worker_process() -> Iterator[None]:
 
 
 def _exit_without_teardown() -> None:
-    """Ends a worker; the interpreter's teardown would take half a second once torch is imported."""
+    """Ends a worker without cleaning up the interpreter, which would take half a second with torch."""
     sys.stdout.flush()
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Distils trained word rows into n-gram rows: the mean of the n-gram rows of a word approximates its row.
+"""Fits n-gram rows to trained words, so that the mean of the n-gram rows of a word approximates its row.
 
 The vector of an unseen word is the mean of its n-gram rows plus the mean of the trained words, scaled to the
 norm of rare trained words. The rows are the solution of a ridge regression (ridge.py).

@@ -1,5 +1,7 @@
-"""Defines the default strategy, which fits no vectors for unseen words: the bag of a title contains their
-trained n-grams, and additional vectors do not improve the title vectors (docs/log).
+"""Default strategy, which fits no vectors of unseen words.
+
+The bag of a title already contains the trained n-grams of unseen words, and additional vectors do not improve
+the title vectors.
 """
 
 from collections.abc import Sequence

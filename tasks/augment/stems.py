@@ -55,7 +55,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
     neighbours: int = setting(20, "Number of trained words whose rows are averaged for an unseen word", ge=1)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NearestWords:
-        """Trains the encoder and returns the source of vectors; see Distilled.fit for the arguments."""
+        """Trains the encoder and returns the source of vectors. The arguments are those of Distilled.fit."""
         if not len(words):
             raise ValueError("there is no trained word to learn stems from")
         frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]
@@ -115,7 +115,7 @@ class StemPairs:
 
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
-    """Returns the triplet loss of the vectors (2 · stems, hidden) of a batch of StemPairs; 0 for one stem."""
+    """Returns the triplet loss of vectors (2 · stems, hidden) of a batch of StemPairs: 0 for one stem."""
     unit, stems = F.normalize(vectors, dim=1), len(vectors) // 2
     cosines = unit @ unit.T
     partner = cosines.diagonal(stems).repeat(2)

@@ -24,7 +24,7 @@ CONTEXT_REASON = "tokenize.context is empty: titles have no context tokens"
 def fit_and_score_baselines(
     home: str, corpus: Corpus, settings: EvaluateSettings
 ) -> Generator[Progress, None, BaselineScores]:
-    """Fits and scores the baselines; yields progress, and returns the scores as the generator's value."""
+    """Fits and scores the baselines. Yields progress, and returns the scores as value of the generator."""
     workspace = Workspace(home)
     titles, table = CorpusTitles.of(open_corpus(workspace.folder(corpus))), read_titles(workspace, corpus)
     reasons = empty_reasons(workspace, corpus, table)

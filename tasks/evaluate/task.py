@@ -38,7 +38,7 @@ ARRAYS = {"title_only": "vectors", "title_context": "full"}  # arrays of a Vecto
 
 @task(**BASELINES.options)
 def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
-    """Publishes the scores of the baselines, which need only the Corpus, so this can run during training."""
+    """Publishes the scores of the baselines. Needs only the Corpus, so it can run during training."""
     logger = get_run_logger()
     scoring = iterate(helper_submit(corpus.counts["titles"]), fit_and_score_baselines, home, corpus, settings)
     while True:

@@ -21,11 +21,11 @@ WORD_FORMS: dict[str, TextForm] = {"vec": "vec", "glove": "glove", "word2vec-bin
 
 
 class ExportError(ExpectedError, ValueError):
-    """Titles or vectors cannot be exported; the message contains the reason."""
+    """Error: titles or vectors cannot be exported. The message contains the reason."""
 
 
 def export(home: str | Path, target_format: str, out: Path, buckets: int | None = None) -> Iterator[str]:
-    """Exports the labelled titles or the vectors of the last run; yields a message per written file.
+    """Exports the labelled titles or the vectors of the last run. Yields a message per written file.
 
     Args:
         home: The home folder.

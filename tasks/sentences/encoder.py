@@ -14,7 +14,7 @@ class SentenceEncoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """Package, version and model; encoders of one identity return equal vectors for equal texts."""
+        """Package, version and model. Encoders with the same identity compute the same vectors."""
         ...
 
     @property
@@ -28,7 +28,7 @@ class SentenceEncoder(Protocol):
 
 
 class SentenceEncoderMissing(ImportError):
-    """Error: the package of a sentence encoder is not installed; the message says how to install it."""
+    """Error: the package of a sentence encoder is not installed. The message says how to install it."""
 
 
 def installed_version(package: str, remedy: str) -> str:
