@@ -13,6 +13,10 @@ from tests.device.mutations import MUTATIONS
 ROOT = Path(__file__).parents[2]
 TABLES = "tests/storage/tables/test_gpu.py"
 NEIGHBOURS = "tests/tasks/neighbours/test_on_gpu.py"
+OPTIMIZERS = "-Adam-", "RowwiseAdagrad"  # with state per element and per row
+QUICK = "resident_table and SGD and not ASGD or restored"
+# Mutations that the first seeds show.
+QUICK_MUTATIONS = "a step waits for no rows", "restore does not wait for moves"
 NEEDS_GXX = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 pytestmark = NEEDS_GXX
 
@@ -30,14 +34,12 @@ def simulate(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
 def test_the_device_obeys_cudas_laws_and_tables_theirs():
-    """Every rule under its own seeds, and 20 rounds of what is quick."""
-    ran = simulate("tests/device/laws.py", "tests/device/train_steps.py", TABLES, NEIGHBOURS, seconds=600)
-    assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
-    quick = "resident_table and SGD and not ASGD or restored"
-    ran = simulate(TABLES, "-k", quick, rounds=20, seconds=900)
-    assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:]
+    """Every rule once, and 4 rounds of what is quick; the rounds of all optimizers are soak tests."""
+    once = f"not resident_table and not restored or {' or '.join(OPTIMIZERS)}"
+    rules = "tests/device/laws.py", "tests/device/train_steps.py", TABLES, NEIGHBOURS
+    for ran in (simulate(*rules, "-k", once), simulate(TABLES, "-k", QUICK, rounds=4)):
+        assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
 
 
 @pytest.mark.soak
@@ -47,9 +49,14 @@ def test_a_thousand_seeds():
     assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:]
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in QUICK_MUTATIONS else pytest.mark.soak)
+        for name in MUTATIONS
+    ],
+)
 def test_a_wait_that_is_taken_out_is_missed(name: str, tmp_path: Path):
     mutation = MUTATIONS[name]
     for part in ("storage", "tasks", "tests"):
