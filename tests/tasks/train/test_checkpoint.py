@@ -141,7 +141,7 @@ def test_a_killed_command_resumes_with_the_same_bits(toy_corpus: Path, tmp_path:
     """Killed by SIGKILL at any moment within an epoch; a mapped table leaves no scratch file."""
     settings, scratch = tmp_path / "settings.json", tmp_path / "scratch"
     scratch.mkdir()
-    options = {"dim": 16, "epochs": 60, "threads": 1, "save_seconds": 0, "optimizer": {"name": "adam"}}
+    options = {"dim": 16, "epochs": 12, "threads": 1, "save_seconds": 0, "optimizer": {"name": "adam"}}
     options["objective"] = {"name": "leave_one_out_softmax", "pack": 4, "packs": 8}
     options["table"] = {"name": table} | ({"folder": str(scratch)} if table == "mapped" else {})
     settings.write_text(json.dumps(options), encoding="utf-8")
