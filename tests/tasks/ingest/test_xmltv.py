@@ -190,7 +190,7 @@ def test_two_real_guides_add_up(tmp_path: Path) -> None:
         check_file(tmp_path, real_data() / "guides" / name)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_every_real_guide_adds_up(tmp_path: Path) -> None:
     files = sorted((real_data() / "guides").glob("*.xml.gz"))
     assert sum(check_file(tmp_path, file) for file in files) > 580_000
