@@ -8,10 +8,9 @@ from benchmarks.text.titles import measure_titles
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_benchmark_measures_both_stages():
-    claims = {claim.name: claim for claim in measure_titles((5_000, 10_000))}
-    assert len(claims) == 10 and all(claim.value > 0 for claim in claims.values())
+    claims = {claim.name: claim for claim in measure_titles((10_000,))}
+    assert len(claims) == 6 and all(claim.value > 0 for claim in claims.values())
     assert claims["tokenize, 10,000 titles: peak memory, GB"].value < 1
 
 
