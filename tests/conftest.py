@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.shapes import check_shapes
 
@@ -40,6 +41,10 @@ MISSING = {
     "xmltv-util": "xmltv-util",
 }
 WAITING = pytest.StashKey[Counter[str]]()
+
+
+settings.register_profile("any machine", deadline=None)  # the default of 200 ms fails on a busy one
+settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.arrays import Ragged, array_writer, open_array, unit_rows
@@ -16,14 +16,12 @@ def lists(ragged: Ragged) -> list[list[int]]:
     return [ragged[row].tolist() for row in range(len(ragged))]
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=4))
 def test_concatenated_rows_follow_one_another(parts: list[list[list[int]]]):
     joined = Ragged.concatenate([Ragged.from_rows(part) for part in parts])
     assert lists(joined) == [row for part in parts for row in part] and joined.values.dtype == np.int32
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_rows_come_back(rows: list[list[int]]):
     ragged = Ragged.from_rows(rows)
@@ -32,7 +30,6 @@ def test_rows_come_back(rows: list[list[int]]):
     assert ragged.values.dtype == np.int32 and ragged.offsets.dtype == np.int64
 
 
-@settings(deadline=None)
 @given(ROWS.filter(len), st.data())
 def test_take_is_the_named_rows(rows: list[list[int]], data: st.DataObject):
     taken = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=12)), dtype=np.int64)
@@ -47,7 +44,6 @@ def test_members_are_the_values_that_a_row_holds():
     ]
 
 
-@settings(deadline=None)
 @given(ROWS, st.data())
 def test_rows_between_two(rows: list[list[int]], data: st.DataObject):
     begin = data.draw(st.integers(0, len(rows)))

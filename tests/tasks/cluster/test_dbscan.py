@@ -43,7 +43,7 @@ def same_groups(left: np.ndarray, right: np.ndarray) -> bool:
     st.floats(0.01, 1.0),
     st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_core_titles_and_noise_are_those_of_scikit_learn(
     seed: int, titles: int, dim: int, min_samples: int, eps: float, spread: float, repeated: bool
 ):

@@ -16,14 +16,14 @@ def partition(*labels: int) -> Partition:
     return Partition(labels=np.array(labels, dtype=np.int32))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60))
 def test_equal_to_scikit_learn(pairs: list[tuple[int, int]]):
     left, right = np.array(pairs).T
     assert adjusted_rand(left, right) == pytest.approx(adjusted_rand_score(left, right))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), min_size=1, max_size=40))
 def test_noise_counts_as_clusters_of_one(pairs: list[tuple[int, int]]):
     left, right = (np.where(side < 0, 100 + np.arange(len(side)), side) for side in np.array(pairs).T)

@@ -48,7 +48,7 @@ def by_both(call):
     return plain, call()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(0, 1 << 32),
     st.integers(1, 90),

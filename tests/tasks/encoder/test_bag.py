@@ -46,7 +46,7 @@ def naive(encoder: Bag, titles: list[list[int]], rows: np.ndarray) -> np.ndarray
     return np.array(vectors)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, TOKENS - 1), max_size=12), min_size=1, max_size=8))
 def test_any_titles(titles: list[list[int]]):
     found = encode(Bag(), titles)
@@ -148,7 +148,7 @@ def test_ragged_and_padded_forms_are_equal_and_padding_counts_for_nothing(power:
     assert torch.equal(encode_padded(encoder, rows, tokens, kinds, padded.lengths), found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(0, TOKENS - 1), max_size=12), min_size=1, max_size=8))
 def test_readers_compute_the_vectors_of_training(titles: list[list[int]]):
     tokens, rows = Ragged.from_rows(titles, dtype=np.int64), table().numpy()

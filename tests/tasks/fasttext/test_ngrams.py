@@ -61,7 +61,7 @@ def test_the_definition_gives_the_reference_too():
     assert [fasttext_hash(text, signed=False) for text in TEXTS] == [value for _, _, value in REFERENCE]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.text(max_size=20), max_size=12))
 def test_many_at_once_are_each_alone(texts: list[str]):
     assert hash_strings(texts).tolist() == [fasttext_hash(text) for text in texts]
@@ -96,7 +96,7 @@ def test_bucket_ids_stand_word_by_word():
     assert len(bucket_ids([], 3, 6, 1000)) == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.text(max_size=9) | st.binary(max_size=9), max_size=8), st.integers(0, 4), st.integers(0, 8)
 )
@@ -120,7 +120,7 @@ def test_cutting_is_the_definition(words: list[str | bytes], shortest: int, long
 MARKS = st.text(alphabet="<>é日x", max_size=7)  # words that look like the edges of words
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(MARKS | st.text(max_size=9) | st.binary(max_size=9), max_size=8))
 def test_enclosed_words_are_found_again(words: list[str | bytes]):
     text, begins = enclose(words)
@@ -130,7 +130,7 @@ def test_enclosed_words_are_found_again(words: list[str | bytes]):
     assert begins[0] == 0 and begins[-1] == len(text) and begins.dtype == np.int64
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(MARKS | st.text(max_size=9) | st.binary(max_size=9), st.booleans()), max_size=8),
     st.integers(0, 4),

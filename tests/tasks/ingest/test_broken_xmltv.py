@@ -163,7 +163,7 @@ def test_programmes_after_an_empty_root_are_read(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT line, excerpt FROM rejects") == [(6, "<programme")]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_random_damage_of_a_head_is_refused_or_loses_nothing(data: st.DataObject) -> None:
     head = HEADS[data.draw(st.sampled_from(["sound", "subset with examples"]))].encode()

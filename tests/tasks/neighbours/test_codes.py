@@ -15,7 +15,7 @@ def random_units(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
     return unit_rows(rng.normal(size=(rows, dim)).astype(np.float32))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 300),

@@ -49,7 +49,7 @@ def test_every_pair_within_is_found_once(monkeypatch, minimum: float):
 
 
 @given(st.integers(0, 10_000), st.sampled_from([1e-3, 3e-4, 1e-4]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_near_duplicates_are_counted_as_float64_counts_them(seed: int, spread: float):
     rng = np.random.default_rng(seed)
     vectors = unit(rng.normal(size=(1, 64)) + spread * rng.normal(size=(80, 64)))

@@ -68,7 +68,7 @@ def test_equals_brute_force_for_queries_outside_the_base():
     st.booleans(),
     st.integers(1, 7),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_duplicates_and_zero_rows_are_ordered_by_id(
     rows: list[tuple[int, ...]], k: int, exclude_self: bool, block: int
 ):

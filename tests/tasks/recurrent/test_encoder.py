@@ -44,7 +44,7 @@ def test_right_to_left_equals_reversed_strings(cell: str):
     np.testing.assert_array_equal(backwards, reversed_)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.text("abgk☃", max_size=12), max_size=9), st.randoms())
 def test_neither_order_nor_company_matters(strings: list[str], random):
     encoder, places = make("lstm"), list(range(len(strings)))

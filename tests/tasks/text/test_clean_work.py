@@ -104,7 +104,7 @@ def test_known_attacks(attack: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(*[st.lists(st.sampled_from(PIECES), max_size=6).map("".join)] * 4, st.integers(1, 400))
 def test_any_nesting(before: str, opening: str, middle: str, closing: str, depth: int) -> None:
     bounded(before + opening * depth + middle + closing * depth)

@@ -55,7 +55,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.one_of(
         st.lists(FRAGMENTS, max_size=6).map("".join),
@@ -74,7 +74,7 @@ def test_display_of_a_display_is_itself(raw: str):
     assert clean_text(clean_text(raw)) == clean_text(raw)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.one_of(st.lists(FRAGMENTS, min_size=1, max_size=6).map("".join), st.text(max_size=40)))
 def test_a_title_with_letters_is_never_empty(raw: str):
     title = parse_title(raw)

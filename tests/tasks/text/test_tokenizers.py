@@ -46,7 +46,7 @@ def test_the_family_is_the_list():
 
 
 @EVERY
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(raw=RAWS)
 @example(raw="Rote Rosen (888)")
 def test_tokens_spell_the_words_of_the_title(tokenizer: Tokenizer, raw: str):
@@ -58,7 +58,7 @@ def test_tokens_spell_the_words_of_the_title(tokenizer: Tokenizer, raw: str):
 
 
 @EVERY
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(raws=st.lists(RAWS, max_size=8))
 def test_many_titles_have_the_tokens_of_each(tokenizer: Tokenizer, raws: list[str]):
     assert tokenizer.all_tokens(raws) == [tokenizer.tokens(raw) for raw in raws]

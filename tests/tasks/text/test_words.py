@@ -92,7 +92,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS)
 @example("a:p")
 @example("8)")
@@ -106,7 +106,7 @@ def test_no_letter_is_lost(text: str):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS)
 @example("l'n'b")
 @example("'n'")
@@ -116,7 +116,7 @@ def test_words_of_words_are_the_same_words(text: str):
     assert not any(character.isspace() for word in words for character in word)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet='abPdDoO18-)(/\\\\ &.!_"', max_size=25))
 @example("geht nicht")
 @example("x 8) (8")

@@ -124,7 +124,7 @@ def test_without_a_next_period_there_is_a_reason(first: np.ndarray, last: int, r
     assert re.fullmatch(reason, found.reason)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 300), st.integers(1, 60), st.floats(0, 40), st.integers(0, 999), st.floats(0.005, 0.05))
 def test_next_period_is_never_larger_than_its_share(
     titles: int, families: int, days: float, seed: int, share: float

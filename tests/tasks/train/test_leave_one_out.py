@@ -61,7 +61,7 @@ def naive(
     return float(np.mean(losses)) if losses else 0.0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_any_groups(objective: LeaveOneOut, data: st.DataObject):

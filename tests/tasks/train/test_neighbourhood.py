@@ -82,7 +82,7 @@ def test_titles_of_the_same_class_neither_pull_nor_push():
 # -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     groups=st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3).map(sorted), min_size=2, max_size=20),
     seed=st.integers(0, 99),
