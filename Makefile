@@ -19,8 +19,9 @@ run: $(READY)
 test: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -n 3 --dist loadfile
 
+# In the order of folders: pytest-xdist would start files of one test, among them the longest, last.
 slow: $(DEVELOPER)
-	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile
+	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile --no-loadscope-reorder
 
 # Runs tests with the other supported versions of Python that are installed.
 versions: $(DEVELOPER)
