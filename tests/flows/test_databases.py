@@ -16,7 +16,7 @@ import pytest
 from storage.home.latest import read_latest
 from storage.tracking import Registry
 from tests import object_store, postgres
-from tests.flows.command import guidespace
+from tests.flows.command import QUICK_NIGHT, guidespace
 from tests.flows.serve_process import AT, STAND_IN, ask_by_clients, serving
 from tests.flows.up_process import Up, standing, until
 
@@ -72,7 +72,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             "MLFLOW_AUTH_ADMIN_PASSWORD": PASSWORD,
         }
         with standing(home, "--host", HOST, auth=(USER, PASSWORD), **servers) as up:
-            night = up.trigger("nightly-smoke", {})
+            night = up.trigger("nightly-smoke", {"changes": list(QUICK_NIGHT)})
             up.wait(night)
             yield Place(up, bucket, database, night)
 

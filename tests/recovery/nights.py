@@ -13,14 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage.tracking import Registry, Tracking
-from tests.flows.command import ROOT, SAMPLE
+from tests.flows.command import QUICK_NIGHT, ROOT, SAMPLE
 
 SECONDS = 280.0  # for a night, beside other work
-CHANGES = (
-    'evaluate.baselines=[{"name":"majority"}]',
-    "evaluate.resamples=100",
-    "preprocess.sentences.descriptions=0",
-)
 SECONDS_WITHIN = 0.3  # less than any night takes from "promote done" to its end
 WAITING = "running for"  # lines that say only that time passes
 
@@ -53,7 +48,7 @@ def night(
     """``guidespace nightly`` on the sample guide; ``disturb`` is called ``after`` lines. Fails if the command
     has ended before."""
     command = [sys.executable, "-m", "flows", "nightly", "--feed", SAMPLE, "--home", home]
-    command += ["--preset", "smoke", "--set", *CHANGES, *changes]
+    command += ["--preset", "smoke", "--set", *QUICK_NIGHT, *changes]
     logs = [home.parent.parent / f"{home.parent.name}.{name}" for name in ("output", "errors")]
     with open(logs[0], "wb") as output, open(logs[1], "wb") as errors:
         process = subprocess.Popen(

@@ -17,10 +17,10 @@ import httpx
 import psutil
 
 from flows.up.processes import Process, start_process, terminate
-from tests.flows.command import ROOT, SAMPLE
+from tests.flows.command import QUICK_NIGHT, ROOT, SAMPLE
 from tests.ports import free_port
 from tests.postgres import find_program
-from tests.recovery.nights import CHANGES, SECONDS, environment
+from tests.recovery.nights import SECONDS, environment
 from tests.servers import is_healthy, wait_for
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED")
@@ -144,7 +144,7 @@ class Servers:
 
     def trigger(self, home: Path) -> str:
         """Id of a new run of the deployment ``nightly-smoke``."""
-        parameters = {"feeds": [str(SAMPLE)], "home": str(home), "changes": list(CHANGES)}
+        parameters = {"feeds": [str(SAMPLE)], "home": str(home), "changes": list(QUICK_NIGHT)}
         content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
         about = self.ask("/deployments/name/nightly/nightly-smoke")
         return self.ask(f"/deployments/{about['id']}/create_flow_run", content)["id"]

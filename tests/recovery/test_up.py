@@ -14,10 +14,9 @@ import pytest
 
 from flows.up.processes import read_record
 from tests.contents import night_contents
-from tests.flows.command import ROOT
+from tests.flows.command import QUICK_NIGHT, ROOT
 from tests.flows.up_process import Up, standing, until
 from tests.recovery.nights import (
-    CHANGES,
     SECONDS_WITHIN,
     check_nothing_is_left,
     environment,
@@ -44,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def undisturbed(place: Path) -> tuple[dict[str, Any], str]:
     """What a night leaves, and what the worker prints."""
     with standing(place) as up:
-        up.wait(up.trigger("nightly-smoke", {"home": str(place / "first"), "changes": list(CHANGES)}))
+        up.wait(up.trigger("nightly-smoke", {"home": str(place / "first"), "changes": list(QUICK_NIGHT)}))
         return night_contents(place / "first"), (place / "logs" / "worker.log").read_text(encoding="utf-8")
 
 
@@ -52,7 +51,7 @@ def undisturbed(place: Path) -> tuple[dict[str, Any], str]:
 def test_a_kill_during_a_night(place: Path, undisturbed: tuple[dict[str, Any], str], seed: int) -> None:
     """Of even seeds by Retry, of odd ones by the next night."""
     home, (contents, printed) = place / f"night-{seed}", undisturbed
-    parameters, log = {"home": str(home), "changes": list(CHANGES)}, place / "logs" / "worker.log"
+    parameters, log = {"home": str(home), "changes": list(QUICK_NIGHT)}, place / "logs" / "worker.log"
     with standing(place) as up:
         run = up.trigger("nightly-smoke", parameters)
 

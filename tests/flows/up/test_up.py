@@ -15,7 +15,7 @@ import pytest
 from flows.up.network import NetworkError, check_host, choose_port, describe_listener
 from flows.up.processes import UP_HOME, Process, terminate
 from tests.contents import night_contents
-from tests.flows.command import ROOT, guidespace
+from tests.flows.command import QUICK_NIGHT, ROOT, guidespace
 from tests.flows.up_process import standing, until
 
 PASSWORDS = {
@@ -45,7 +45,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         assert deployments["nightly-smoke"]["parameters"]["home"] == str(home / "smoke")
         assert deployments["nightly"]["global_concurrency_limit"]["limit"] == 2
         assert [each["enabled"] for each in up.post("/automations/filter")] == [True]
-        long = {"changes": ["train.epochs=100"]}
+        long = {"changes": [*QUICK_NIGHT, "train.epochs=40"]}
         night = up.trigger("nightly-smoke", long)
         log = home / "logs" / "worker.log"
         up.wait(night)
