@@ -17,6 +17,7 @@ check_shapes()  # before anything imports the rooms that it checks
 
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary  # noqa: E402
 from tests import worlds  # noqa: E402
+from tests.servers import prefect_server  # noqa: E402
 
 CHROMIUM = (
     "chromium",
@@ -126,6 +127,28 @@ def without_run() -> Iterator[Callable[..., Any]]:
 
     with disable_run_logger():
         yield lambda task, *arguments, **named: task.fn(*arguments, **named)
+
+
+@pytest.fixture(scope="session")
+def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a Prefect server for all tests of this process."""
+    with prefect_server(tmp_path_factory.mktemp("prefect")) as url:
+        yield url
+
+
+@pytest.fixture
+def prefect_api(prefect_url: str) -> Iterator[str]:
+    """URL of the API that flows of this process use during the test; other tests use the server, too."""
+    from prefect.context import _temporary_global_settings_context, get_settings_context
+    from prefect.logging.handlers import APILogWorker
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    with (
+        temporary_settings({PREFECT_API_URL: f"{prefect_url}/api"}),
+        _temporary_global_settings_context(get_settings_context()),
+    ):
+        yield f"{prefect_url}/api"
+        APILogWorker.drain_all(timeout=10)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
+from storage.database_templates import copy_template
 from storage.stages import ROOT
+from tests.ports import free_port
 
 
 @contextlib.contextmanager
@@ -55,3 +58,17 @@ def is_healthy(url: str) -> bool:
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(url, timeout=5).is_success
     return False
+
+
+@contextlib.contextmanager
+def prefect_server(folder: Path) -> Iterator[str]:
+    """URL of a Prefect server with its home and its log in a new folder."""
+    (folder / "prefect").mkdir()
+    copy_template("prefect", folder / "prefect" / "prefect.db")  # saves 6 s of migrations
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment |= {"PREFECT_HOME": str(folder / "prefect"), "DO_NOT_TRACK": "1"}
+    url, log = f"http://127.0.0.1:{free_port()}", folder / "prefect.log"
+    command = [sys.executable, "-m", "flows.up.prefect_server", "--port", url.rpartition(":")[2]]
+    with running(command, log, environment):
+        wait_for(lambda: is_healthy(f"{url}/api/health"), 240, log.read_text)
+        yield url

@@ -133,10 +133,10 @@ def test_a_large_guide_is_read_in_the_memory_that_the_docs_promise(tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("prefect_api")
 def test_the_tasks_publish_and_check(tmp_path: Path) -> None:
     from prefect import flow
     from prefect.artifacts import Artifact
-    from prefect.testing.utilities import prefect_test_harness
 
     from tasks.ingest.settings import IngestSettings
     from tasks.ingest.sources.dates import dated_guides
@@ -151,10 +151,9 @@ def test_the_tasks_publish_and_check(tmp_path: Path) -> None:
     for day in (1, 2):
         (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day), encoding="utf-8")
     home = str(tmp_path / "home")
-    with prefect_test_harness(server_startup_timeout=120):
-        span = datetime.date(2025, 2, 1), datetime.date(2025, 2, 28)
-        guide = read(dated_guides([str(tmp_path)], *span, datetime.UTC), home)
-        assert guide.counts == {"programmes": 1, "channels": 1, "feeds": 2, "descriptions": 0}
-        table = Artifact.get("guide-checks")
-        assert table is not None and table.type == "table" and "category_share" in str(table.data)
-        assert read([str(tmp_path / "g-2025-02-01.xml")], home).counts["feeds"] == 3
+    span = datetime.date(2025, 2, 1), datetime.date(2025, 2, 28)
+    guide = read(dated_guides([str(tmp_path)], *span, datetime.UTC), home)
+    assert guide.counts == {"programmes": 1, "channels": 1, "feeds": 2, "descriptions": 0}
+    table = Artifact.get("guide-checks")
+    assert table is not None and table.type == "table" and "category_share" in str(table.data)
+    assert read([str(tmp_path / "g-2025-02-01.xml")], home).counts["feeds"] == 3

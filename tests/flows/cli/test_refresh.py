@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from prefect.blocks.system import Secret
-from prefect.settings import PREFECT_API_URL
-from prefect.testing.utilities import prefect_test_harness
 
 from flows.refresh import refresh
 from flows.refresh_settings import RefreshSettings
@@ -22,15 +20,15 @@ GUIDE = f"""<tv><programme start="{TODAY:%Y%m%d}180000 +0000" stop="{TODAY:%Y%m%
 
 
 @pytest.mark.slow
-def test_a_missing_secret_block_stops_no_other_feed(served_home: Path) -> None:
+def test_a_missing_secret_block_stops_no_other_feed(served_home: Path, prefect_api: str) -> None:
     settings = RefreshSettings(ingest=IngestSettings(private_addresses=True))
     feeds = ["secret:nothing", "secret:my-guide"]
-    with serve_guide(GUIDE.encode()) as server, prefect_test_harness(server_startup_timeout=120):
-        Secret(value=server.url).save("my-guide")  # pyright: ignore[reportUnusedCoroutine]
+    with serve_guide(GUIDE.encode()) as server:
+        Secret(value=server.url).save("my-guide", overwrite=True)  # pyright: ignore[reportUnusedCoroutine]
         (file,) = refresh(feeds, str(served_home), settings)
         merged_file(served_home).unlink()
         options = ["--home", served_home, *(part for feed in feeds for part in ("--feed", feed))]
-        done = guidespace("guide", *options, PREFECT_API_URL=PREFECT_API_URL.value())
+        done = guidespace("guide", *options, PREFECT_API_URL=prefect_api)
         asked = [request.get("if-none-match") for request in server.requests]
     assert b"Harbour kitchen recipes" in gzip.decompress(Path(file).read_bytes())
     assert done.returncode == 3 and len(asked) == 2, done.stderr

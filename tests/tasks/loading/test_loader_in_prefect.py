@@ -17,10 +17,9 @@ def load(corpus: Path, workers: int) -> list[Batch]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("prefect_api")
 def test_workers_load_inside_a_prefect_task(toy_corpus: Path):
     from prefect import flow, task
-    from prefect.testing.utilities import prefect_test_harness
 
     found: dict[str, list[Batch]] = {}
 
@@ -34,8 +33,7 @@ def test_workers_load_inside_a_prefect_task(toy_corpus: Path):
         return loading("called") + loading.submit("submitted").result()
 
     here = load(toy_corpus, 0)
-    with prefect_test_harness(server_startup_timeout=120):
-        assert loads() == 2 * len(here)
+    assert loads() == 2 * len(here)
     for made in found.values():
         for one, other in zip(here, made, strict=True):
             assert all(
