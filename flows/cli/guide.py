@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.guides import ForPlayers
+from flows.cli.guides import ForPlayers, Precision
 from flows.cli.options import DEFAULT_HOME, NO_VALUES, Home, Model, Set
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def guide(
     feeds: Feeds = NO_VALUES,
     playlist: Playlist = "",
     players: ForPlayers = NO_VALUES,
+    precision: Precision = NO_VALUES,
     home: Home = DEFAULT_HOME,
     model: Model = None,
     changes: Set = NO_VALUES,
@@ -45,13 +46,14 @@ def guide(
     from storage.home.guides import current_guide
     from storage.home.workspace import HomeError, Workspace
     from tasks.enrich.copies import Copies
-    from tasks.enrich.settings import make_players
+    from tasks.enrich.settings import make_players, set_precision
     from tasks.merge.home import merge_copies
     from tasks.overrides import override
 
     settings = override(RefreshSettings(), ["ingest.private_addresses=true", *changes])
     merging = replace(settings.guide, playlist=playlist) if playlist else settings.guide
     options = replace(settings.enrich, players=make_players(players)) if players else settings.enrich
+    options = set_precision(options, precision)
     folder, workspace = champion_folder(home, model), Workspace(home, create=False)
     references = list(feeds) or home_feeds(workspace.home, settings.ingest)
     if not references:

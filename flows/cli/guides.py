@@ -28,7 +28,10 @@ OUT_HELP = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - fo
 VOCABULARY_HELP = (
     "names to use: own (as in the guide), etsi (EN 300 468), or a CSV file (raw, a column per level)"
 )
-PRECISION_HELP = "intended share of correct categories; a higher share fills fewer programmes"
+PRECISION_HELP = (
+    "intended share of correct categories [default: 0.9]; film=0.99: of predicted films (series, sport …); "
+    "a higher share fills fewer programmes; can be repeated"
+)
 ALL_HELP = "also add names to programmes that have categories, for players that know only these names"
 FOR_HELP = "add the words that a player understands: emby, jellyfin, kodi or tvheadend; can be repeated"
 EPISODES_HELP = "also add episode numbers that other airings of the same episode have"
@@ -36,7 +39,7 @@ EPISODES_HELP = "also add episode numbers that other airings of the same episode
 Guide = Annotated[str, Argument(metavar="IN", help=GUIDE_HELP)]
 Out = Annotated[str, Argument(metavar="OUT", help=OUT_HELP)]
 Vocabulary = Annotated[str, Option("--vocabulary", metavar="own|etsi|FILE", help=VOCABULARY_HELP)]
-Precision = Annotated[float, Option("--min-precision", metavar="P", help=PRECISION_HELP)]
+Precision = Annotated[list[str], Option("--min-precision", metavar="P|KIND=P", help=PRECISION_HELP)]
 NamesForAll = Annotated[bool, Option("--all", help=ALL_HELP)]
 ForPlayers = Annotated[list[str], Option("--for", metavar="PLAYER", help=FOR_HELP)]
 Mark = Annotated[bool, Option("--mark", help="add a comment after each new element")]
@@ -58,7 +61,7 @@ def enrich(
     home: Home = DEFAULT_HOME,
     players: ForPlayers = NO_VALUES,
     vocabulary: Vocabulary = "own",
-    precision: Precision = 0.9,
+    precision: Precision = NO_VALUES,
     every: NamesForAll = False,
     mark: Mark = False,
     episodes: Episodes = False,
@@ -70,16 +73,16 @@ def enrich(
     from flows.ingest_settings import ingest_settings
     from tasks.enrich.errors import EnrichError
     from tasks.enrich.report import report_lines
-    from tasks.enrich.settings import EnrichOptions, make_players
+    from tasks.enrich.settings import EnrichOptions, make_players, set_precision
 
     options = EnrichOptions(
         vocabulary=vocabulary,
         every=every,
         players=make_players(players),
-        minimum_precision=precision,
         mark=mark,
         episodes=episodes,
     )
+    options = set_precision(options, precision)
     if not out and not dry_run:
         raise EnrichError("OUT is missing: name a file to write, or - for standard output, or use --dry-run")
     output = "" if dry_run else out

@@ -1,12 +1,14 @@
 """Settings for enriching a guide."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.players import PLAYERS, Player
 from tasks.enrich.players.base import DVB, NUMBER
 from tasks.enrich.vocabulary import GUIDE_VOCABULARY
 from tasks.form import configurable, setting
+from tasks.kinds.precision import KindPrecision
 
 _VOCABULARY = (
     "Vocabulary: own (the guide's), etsi (EN 300 468), or a CSV file with raw and a column per level"
@@ -14,7 +16,8 @@ _VOCABULARY = (
 _PLAYERS = (
     "Players that read the output: their words are added to all programmes, also to existing categories"
 )
-_PRECISION = "Minimum precision of predictions; a higher precision fills fewer programmes"
+_PRECISION = "Minimum precision of predicted categories; a higher precision fills fewer programmes"
+_KINDS = "Minimum precision of predicted kinds of programmes, of which players get words"
 
 
 @configurable
@@ -28,12 +31,14 @@ class EnrichOptions:
     )
     players: tuple[Player, ...] = setting((), _PLAYERS)
     minimum_precision: float = setting(0.9, _PRECISION, gt=0, le=1)
+    kind_precision: KindPrecision = setting(KindPrecision(), _KINDS)
     mark: bool = setting(False, "Add a comment after each added element")
     episodes: bool = setting(False, "Also add episode numbers from other airings of the same episode")
 
     def __post_init__(self) -> None:
-        if not 0 < self.minimum_precision <= 1:
-            raise EnrichError(f"the precision is {self.minimum_precision}; expected more than 0, at most 1")
+        for precision in (self.minimum_precision, *vars(self.kind_precision).values()):
+            if not 0 < precision <= 1:
+                raise EnrichError(f"the precision is {precision}; expected more than 0, at most 1")
         if self.every and self.vocabulary == GUIDE_VOCABULARY:
             raise EnrichError("existing categories already are the guide's own; name another vocabulary")
 
@@ -66,3 +71,26 @@ def make_players(names: Collection[str]) -> tuple[Player, ...]:
     if unknown := [name for name in names if name not in PLAYERS]:
         raise EnrichError(f"no player {unknown[0]!r}; expected {', '.join(PLAYERS)}")
     return tuple(PLAYERS[name]() for name in dict.fromkeys(names))
+
+
+def set_precision(options: EnrichOptions, values: Sequence[str]) -> EnrichOptions:
+    """Sets the minimum precision of categories ("0.95") and of kinds of programmes ("film=0.99").
+
+    Raises:
+        EnrichError: A kind is unknown, or a precision is not a number above 0 and at most 1.
+    """
+    for value in values:
+        kind, _, number = value.rpartition("=")
+        if kind and kind not in vars(options.kind_precision):
+            kinds = ", ".join(vars(options.kind_precision))
+            raise EnrichError(f"--min-precision {value}: no kind {kind!r}; expected one of {kinds}")
+        try:
+            precision = float(number)
+        except ValueError:
+            expected = "expected a number such as 0.9, or a kind and a number such as film=0.99"
+            raise EnrichError(f"--min-precision {value}: {expected}") from None
+        if kind:
+            options = replace(options, kind_precision=replace(options.kind_precision, **{kind: precision}))
+        else:
+            options = replace(options, minimum_precision=precision)
+    return options

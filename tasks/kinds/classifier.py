@@ -23,7 +23,6 @@ from tasks.kinds.kinds import KINDS, Kind
 from tasks.kinds.logistic import fit_columns
 from tasks.scoring.isotonic import fit_shares
 
-PRECISION: Mapping[Kind, float] = {**dict.fromkeys(KINDS, 0.95), "film": 0.97}  # default minimum precision
 FOLDS = 4  # folds of franchises
 MAX_TRAINING = 100_000  # maximum number of training titles; a larger number is sampled
 MIN_EXAMPLES = 20  # minimum number of titles of a kind; a kind with fewer titles is not predicted

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tasks.kinds.classifier import PRECISION, KindClassifier
+from tasks.kinds.classifier import KindClassifier
 from tasks.kinds.evidence import Evidence
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
 from tasks.kinds.names import stated_kinds
+from tasks.kinds.precision import PRECISION
 
 
 @dataclass(frozen=True)

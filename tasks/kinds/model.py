@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from storage.formats.programme_kinds import read_kind_arrays
-from tasks.kinds.classifier import PRECISION, KindClassifier
+from tasks.kinds.classifier import KindClassifier
 from tasks.kinds.decisions import TitleKinds, decide, fits
 from tasks.kinds.evidence import Evidence, read_facts
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
+from tasks.kinds.precision import PRECISION
 from tasks.sentences.reopen import reopen
 
 
@@ -33,6 +34,7 @@ class KindModel:
     classifier: KindClassifier | None = None  # None: nothing is predicted
     home: Mapping[str, tuple[KindPrediction, ...]] = field(default_factory=dict)  # kinds by show key
     sentences: Mapping[str, Any] = field(default_factory=dict)  # description of the sentence encoder
+    precision: Mapping[Kind, float] = field(default_factory=lambda: PRECISION)  # minimum, by kind
 
     @staticmethod
     def open(folder: Path, precision: Mapping[Kind, float] = PRECISION) -> "KindModel":
@@ -40,7 +42,7 @@ class KindModel:
 
         Args:
             folder: Model folder.
-            precision: Minimum precision of predictions.
+            precision: Minimum precision of the predictions of each kind.
         """
         if (files := read_kind_arrays(folder)) is None:
             return KindModel()
@@ -52,7 +54,7 @@ class KindModel:
         sources = [settings["title_sources"][source] for source in arrays["title.source"]]
         kinds = decide(evidence, arrays["title.margins"], classifier, sources, precision)
         shows = pq.read_table(folder / "titles.parquet", columns=["show_key"])["show_key"].to_pylist()
-        return KindModel(classifier, dict(zip(shows, kinds, strict=True)), settings["sentences"])
+        return KindModel(classifier, dict(zip(shows, kinds, strict=True)), settings["sentences"], precision)
 
     def predict(
         self,
@@ -61,14 +63,12 @@ class KindModel:
         titles: Sequence[str],
         show_keys: Sequence[str],
         work: Path,
-        precision: Mapping[Kind, float] = PRECISION,
     ) -> TitleKinds:
         """Returns the kinds of the titles of a guide.
 
         Args:
             programmes, variants, work: Arguments of ``read_facts``.
             titles, show_keys: Display title and show key of each title.
-            precision: Minimum precision of predictions.
         """
         facts = read_facts(programmes, variants, work)
         margins = np.full((len(titles), len(KINDS)), -np.inf, dtype=np.float32)
@@ -83,7 +83,7 @@ class KindModel:
                 vectors[new] = encoder.encode([titles[title] for title in np.flatnonzero(new).tolist()])
             inputs = self.classifier.scaling.inputs(facts.structure, titles, vectors)
             margins[new] = inputs.take(np.flatnonzero(new)).margins(self.classifier.weights)
-        kinds = decide(facts.evidence, margins, self.classifier, facts.sources, precision)
+        kinds = decide(facts.evidence, margins, self.classifier, facts.sources, self.precision)
         numbered = facts.evidence.is_numbered
         for title, show in enumerate(show_keys):
             by_kind: dict[Kind, KindPrediction] = {each.kind: each for each in kinds[title]}

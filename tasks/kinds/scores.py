@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from storage.formats.programme_kinds import read_kind_arrays
-from tasks.kinds.classifier import FOLDS, PRECISION, KindClassifier
+from tasks.kinds.classifier import FOLDS, KindClassifier
 from tasks.kinds.kinds import KINDS, Kind
+from tasks.kinds.precision import PRECISION
 
 Figures = dict[str, float | int | None]
 

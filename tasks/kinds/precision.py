@@ -1,0 +1,22 @@
+"""Defines the minimum precision of predicted kinds."""
+
+from collections.abc import Mapping
+
+from tasks.form import configurable, setting
+from tasks.kinds.kinds import Kind
+
+
+@configurable
+class KindPrecision:
+    """Minimum precision of the predictions of each kind of programme."""
+
+    film: float = setting(0.97, "Films", gt=0, le=1)  # a wrong film breaks recordings of series in Jellyfin
+    series: float = setting(0.95, "Series", gt=0, le=1)
+    news: float = setting(0.95, "News", gt=0, le=1)
+    sport: float = setting(0.95, "Sport", gt=0, le=1)
+    children: float = setting(0.95, "Programmes for children", gt=0, le=1)
+    music: float = setting(0.95, "Music", gt=0, le=1)
+    other: float = setting(0.95, "Other programmes", gt=0, le=1)
+
+
+PRECISION: Mapping[Kind, float] = vars(KindPrecision())  # default minimum precision by kind
