@@ -38,7 +38,7 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
     vectors = np.zeros((len(titles), 1), dtype=np.float32)
     if (corpus / "sentences.npy").exists():
         vectors = open_array(corpus, "sentences")
-    labels = np.where(np.array(split)[:, None] == "placeholder", -1, facts.evidence.labels())
+    labels = np.where(np.array(split)[:, None] == "placeholder", -1, facts.training_labels())
     scaling = Scaling.fit(facts.structure, vectors)
     inputs = scaling.inputs(facts.structure, titles, vectors)
     groups = (hashes(families, "kinds") * _GROUPS).astype(np.int64)
@@ -53,7 +53,7 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
         "title.shares": facts.evidence.shares.astype(np.float32),
         "title.numbered": facts.evidence.numbered.astype(np.float32),
         "title.animated": facts.evidence.animated,
-        "title.denied": facts.evidence.denied,
+        "title.not_film": facts.evidence.not_film,
         "title.margins": margins,
         "title.source": source_ids.astype(np.int16),
     }

@@ -49,7 +49,7 @@ class KindModel:
         arrays, settings = files
         classifier = KindClassifier.from_arrays(arrays, settings)
         evidence = Evidence(
-            *(arrays[f"title.{name}"] for name in ("shares", "numbered", "animated", "denied"))
+            *(arrays[f"title.{name}"] for name in ("shares", "numbered", "animated", "not_film"))
         )
         sources = [settings["title_sources"][source] for source in arrays["title.source"]]
         kinds = decide(evidence, arrays["title.margins"], classifier, sources, precision)

@@ -127,6 +127,30 @@ def test_a_category_that_never_goes_with_films_denies_them(tmp_path: Path) -> No
     assert by_title["Talk 0"] == 0 and by_title["Tale 0"] == -1 and by_title["Film 0 of 1"] == 1
 
 
+def test_a_topic_channel_says_nothing_against_its_topic(tmp_path: Path) -> None:
+    """Titles that state another kind are no examples against news on a news channel; films remain so."""
+    news = [Airing(f"News {n}", 30, ("News",)) for n in range(3)]
+    others = [Airing("Talk", 30, ("Talk show",)), Airing("Story", 90, ("Movie",))]
+    elsewhere = [Airing("Quiz", 30, ("Game show",), channel="two")]
+    titles = write_guide(tmp_path, [*news, *others, *elsewhere])
+    facts = read_facts(tmp_path / "programmes.parquet", tmp_path / "variants.parquet", tmp_path)
+    labels = facts.training_labels()[:, KINDS.index("news")]
+    by_title = dict(zip(titles, labels.tolist(), strict=True))
+    assert by_title == {"News 0": 1, "News 1": 1, "News 2": 1, "Talk": -1, "Story": -1, "Quiz": 0}
+    assert facts.evidence.labels()[titles.index("Talk"), KINDS.index("news")] == 0
+
+
+def test_a_series_as_long_as_a_film_is_no_example_against_films(tmp_path: Path) -> None:
+    airings = [
+        Airing("Long", 100, ("Series",)),
+        Airing("Parts", 100, ("Series",), sub_title="Part 1"),
+        Airing("Short", 30, ("Series",)),
+    ]
+    write_guide(tmp_path, airings)
+    facts = read_facts(tmp_path / "programmes.parquet", tmp_path / "variants.parquet", tmp_path)
+    assert facts.training_labels()[:, FILM].tolist() == [-1, 0, 0]
+
+
 def test_children_and_numbers_say_nothing_about_series(tmp_path: Path) -> None:
     airings = [Airing("Toys", 90, ("Kids",)), Airing("Cook", 30, ("Cooking",), number="E3")]
     write_guide(tmp_path, airings)
@@ -148,7 +172,7 @@ def test_bounds_are_those_of_clopper_and_pearson() -> None:
     labels = (margins > 1).astype(np.int8)
     zeros = np.zeros(100, np.int8)
     validation = Validation.of(np.arange(100), labels, zeros, margins, zeros)
-    assert validation.bounds[98, 0] == pytest.approx(RISK["film"] ** (1 / 99), abs=1e-6)
+    assert validation.bounds[98, 0] == pytest.approx(RISK ** (1 / 99), abs=1e-6)
     assert validation.bounds[99, 0] < 0.98 and validation.probabilities[99, 0] == 0
 
 
