@@ -3,8 +3,8 @@
 A home is made of each guide alone, and of the four guides of a household. Titles are scored as if they had no
 categories: neither the model nor the threshold has seen them (tasks/kinds/scores.py). Series are also
 recognised by episode numbers, without a model. A guide counts for a kind if at least MIN_TITLES of its titles
-state it. Labels are those of training: on channels devoted to a topic, it is unknown whether titles that state
-another kind have the topic (tasks/kinds/evidence.py). The rows "strict precision" count them as errors.
+state it. The labels are those of training: on channels devoted to a topic, it is unknown whether titles that
+state another kind have the topic (tasks/kinds/evidence.py). The rows "strict precision" count them as errors.
 """
 
 import sys
