@@ -102,9 +102,9 @@ def nearest(vectors: np.ndarray, titles: pa.Table, rows: np.ndarray) -> list[tup
 def make_lists(
     titles: pa.Table, systems: dict[str, np.ndarray], rows: np.ndarray, *, seed: int
 ) -> list[Shown]:
-    """Returns the lists of each row by every system; columns are shuffled for each row."""
+    """Returns the lists of each row by every system. Columns are shuffled by row and set."""
     lists_by_system = {name: nearest(vectors, titles, rows) for name, vectors in systems.items()}
-    rng, names = np.random.default_rng([seed, 1]), titles["title"].to_pylist()
+    rng, names = np.random.default_rng([seed, 1, *rows.tolist()]), titles["title"].to_pylist()
     shown = []
     for place, row in enumerate(rows):
         owners: dict[tuple[str, ...], list[str]] = {}

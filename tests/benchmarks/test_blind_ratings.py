@@ -71,6 +71,9 @@ def test_the_key_names_the_systems_of_each_column(titles, tmp_path):
     rows, systems = draw(titles, 20, seed=2), {"one": vectors(1), "other": vectors(2), "same": vectors(1)}
     shown = make_lists(titles, systems, rows, seed=2)
     assert shown == make_lists(titles, systems, rows, seed=2)
+    others = make_lists(titles, systems, rows[::-1], seed=2)[::-1]
+    orders = [[one.systems for one in listed] for listed in (shown, others)]
+    assert sum(one != other for one, other in zip(*orders, strict=True)) >= 4  # another set, another shuffle
     for row, one in zip(rows, shown, strict=True):
         assert sorted(one.systems) == [["one", "same"], ["other"]]
         for own, names in zip(one.lists, one.systems, strict=True):
