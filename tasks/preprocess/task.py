@@ -4,7 +4,7 @@ import json
 import logging
 import shutil
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +24,10 @@ from storage.stages import Stage
 from tasks.kinds.files import write_kinds
 from tasks.preprocess import tables
 from tasks.preprocess.categories import LabelSources, label_titles, read_mapping
+from tasks.preprocess.encoder_choice import choose_encoder
 from tasks.preprocess.sentences import write_sentences
 from tasks.preprocess.settings import PreprocessSettings
+from tasks.sentences.auto import AutomaticEncoder
 
 STAGE = Stage(Corpus, __file__)
 DROPPED = pa.schema([("category", pa.string()), ("reason", pa.string()), ("titles", pa.int64())])
@@ -65,7 +67,6 @@ def preprocess(
     guide_folder, folder = workspace.folder(guide), workspace.folder(vocabulary)
     titles, variants = folder / "titles.parquet", folder / "variants.parquet"
     split = tables.index_in(pq.read_table(titles, columns=["split"])["split"], SPLITS)
-    sentences, encoder = settings.sentences, settings.sentences.encoder.open()
     with STAGE.publish(home, guide, vocabulary, salt, settings, label_sources) as draft:
         with temporary_database(draft.folder) as connection:
             airings = Airings(connection, guide_folder, variants)
@@ -106,6 +107,15 @@ def preprocess(
         table = pa.Table.from_pylist(dropped, DROPPED)
         pq.write_table(table, draft.folder / "dropped_categories.parquet", compression="zstd")
         tables.write_frequencies(draft.folder, guide_folder, folder)
+        sentences, choice = settings.sentences, ""
+        if isinstance(sentences.encoder, AutomaticEncoder):
+            rows = np.flatnonzero((labels.title_labels.lengths > 0) & (split == TRAIN))
+            names = np.array(list(texts_of(titles, "title")), dtype=object)[rows].tolist()
+            sample = names, labels.title_labels.take(rows), arrays["family_hash"][rows]
+            chosen, choice = choose_encoder(workspace.home, *sample)
+            sentences = replace(sentences, encoder=chosen)
+            get_run_logger().info("%s", choice)
+        encoder = sentences.encoder.open()
         if encoder is not None:
             with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
                 inputs = guide_folder, folder, split == PLACEHOLDER, draft.folder, Path(work)
@@ -117,7 +127,11 @@ def preprocess(
             kinds = write_kinds(guide_folder, draft.folder, Path(work), sentence_details)
         counts = {"titles": len(split), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
         draft.counts |= {**counts, "labelled_training_titles": labelled_count}
-        draft.details |= {**workspace.details(vocabulary), "sentences": sentence_details}
+        draft.details |= {
+            **workspace.details(vocabulary),
+            "sentences": sentence_details,
+            "encoder_choice": choice,
+        }
     summary = "%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d "
     get_run_logger().info(summary + "training titles", draft.counts)
     get_run_logger().info("kinds of programmes: %s", ", ".join(f"{n} {kind}" for kind, n in kinds.items()))

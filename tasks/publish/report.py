@@ -114,7 +114,7 @@ def run_report_markdown(
     previous_figures: Mapping[str, float],
     anomalies: Sequence[str],
     clusters: Sequence[Mapping[str, Any]],
-    links: Sequence[str],
+    summary: Sequence[str],
 ) -> str:
     """Returns the report of a nightly run as Markdown.
 
@@ -127,7 +127,8 @@ def run_report_markdown(
         previous_figures: Main metrics of the previous run; empty if there was none.
         anomalies: Warnings of the checks of the guide data.
         clusters: Entries of clusters.json.
-        links: Lines with the locations of the map, the MLflow run and the model.
+        summary: Lines with the locations of the map, the MLflow run and the model, and with the choice of
+            the sentence encoder; empty lines are left out.
     """
     counts = ("seen", "stored", "duplicates", "rejected")
     lines = [
@@ -135,7 +136,7 @@ def run_report_markdown(
         "",
         verdict.reason[:1].upper() + verdict.reason[1:] + ".",
         "",
-        *(f"- {link}" for link in links),
+        *(f"- {line}" for line in summary if line),
         *_headline_table(figures, previous_figures),
         "",
         "### Feeds",

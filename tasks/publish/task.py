@@ -165,7 +165,10 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
         inputs.previous_night.figures,
         inputs.anomalies,
         read_clusters(folder(inputs.clustering)),
-        _links(tracking, run, page / "map.html", verdict),
+        [
+            *_links(tracking, run, page / "map.html", verdict),
+            workspace.details(inputs.corpus)["encoder_choice"],
+        ],
     )
     tracking.log_text(run, text, "report.md")
     records = trace(workspace, (inputs.page, inputs.model))

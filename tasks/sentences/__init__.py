@@ -4,6 +4,8 @@
 strategy share a lazily loaded model. Opening and encoding require only NumPy and the package of the encoder.
 """
 
+from tasks.sentences.auto import AutomaticEncoder
+from tasks.sentences.e5 import MultilingualE5
 from tasks.sentences.encoder import SentenceEncoder, SentenceEncoderMissing
 from tasks.sentences.none import NoSentences
 from tasks.sentences.static import Model2Vec
@@ -11,7 +13,9 @@ from tasks.sentences.transformer import SentenceTransformers
 from tasks.sentences.use import UniversalSentenceEncoder
 
 __all__ = [
+    "AutomaticEncoder",
     "Model2Vec",
+    "MultilingualE5",
     "NoSentences",
     "SentenceEncoder",
     "SentenceEncoderMissing",
@@ -20,4 +24,11 @@ __all__ = [
     "UniversalSentenceEncoder",
 ]
 
-SentenceStrategy = NoSentences | UniversalSentenceEncoder | SentenceTransformers | Model2Vec
+SentenceStrategy = (
+    NoSentences
+    | UniversalSentenceEncoder
+    | MultilingualE5
+    | AutomaticEncoder
+    | SentenceTransformers
+    | Model2Vec
+)

@@ -2,7 +2,7 @@
 
 from tasks.form import configurable, setting
 from tasks.sentences import SentenceStrategy
-from tasks.sentences.use import UniversalSentenceEncoder
+from tasks.sentences.auto import AutomaticEncoder
 
 _DESCRIPTIONS = "Maximum number of encoded descriptions per title, completed by sub-titles; 0: none"
 
@@ -11,5 +11,5 @@ _DESCRIPTIONS = "Maximum number of encoded descriptions per title, completed by 
 class SentenceSettings:
     """Settings of sentence vectors: which texts are encoded, and by which encoder."""
 
-    encoder: SentenceStrategy = setting(UniversalSentenceEncoder(), "Pretrained encoder of whole texts")
+    encoder: SentenceStrategy = setting(AutomaticEncoder(), "Pretrained encoder of whole texts")
     descriptions: int = setting(3, _DESCRIPTIONS, ge=0, le=10)

