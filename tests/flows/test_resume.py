@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from safetensors.numpy import load_file
 
 from storage.home.workspace import Workspace
 from storage.stages import ROOT
+from tests.flows.command import QUICK_NIGHT
 
 FEED = ROOT / "sample" / "guide.xml.gz"
-EPOCHS = 60
+EPOCHS = 30
 SECONDS = 280.0  # for a night, beside other work
-SETTINGS = ["--preset", "smoke", "--set", f"train.epochs={EPOCHS}", "train.dim=64"]
+SETTINGS = ["--preset", "smoke", "--set", *QUICK_NIGHT, f"train.epochs={EPOCHS}"]
 STAGES = [
     "augment",
     "baselines",
@@ -123,11 +123,6 @@ def status(home: Path) -> dict:
     return json.loads((home / "status.json").read_text(encoding="utf-8"))
 
 
-def checkpoint(home: Path) -> Path:
-    (file,) = home.glob("artifacts/checkpoint/*/checkpoint.safetensors")
-    return file
-
-
 @pytest.fixture(scope="module")
 def crashed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ended]]:
     """A home whose run was killed while it trained, and the same command again."""
@@ -160,14 +155,6 @@ def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
     assert f"epoch {resumed[1]} of" not in again.output.partition("going on")[2].partition("\n")[2]
     assert f"epoch {EPOCHS} of {EPOCHS}" in again.output
     assert not list(home.glob("artifacts/*/*.partial")) and not list(home.glob("artifacts/*/*.tmp"))
-
-
-def test_a_resumed_training_is_the_uninterrupted_one(crashed: tuple[Path, Ended], tmp_path: Path) -> None:
-    whole = nightly(tmp_path / "home")
-    assert whole.code == 0, whole
-    resumed, uninterrupted = checkpoint(crashed[0]), checkpoint(tmp_path / "home")
-    assert load_file(resumed).keys() >= {"rows", "touched"}
-    assert resumed.read_bytes() == uninterrupted.read_bytes()
 
 
 def written(home: Path) -> dict[Path, tuple[int, int]]:
@@ -231,12 +218,9 @@ def untouched(crashed: tuple[Path, Ended]) -> Iterator[Path]:
     ("content", "expected"),
     [
         (None, "no such file"),
-        (b"", "empty"),
-        (b"title,start\nNews,20:00\n", "XML"),
-        (b'<?xml version="1.0"?><rss><channel><title>News</title></channel></rss>', "rss"),
         (gzip.compress(b"")[:-8], "guide.xml"),
     ],
-    ids=["missing", "empty", "not XML", "not XMLTV", "broken gzip"],
+    ids=["missing", "broken gzip"],
 )
 def test_a_feed_that_is_none_is_one_line(
     untouched: Path, tmp_path: Path, content: bytes | None, expected: str
@@ -249,19 +233,3 @@ def test_a_feed_that_is_none_is_one_line(
     (line,) = refused.errors.strip().splitlines()
     assert line.startswith("guidespace: ") and str(feed) in line and expected in line
     assert not (tmp_path / "prefect").exists()  # Prefect is not started for it
-
-
-def test_too_few_labelled_titles_says_how_many(tmp_path: Path) -> None:
-    feed = tmp_path / "small.xml"
-    shown = '<programme channel="one" start="2026112120{}000 +0000"><title>Show {}</title>'
-    shown += "<category>News</category></programme>"
-    programmes = "".join(shown.format(minute, word) for minute, word in enumerate("abcdef"))
-    feed.write_text(
-        '<?xml version="1.0"?><tv><channel id="one"><display-name>One</display-name></channel>'
-        f"{programmes}</tv>",
-        encoding="utf-8",
-    )
-    refused = nightly(tmp_path / "home", feed=feed)
-    assert refused.code == 2, refused
-    (line,) = refused.errors.strip().splitlines()
-    assert re.search(r"\b0 \D*.*\b100\b|\b100\b.*\b0\b", line), line
