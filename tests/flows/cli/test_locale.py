@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.main import main
-from tests.flows.command import SAMPLE, answer, guidespace
+from tests.flows.command import QUICK_NIGHT, SAMPLE, answer, guidespace
 
 # A text file or pipe that one of our modules opens without encoding= raises; libraries may do so.
 PROGRAM = """
@@ -40,8 +40,9 @@ def test_an_argument_that_the_locale_cannot_decode_is_refused(capsys: pytest.Cap
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose night ran in the C locale. Read only."""
     folder = tmp_path_factory.mktemp("locale")
+    settings = "--preset", "smoke", "--set", *QUICK_NIGHT
     done = guidespace(
-        "nightly", "--feed", SAMPLE, "--home", folder / "home", "--preset", "smoke", program=STRICT, **ASCII
+        "nightly", "--feed", SAMPLE, "--home", folder / "home", *settings, program=STRICT, **ASCII
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "home"

@@ -29,7 +29,6 @@ from tests.flows.command import ROOT, answer, guidespace
 pytestmark = pytest.mark.slow  # a home of its own
 
 AT = "2026-01-14T18:30:00+00:00"
-HEAVY = {"torch", "prefect", "mlflow", "numba", "sklearn", "pandas"}
 
 
 @pytest.fixture(scope="module")
@@ -63,17 +62,6 @@ def test_a_list_serves_both_tastes_and_says_why(home):
     assert len({one["title"] for one in found}) == 10
     crime = [one for one in found if one["why"][0]["title"] == "Midsomer Murders"]
     assert sum("Crime" in one["categories"] or "Krimi" in one["categories"] for one in crime) > len(crime) / 2
-
-
-def test_a_cold_command_imports_nothing_heavy(home):
-    given = ["tonight", "--viewer", "Ann", "--at", AT, "--home", str(home)]
-    code = f"from flows.cli.main import main, sys\nassert main({given}) == 0\n"
-    code += f"found = {HEAVY} & set(sys.modules)\nassert not found, found"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    assert "because you like Midsomer Murders" in done.stdout
 
 
 def test_files_hold_the_list(home, tmp_path):
