@@ -54,7 +54,7 @@ def serve_guide(content: bytes) -> Iterator[Server]:
     """Runs a server in a thread until the block ends."""
     server = Server()
     server.content = content
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield server

@@ -62,11 +62,9 @@ class ModelHandler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.setattr(followed_model, "CHECK_SECONDS", 0.0)
-    monkeypatch.setattr(
-        "tasks.ingest.sources.download.MAX_ATTEMPTS", 1
-    )  # the pauses between attempts take seconds
+    monkeypatch.setattr("tasks.ingest.sources.download.MAX_ATTEMPTS", 1)
     with ModelServer() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()

@@ -52,7 +52,7 @@ def feed() -> Iterator[str]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     query = "&".join(f"{name}={value}" for name, value in VALUES.items())
     yield f"http://annabelK8s:swordfishK8s@127.0.0.1:{server.server_port}/a;jsessionid=Zk9vpath/guide.xml.gz?country=de&{query}#Zk9vfragment"

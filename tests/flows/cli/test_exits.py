@@ -26,8 +26,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
 @pytest.fixture
 def dead(monkeypatch: pytest.MonkeyPatch):
-    """A URL at which nobody answers; asked once."""
-    monkeypatch.setattr("tasks.ingest.sources.download.MAX_ATTEMPTS", 1)
+    """A URL at which nobody answers; asked again at once."""
+    monkeypatch.setattr("tasks.ingest.sources.download._PAUSE_BEFORE_RETRY", lambda state: 0.0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/guide.xml"
@@ -45,7 +45,7 @@ def gone():
             pass
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/guide.xml"
         server.shutdown()
 

@@ -42,7 +42,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
-        thread = threading.Thread(target=served.serve_forever)
+        thread = threading.Thread(target=served.serve_forever, args=(0.01,))
         thread.start()
         yield served
         served.shutdown()

@@ -53,7 +53,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
             pass
 
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
     thread.start()
     yield httpd
     httpd.shutdown()
