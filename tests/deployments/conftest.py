@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from flows.up.prefect_client import PrefectAuth
+from storage.database_templates import copy_template
 from storage.stages import ROOT
 from tests.busy import ask_until_answered
 from tests.ports import free_port
@@ -69,8 +70,8 @@ class Site:
         assert response.is_success or response.status_code == 404, f"{path}: {response.status_code}"
 
     def deployment(self, name: str) -> dict[str, Any]:
-        """The deployment of the nightly flow with that name."""
-        return self.get(f"/deployments/name/nightly/{name}")
+        """The deployment with that name, which starts with its flow if that is not the nightly flow."""
+        return self.get(f"/deployments/name/{name if '/' in name else f'nightly/{name}'}")
 
     def trigger(self, deployment: str, parameters: dict[str, Any], **further: str) -> str:
         """Id of a new flow run of a deployment; ``name`` gives it a name."""
@@ -174,6 +175,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         except httpx.TransportError:
             return False
 
+    (place / "home").mkdir()
+    copy_template("prefect", place / "home" / "prefect.db")
     command = [sys.executable, "-m", "flows.up.prefect_server", "--port", str(port)]
     log = place / "server.log"
     # the server closes a connection after 5 s without a request, at times just as the next one is sent
@@ -220,7 +223,7 @@ def site(server: Site) -> Iterator[Site]:
 @pytest.fixture
 def two_workers(site: Site) -> Iterator[set[int]]:
     """Process ids of two workers of the pool ``several``, a run at a time each, as on two machines that mount
-    the homes; the deployment ``several`` is ``nightly-smoke`` for them.
+    the homes; the deployment ``ingest/several`` is ``ingest`` for them.
     """
     with contextlib.ExitStack() as stack:
         workers = set()
@@ -232,7 +235,7 @@ def two_workers(site: Site) -> Iterator[set[int]]:
         online = {"workers": {"status": {"any_": ["ONLINE"]}}}
         site.wait_until(lambda: site.api.get("/work_pools/several").is_success)
         site.wait_until(lambda: len(site.post("/work_pools/several/workers/filter", online)) == 2)
-        about = site.deployment("nightly-smoke")
+        about = site.deployment("ingest/ingest")
         kept = ("flow_id", "entrypoint", "parameters", "parameter_openapi_schema", "pull_steps")
         copy = {name: about[name] for name in kept}
         site.post("/deployments/", {**copy, "name": "several", "work_pool_name": "several"})

@@ -23,6 +23,7 @@ from storage.home.identity import read_home_id
 from storage.home.workspace import Workspace
 from storage.stages import ROOT
 from storage.tracking import Tracking
+from tests.flows.command import QUICK_NIGHT
 
 if TYPE_CHECKING:
     from .conftest import Site
@@ -131,37 +132,28 @@ def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -
 def test_two_workers_take_turns_on_one_home_and_write_two_side_by_side(
     site: Site, two_workers: set[int], tmp_path: Path
 ) -> None:
-    home = tmp_path / "home"
+    home, other = tmp_path / "home", tmp_path / "other"
 
     def worker_of(run: str) -> int:
         return psutil.Process(int(site.get(f"/flow_runs/{run}")["infrastructure_pid"])).ppid()
 
     def waits(run: str) -> bool:
-        return "is being written by process" in site.logs(run)
+        return f"is being written by process {os.getpid()}" in site.logs(run)
 
     with Workspace(home).writing("a test"):  # the first run is under way for as long as this lasts
-        first = site.trigger("several", {"feeds": [FEED], "home": str(home)})
+        first = site.trigger("ingest/several", {"feeds": [FEED], "home": str(home)})
         site.wait_until(lambda: waits(first))
-        beside = site.trigger("several", {"feeds": [FEED], "home": str(tmp_path / "other")})
-        site.wait_until(lambda: site.get(f"/flow_runs/{beside}")["start_time"])
-        assert {worker_of(first), worker_of(beside)} == two_workers
-        after = site.trigger("several", {"feeds": [FEED], "home": str(home)}, name="catching up")
+        with Workspace(other).writing("a test"):
+            beside = site.trigger("ingest/several", {"feeds": [FEED], "home": str(other)})
+            site.wait_until(lambda: waits(beside))
+            assert {worker_of(first), worker_of(beside)} == two_workers
+            after = site.trigger("ingest/several", {"feeds": [FEED], "home": str(home)}, name="catching up")
         assert (ended := site.wait(beside))["state_name"] == "Completed", site.logs(beside)
         site.wait_until(lambda: waits(after))
         assert {worker_of(first), worker_of(after)} == two_workers
     for run in (first, after):
         assert (ended := site.wait(run))["state_name"] == "Completed", site.logs(run)
     assert ended["name"] == "catching up"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_run_waits_for_whoever_holds_its_home(site: Site, tmp_path: Path) -> None:
-    with Workspace(tmp_path / "home").writing("a test"):
-        run = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home")})
-        site.wait_until(lambda: f"is being written by process {os.getpid()}" in site.logs(run))
-    ended = site.wait(run)
-    assert ended["state_name"] == "Completed", site.logs(run)
 
 
 def create_running(site: Site, name: str, tags: Sequence[str] = ("guidespace",)) -> str:
@@ -183,7 +175,7 @@ def beat(site: Site, run: str, related: Sequence[dict[str, str]] = (OURS,)) -> N
     assert site.api.post("/events", json=[event]).is_success
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_run_that_was_suspended_at_work_stays_suspended(site: Site, tmp_path: Path) -> None:
     """It goes on to the end of its stage and sends heartbeats meanwhile, one every 30 seconds."""
@@ -264,9 +256,9 @@ def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     home = tmp_path / "home"
-    settings = {"train": {"dim": 64, "epochs": 80}, "evaluate": {"resamples": 100}}
-    run_id = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home), "settings": settings})
-    site.wait_until(lambda: "epoch 3 of 80" in site.logs(run_id))
+    changes = [*QUICK_NIGHT, "train.dim=64", "train.epochs=40"]
+    run_id = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home), "changes": changes})
+    site.wait_until(lambda: "epoch 3 of 40" in site.logs(run_id))
     holder = int((home / "writer.lock").read_text(encoding="utf-8").split('"pid": ')[1].split(",")[0])
     assert holder not in (os.getpid(), site.worker)
     os.kill(holder, signal.SIGKILL)
