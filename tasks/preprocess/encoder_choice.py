@@ -1,11 +1,13 @@
-"""Chooses the sentence encoder of a guide: the slower one only if it predicts categories better.
+"""Chooses the sentence encoder of a guide: the slower e5 only if it predicts categories better than use.
 
+e5 is tried if enough titles have a language code that is not one of the languages of use, or no code.
 A sample of the labelled training titles is divided into folds by franchise. The category of each title is
 predicted by the k nearest titles in other folds, by the vectors of either encoder without training. Held-out
 titles are not used. All texts of a guide get vectors of one encoder, because vectors of different encoders
 are not comparable.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from tasks.sentences import MultilingualE5, SentenceEncoderMissing, SentenceStra
 from tasks.sentences.encoding import encode_new
 
 SAMPLE = 2000  # titles; e5 encodes them in about five seconds on two cores
+USE_LANGUAGES = {"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"}
+MIN_OTHER_SHARE = 0.1  # e5 is tried from this share of titles in other or unknown languages on
 MIN_TITLES = 1000  # with fewer, the gain cannot be distinguished from chance
 FOLDS = 5
 NEIGHBOURS = 10
@@ -25,13 +29,18 @@ STANDARD_ERRORS = 2.0  # minimum gain of e5, in standard errors of the gain by f
 
 
 def choose_encoder(
-    home: Path, titles: list[str], labels: Ragged, family_hash: np.ndarray
+    home: Path,
+    titles: list[str],
+    languages: Sequence[str | None],
+    labels: Ragged,
+    family_hash: np.ndarray,
 ) -> tuple[SentenceStrategy, str]:
     """Chooses e5 if it is installed and its gain exceeds two standard errors, otherwise use.
 
     Args:
         home: The home folder, which contains the stores of vectors.
         titles: Training titles, each with at least one label.
+        languages: Language code of each title in the feed, if it has one.
         labels: Label ids of each title.
         family_hash: Number in [0, 1) per title, equal for titles of a franchise.
 
@@ -44,6 +53,10 @@ def choose_encoder(
             default,
             f"sentence encoder use: {len(titles)} labelled titles, e5 is tried from {MIN_TITLES} on",
         )
+    codes = [re.split("[-_]", code or "")[0].lower() for code in languages]
+    other_share = np.mean([code not in USE_LANGUAGES for code in codes])
+    if other_share < MIN_OTHER_SHARE:
+        return default, f"sentence encoder use: {1 - other_share:.0%} of the titles are in its languages"
     try:
         alternative.open()
     except SentenceEncoderMissing:

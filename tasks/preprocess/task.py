@@ -110,8 +110,9 @@ def preprocess(
         sentences, choice = settings.sentences, ""
         if isinstance(sentences.encoder, AutomaticEncoder):
             rows = np.flatnonzero((labels.title_labels.lengths > 0) & (split == TRAIN))
-            names = np.array(list(texts_of(titles, "title")), dtype=object)[rows].tolist()
-            sample = names, labels.title_labels.take(rows), arrays["family_hash"][rows]
+            table = pq.read_table(titles, columns=["title", "language"]).take(rows)
+            names = table["title"].to_pylist(), table["language"].to_pylist()
+            sample = *names, labels.title_labels.take(rows), arrays["family_hash"][rows]
             chosen, choice = choose_encoder(workspace.home, *sample)
             sentences = replace(sentences, encoder=chosen)
             get_run_logger().info("%s", choice)

@@ -66,11 +66,19 @@ def test_e5_is_chosen_for_a_language_that_use_lacks(
     titles = [f"{noun}: {word}" for (noun, _), word in pairs]
     labels = Ragged.from_rows([[label] for (_, label), _ in pairs])
     families = np.repeat(np.arange(6), 10) / 6  # the titles of a noun are one franchise
-    encoder, reason = choose_encoder(tmp_path, titles, labels, families)
+    encoder, reason = choose_encoder(tmp_path, titles, [None] * len(titles), labels, families)
     assert encoder.name == chosen, reason
     assert "accuracy on 60 training titles" in reason
 
 
-def test_few_titles_are_encoded_by_use(tmp_path: Path):
-    encoder, reason = choose_encoder(tmp_path, ["A title"], Ragged.from_rows([[0]]), np.zeros(1))
-    assert encoder.name == "use" and "1 labelled titles" in reason
+@pytest.mark.parametrize(
+    ("count", "languages", "reason"),
+    [(999, ["el"], "999 labelled titles"), (1000, ["en-GB"] * 19 + ["el"], "95% of the titles")],
+)
+def test_e5_is_not_tried_for_few_titles_or_languages_of_use(
+    count: int, languages: list[str], reason: str, tmp_path: Path
+):
+    codes = (languages * count)[:count]
+    labels = Ragged.from_rows([[0]] * count)
+    encoder, given = choose_encoder(tmp_path, ["A title"] * count, codes, labels, np.zeros(count))
+    assert encoder.name == "use" and reason in given
