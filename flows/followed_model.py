@@ -80,21 +80,21 @@ class FollowedModel:
         state |= {"checked_at": time.time(), "problem": self.problem}
         with suppress(OSError):  # a home that this user cannot write
             write_json(self._folder / "state.json", state)
-        return self._champion(state)
+        return self._to_champion(state)
 
     def _read_state(self) -> dict[str, Any]:
         with suppress(OSError, ValueError):
             return json.loads((self._folder / "state.json").read_text(encoding="utf-8"))
         return {}
 
-    def _champion(self, state: dict[str, Any]) -> Champion:
+    def _to_champion(self, state: dict[str, Any]) -> Champion:
         return Champion(folder=self._folder / state["folder"], **state["info"])
 
     def _verified_copy(self, state: dict[str, Any]) -> Champion | None:
         """Returns the unpacked copy of the model, or None if it is missing or was changed."""
         if not state or content_digest(self._folder / state["folder"]) != state["content"]:
             return None
-        return self._champion(state)
+        return self._to_champion(state)
 
     def _update(self, state: dict[str, Any]) -> dict[str, Any]:
         """Unpacks the model at the location if it has changed, and returns the new content of state.json."""

@@ -62,8 +62,8 @@ def name_run() -> str:
     feeds: Sequence[str] = this_run.parameters.get("feeds") or ["no feed"]
     first, more = Path(source_of(feeds[0]).rstrip("/")).name, f" +{len(feeds) - 1}" if feeds[1:] else ""
     zone = home_zone(this_run.parameters.get("home", "guidespace-home"))
-    due = this_run.scheduled_start_time.astimezone(zone)
-    return f"{due:%Y-%m-%d %H:%M} {first}{more}"
+    due_time = this_run.scheduled_start_time.astimezone(zone)
+    return f"{due_time:%Y-%m-%d %H:%M} {first}{more}"
 
 
 @contextmanager
@@ -110,8 +110,8 @@ def open_night(
     ):
         tracking = Tracking(workspace.home)
         with _mlflow_run(tracking, flow_run_id, this_run.name or "nightly", tags, parameters) as run:
-            for stale in tracking.close_stale_runs(run):
-                logger.warning("MLflow run %s of a process that died was RUNNING; it is now KILLED", stale)
+            for run_id in tracking.close_stale_runs(run):
+                logger.warning("MLflow run %s of a process that died was RUNNING; it is now KILLED", run_id)
             with tracking.system_metrics(run):
                 past = as_of is not None and settings.publish.promote == "never"
                 yield NightlyRun(workspace, tracking, run, at, past)

@@ -20,7 +20,7 @@ def copy_template(package: str, database: Path) -> bool:
     Returns:
         Whether there is a template.
     """
-    if not os.access(template := _template(package), os.R_OK):
+    if not os.access(template := _template_file(package), os.R_OK):
         return False
     copy_if_missing(template, database)
     return True
@@ -28,7 +28,7 @@ def copy_template(package: str, database: Path) -> bool:
 
 def save_template(package: str, database: Path) -> None:
     """Stores a copy of a migrated database as the template of ``package`` if the environment is writable."""
-    template = _template(package)
+    template = _template_file(package)
     with suppress(OSError, sqlite3.Error):
         template.parent.mkdir(parents=True, exist_ok=True)
         with (
@@ -39,5 +39,5 @@ def save_template(package: str, database: Path) -> None:
             source.backup(copy)
 
 
-def _template(package: str) -> Path:
+def _template_file(package: str) -> Path:
     return Path(sys.prefix, "share", "guidespace", f"{package}-{importlib.metadata.version(package)}.db")

@@ -55,7 +55,7 @@ class SentenceStore:
         self._open_segments()
 
     def __len__(self) -> int:
-        return len(self._index[0])
+        return len(self._sorted_index[0])
 
     def has(self, keys: np.ndarray) -> np.ndarray:
         """Returns whether the store has a vector for each of the keys: bool (keys,)."""
@@ -84,27 +84,27 @@ class SentenceStore:
         segment = self.folder / f"{number:06}-{_checksum(temporary)}.npy"
         replace_file(temporary, segment, durable=False)  # readers verify the checksum
         self._segments[segment] = keys
-        self.__dict__.pop("_index", None)
+        self.__dict__.pop("_sorted_index", None)
 
-    def compact(self, used: np.ndarray) -> None:
+    def compact(self, used_keys: np.ndarray) -> None:
         """Merges small segments if there are many, and removes unused rows if most rows are unused.
 
         Also removes damaged segments and temporary files of killed processes. Processes that read at the same
         time see all rows that remain.
 
         Args:
-            used: Keys of texts that are still used.
+            used_keys: Keys of texts that are still used.
         """
         for leftover in (*self.damaged, *self.folder.glob("*.tmp")):
             leftover.unlink(missing_ok=True)
-        drop_unused = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used)).sum()
+        drop_unused = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used_keys)).sum()
         old_segments = [
             file for file, keys in self._segments.items() if drop_unused or len(keys) < SEGMENT_ROWS
         ]
         if not drop_unused and len(old_segments) <= MAX_SMALL_SEGMENTS:
             return
         keys = np.unique(np.concatenate([self._segments[file] for file in old_segments]))
-        keys = keys[np.isin(keys, used)] if drop_unused else keys
+        keys = keys[np.isin(keys, used_keys)] if drop_unused else keys
         for begin in range(0, len(keys), SEGMENT_ROWS):
             part = keys[begin : begin + SEGMENT_ROWS]
             self.add(part, self._take_vectors(part))
@@ -122,7 +122,7 @@ class SentenceStore:
                 intact = [file for file in files if self._is_intact(file)]
                 self._segments = {file: np.array(self._map_rows(file)["key"]) for file in intact}
                 self.damaged = [file for file in files if file not in self._segments]
-                self.__dict__.pop("_index", None)
+                self.__dict__.pop("_sorted_index", None)
                 return
 
     def _is_intact(self, file: Path) -> bool:
@@ -131,7 +131,7 @@ class SentenceStore:
         )
 
     @functools.cached_property
-    def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sorted_index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns three arrays (keys,): all keys, sorted; the index of each key's segment; its row there."""
         lengths = [len(keys) for keys in self._segments.values()]
         rows = np.concatenate([np.zeros(0, np.int64), *map(np.arange, lengths)])
@@ -140,8 +140,8 @@ class SentenceStore:
         return keys, np.repeat(np.arange(len(lengths)), lengths)[first], rows[first]
 
     def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the position of each key in ``_index``, and whether the index contains it, both (keys,)."""
-        index = self._index[0]
+        """Returns the position of each key in ``_sorted_index``, and whether it is there, both (keys,)."""
+        index = self._sorted_index[0]
         positions = np.searchsorted(index, keys)
         positions[positions == len(index)] = 0
         return positions, index[positions] == keys if len(index) else np.zeros(len(keys), dtype=bool)
@@ -151,7 +151,7 @@ class SentenceStore:
         if missing := int((~is_stored).sum()):
             raise KeyError(f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them")
         vectors = np.empty((len(keys), *self._row_dtype["vector"].shape), np.float16)
-        _, segments, rows = self._index
+        _, segments, rows = self._sorted_index
         files = list(self._segments)
         for segment in np.unique(segments[positions]):  # one map at a time, to limit resident memory
             selected = np.flatnonzero(segments[positions] == segment)

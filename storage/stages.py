@@ -62,7 +62,7 @@ class Stage(Generic[A]):
         """Computes the cache key for inputs (artifacts, settings, plain values): 32 hexadecimal digits."""
         with _fingerprint_lock:
             code = fingerprint(self.file)
-        text = json.dumps([self.kind.__name__, _canonical(inputs), code], sort_keys=True)
+        text = json.dumps([self.kind.__name__, _to_json_types(inputs), code], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @contextmanager
@@ -81,7 +81,7 @@ class Stage(Generic[A]):
                     {"kind": artifact.kind, "path": artifact.path, "digest": artifact.digest}
                     for artifact in artifacts
                 ],
-                "settings": [_canonical(value) for value in settings],
+                "settings": [_to_json_types(value) for value in settings],
             }
             yield draft
         release_memory()
@@ -120,7 +120,7 @@ def _flatten(inputs: Iterable[object]) -> Iterator[object]:
             yield value
 
 
-def _canonical(value: object) -> object:
+def _to_json_types(value: object) -> object:
     """Converts an input of a stage to JSON types for the cache key.
 
     Artifacts are represented by their digests. Fields of settings with the metadata ``keyed=False`` are
@@ -134,11 +134,11 @@ def _canonical(value: object) -> object:
         for name in (field.name for field in fields if field.metadata.get("content")):
             if isinstance(path := content[name], str) and path and (digest := content_digest(path)) != ABSENT:
                 content[name] = digest  # an existing file; another value may be the name of a model
-        return [type(value).__name__, _canonical(content)]
+        return [type(value).__name__, _to_json_types(content)]
     if isinstance(value, Mapping):
-        return {str(name): _canonical(item) for name, item in value.items()}
+        return {str(name): _to_json_types(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_canonical(item) for item in value]
+        return [_to_json_types(item) for item in value]
     if value is None or isinstance(value, str | int | float | bool | Path):
         return str(value) if isinstance(value, Path) else value
     raise ValueError(f"stage inputs are artifacts, settings or plain values, not {type(value).__name__}")
@@ -179,11 +179,11 @@ def import_closure(file: Path) -> tuple[set[Path], set[str]]:
             continue
         files.add(path)
         for name in _imported_names(path):
-            top = name.split(".")[0]
-            if top in PACKAGES and not name.startswith(NOT_CODE):
+            top_package = name.split(".")[0]
+            if top_package in PACKAGES and not name.startswith(NOT_CODE):
                 pending_files += _executed_files(name)
-            elif top not in PACKAGES and top not in sys.stdlib_module_names:
-                packages.add(top)
+            elif top_package not in PACKAGES and top_package not in sys.stdlib_module_names:
+                packages.add(top_package)
     return files, packages
 
 

@@ -32,7 +32,7 @@ SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
 
 _reported = threading.Lock()
 _received: int = 0  # the signal's number
-_message_fd: int = 2  # standard error; after _silence, a copy of it
+_message_fd: int = 2  # standard error; after _silence_stderr, a copy of it
 
 
 def expected_error(error: BaseException) -> tuple[int, str] | None:
@@ -84,13 +84,13 @@ class Signals:
     def __enter__(self) -> Self:
         signal.set_wakeup_fd(-1)
         for number in (*SIGNALS, signal.SIGHUP):
-            signal.signal(number, self._record)
+            signal.signal(number, self._record_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    def _record(self, number: int, frame: FrameType | None) -> None:
+    def _record_signal(self, number: int, frame: FrameType | None) -> None:
         self.received = True
 
 
@@ -115,11 +115,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     _received = number
     for other in SIGNALS:  # a second signal must not interrupt the unwinding; its duration is limited
         signal.signal(other, lambda number, frame: None)
-    _silence()
+    _silence_stderr()
     raise KeyboardInterrupt
 
 
-def _silence() -> None:
+def _silence_stderr() -> None:
     """Redirects standard error to the null device, except for MESSAGE.
 
     Interrupted libraries log errors, and Python prints exceptions of destructors and other callbacks.

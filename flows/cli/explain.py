@@ -128,9 +128,9 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Formats why two titles are near as lines: pairs of words, and the effect of removing a word."""
     rank = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
     yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank}"
-    attracting = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
-    separating = [pair for pair in reversed(explanation.pairs) if pair.contribution <= -MIN_CONTRIBUTION]
-    for heading, pairs in (("brings them together", attracting), ("keeps them apart", separating)):
+    supporting_pairs = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
+    opposing_pairs = [pair for pair in reversed(explanation.pairs) if pair.contribution <= -MIN_CONTRIBUTION]
+    for heading, pairs in (("brings them together", supporting_pairs), ("keeps them apart", opposing_pairs)):
         if pairs:
             yield f"\n{heading}:"
         for pair in pairs[:MAX_PAIRS]:

@@ -51,7 +51,7 @@ def like_title(
     table = pq.read_table(champion.folder / "titles.parquet", columns=["title", "show_key"])
     titles = dict(zip(table["show_key"].to_pylist(), table["title"].to_pylist(), strict=True))
     if show_key not in titles:
-        raise LikesError(_unknown(title, titles, show_key, champion.folder))
+        raise LikesError(_unknown_title_message(title, titles, show_key, champion.folder))
     row = {"viewer": viewer, "show_key": show_key, "episode": "", "sub_title": "", "source": STATED}
     row |= {"title": titles[show_key], "time": utc(at), "value": value, "seen": seen}
     add_likes(folder, pa.Table.from_pylist([row], schema=LIKES))
@@ -108,7 +108,7 @@ def _warn(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def _unknown(title: str, titles: dict[str, str], show_key: str, folder: Path) -> str:
+def _unknown_title_message(title: str, titles: dict[str, str], show_key: str, folder: Path) -> str:
     near = [titles[key] for key in difflib.get_close_matches(show_key, titles, n=SUGGESTIONS, cutoff=0.75)]
     if not near:
         from tasks.search.search import SearchError, TitleSearch  # imports PyTorch

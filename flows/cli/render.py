@@ -41,26 +41,26 @@ def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
             heading = f"{protocol}, {form.replace('_', ' ')}"
             if score["n"]:
                 rows = [
-                    [name, *(_number(score[key].get(measure)) for measure in MEASURES)]
+                    [name, *(_format_number(score[key].get(measure)) for measure in MEASURES)]
                     for key, name in PREDICTORS.items()
                     if key in score
                 ]
-                yield from _columns([[f"{heading} ({score['n']} titles)", *MEASURES], *rows])
+                yield from _column_lines([[f"{heading} ({score['n']} titles)", *MEASURES], *rows])
             else:
                 yield f"{heading}: not scored ({score['reason']})"
             yield ""
     if kinds := document.get("kinds"):
         rows = [
-            [kind, *(f"{_number(sets[name][key])}" for name in KIND_SETS for key in KIND_MEASURES)]
+            [kind, *(f"{_format_number(sets[name][key])}" for name in KIND_SETS for key in KIND_MEASURES)]
             for kind, sets in kinds.items()
         ]
         pairs = itertools.product(KIND_SETS, KIND_MEASURES)
         headings = [f"{measure}, {name}".replace("_", " ") for name, measure in pairs]
-        yield from _columns([["kinds of programmes", *headings], *rows])
+        yield from _column_lines([["kinds of programmes", *headings], *rows])
         yield ""
     clusters = document["clusters"]
-    agreement = ", ".join(f"{name} {_number(clusters[name])}" for name in AGREEMENT_MEASURES)
-    yield f"clusters: {clusters['count']}, noise {_number(clusters['noise_share'])}, {agreement}"
+    agreement = ", ".join(f"{name} {_format_number(clusters[name])}" for name in AGREEMENT_MEASURES)
+    yield f"clusters: {clusters['count']}, noise {_format_number(clusters['noise_share'])}, {agreement}"
     state = "is the champion" if document["champion"] else "is not the champion, which is unchanged"
     yield f"this model {state}"
 
@@ -73,7 +73,7 @@ def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
         if invalid_bytes := feed.get("invalid_bytes"):
             reasons.append(f"{invalid_bytes:,} invalid bytes")
         rows.append([feed["source"], *(f"{feed[name]:,}" for name in COUNTS), ", ".join(reasons)])
-    yield from _columns(rows)
+    yield from _column_lines(rows)
     yield "\n" + ", ".join(f"{document[name]:,} {name}" for name in TOTALS)
     yield f"{document['home']}: {document['home_bytes'] / 1e6:,.1f} MB"
 
@@ -81,24 +81,24 @@ def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Formats rows of a query as lines of a table, without truncation."""
     cells = [["–" if value is None else str(value) for value in row.values()] for row in rows]
-    return _columns([list(rows[0]), *cells]) if rows else iter(["no rows"])
+    return _column_lines([list(rows[0]), *cells]) if rows else iter(["no rows"])
 
 
 def category_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Lists all labels, and for each reason the dropped categories with the most titles."""
     yield f"{len(document['labels'])} labels (category, titles):"
-    yield from map(_category, document["labels"])
+    yield from map(_category_line, document["labels"])
     for reason in dict.fromkeys(row["reason"] for row in document["dropped"]):
         rows = [row for row in document["dropped"] if row["reason"] == reason]
         yield f"\ndropped, {reason}: {len(rows):,}"
-        yield from map(_category, rows[:CATEGORIES_SHOWN])
+        yield from map(_category_line, rows[:CATEGORIES_SHOWN])
 
 
-def _category(row: Mapping[str, Any]) -> str:
+def _category_line(row: Mapping[str, Any]) -> str:
     return f"  {row['titles']:>7,}  {row['category']}"
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _column_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Formats rows as lines, with the first column aligned to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
@@ -106,5 +106,5 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join([first.ljust(widths[0]), *right]).rstrip()
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"

@@ -71,12 +71,12 @@ def answer(home: str | Path, query: str, assignments: Sequence[str]) -> list[dic
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def plain(value: Any) -> Any:
+def to_json_values(value: Any) -> Any:
     """Converts a value of a query to JSON: decimals to numbers, NaN and infinity to null, others to text."""
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): to_json_values(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_json_values(item) for item in value]
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -60,7 +60,7 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
     """
     from tasks.fasttext import FastText
 
-    model = _open(path)
+    model = _open_vectors(path)
     if not isinstance(model, FastText):
         raise WordsError(f"{path} has vectors of words but no n-grams; give a fastText model (.bin, .ftz)")
     for start in range(0, len(words), BATCH):
@@ -77,7 +77,7 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
 
 def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
     """Yields a line with the vector of each word: zero if the model has neither the word nor its n-grams."""
-    for word, vector in zip(words, _open(path).vectors(words), strict=True):
+    for word, vector in zip(words, _open_vectors(path).vectors(words), strict=True):
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)
         else:
@@ -92,7 +92,7 @@ def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
     """
     from tasks.fasttext.text_forms import nearest_words
 
-    model = _open(path)
+    model = _open_vectors(path)
     if k < 1:
         raise WordsError(f"k must be at least 1, got {k}")
     if not model.vectors([word]).any():
@@ -100,7 +100,7 @@ def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
     return [{"word": name, "cosine": round(cosine, 6)} for name, cosine in nearest_words(model, word, k)]
 
 
-def _open(path: Path) -> "WordVectors":
+def _open_vectors(path: Path) -> "WordVectors":
     from tasks.fasttext import FastTextError
     from tasks.fasttext.text_forms import VectorFileError, open_words
 

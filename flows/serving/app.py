@@ -73,8 +73,8 @@ class Metrics:
         reloads.set_function(lambda: reloader.reloads)
         failures = Gauge("reload_failures", "How often checking for or loading a model failed", **options)
         failures.set_function(lambda: reloader.failures)
-        stale = Gauge("stale", "1 if the last check for or load of a model failed, else 0", **options)
-        stale.set_function(lambda: reloader.is_stale)
+        stale_gauge = Gauge("stale", "1 if the last check for or load of a model failed, else 0", **options)
+        stale_gauge.set_function(lambda: reloader.is_stale)
         ProcessCollector(registry=self.registry)
         self._reloader = reloader
 
@@ -147,7 +147,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         redoc_url=None,
         responses=ERROR_RESPONSES,
     )
-    guarded: dict[str, Any] = {"dependencies": [Depends(check_token)]} if token else {}
+    auth: dict[str, Any] = {"dependencies": [Depends(check_token)]} if token else {}
     if not token:
         app.add_middleware(SameSite, hosts=[host])
     app.add_middleware(MetricsMiddleware, metrics=metrics)
@@ -160,20 +160,18 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         model, answers = _model_json(reloader, champion), b",".join(answer for _, answer in results)
         return Response(b'{"model":%b,"answers":[%b]}' % (model, answers), media_type="application/json")
 
-    @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **guarded)
+    @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **auth)
     async def similar(request: Request) -> Response:
         """Returns the titles nearest to each title, as `similar --json`; `tonight`: of this evening."""
         titles = await _read(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
-    @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_body(TitlesRequest), **guarded)
+    @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_body(TitlesRequest), **auth)
     async def vectors(request: Request) -> Response:
         """Returns the vector of each title, by which similar titles are found."""
         return await respond(request, RequestKind("vectors"), await _read(request, TitlesRequest))
 
-    @app.post(
-        "/categories", response_model=Answers[Categories], openapi_extra=_body(TitlesRequest), **guarded
-    )
+    @app.post("/categories", response_model=Answers[Categories], openapi_extra=_body(TitlesRequest), **auth)
     async def categories(request: Request) -> Response:
         """Returns the categories of each title and how they were decided, as `guidespace explain --json`,
         with the probability that they are correct.
@@ -189,13 +187,13 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
             b'{"status":"%b","model":%b}' % (status.encode(), model), media_type="application/json"
         )
 
-    @app.get("/metrics", response_class=Response, **guarded)
+    @app.get("/metrics", response_class=Response, **auth)
     async def serve_metrics() -> Response:
         """Returns requests, errors, latencies, memory and the model in Prometheus' text format."""
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
-    add_model_file(app, reloader, guarded)
-    add_guide_routes(app, reloader.home, guarded, check_path_token)
+    add_model_file(app, reloader, auth)
+    add_guide_routes(app, reloader.home, auth, check_path_token)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:

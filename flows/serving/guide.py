@@ -27,14 +27,14 @@ _MISSING = "the home has no merged guide yet; run `guidespace guide` or the flow
 
 
 def add_guide_routes(
-    app: FastAPI, home: Path, guarded: dict[str, Any], check_token: Callable[[str], None]
+    app: FastAPI, home: Path, auth: dict[str, Any], check_token: Callable[[str], None]
 ) -> None:
     """Adds routes for the files in PATHS, and for /TOKEN/guide.xml etc. for players that cannot send headers.
 
     Args:
         app: The application.
         home: Folder of the home.
-        guarded: Arguments of routes that need the token in a header.
+        auth: Arguments of routes that need the token in a header.
         check_token: Raises HTTPException for a wrong token.
     """
 
@@ -48,7 +48,7 @@ def add_guide_routes(
 
     options: dict[str, Any] = {"methods": ["GET", "HEAD"], "response_class": Response}
     for path in PATHS:
-        app.add_api_route(path, respond, operation_id=path[1:], **options, **guarded)
+        app.add_api_route(path, respond, operation_id=path[1:], **options, **auth)
         app.add_api_route(f"/{{token}}{path}", respond_to_token, include_in_schema=False, **options)
 
 

@@ -59,17 +59,17 @@ class PackedModel:
 pack_champion = functools.lru_cache(maxsize=1)(PackedModel)  # packing 22,000 titles takes 0.4 s
 
 
-def add_model_file(app: FastAPI, reloader: "ModelReloader", guarded: dict[str, Any]) -> None:
+def add_model_file(app: FastAPI, reloader: "ModelReloader", auth: dict[str, Any]) -> None:
     """Adds the paths /model and /model.sha256 to the application.
 
     Args:
         app: The application.
         reloader: Provides the champion.
-        guarded: Arguments of routes that need the token in a header.
+        auth: Arguments of routes that need the token in a header.
     """
 
-    @app.head("/model", include_in_schema=False, **guarded)
-    @app.get("/model", response_class=Response, responses={304: {"description": "not modified"}}, **guarded)
+    @app.head("/model", include_in_schema=False, **auth)
+    @app.get("/model", response_class=Response, responses={304: {"description": "not modified"}}, **auth)
     def model(request: Request) -> Response:
         """Returns the champion as a file for `--model`; its ETag is the SHA-256. Send it in If-None-Match."""
         packed = pack_champion(reloader.current.champion)
@@ -81,8 +81,8 @@ def add_model_file(app: FastAPI, reloader: "ModelReloader", guarded: dict[str, A
             return Response(headers=headers, media_type=MEDIA_TYPE)
         return StreamingResponse(packed.blocks(), headers=headers, media_type=MEDIA_TYPE)
 
-    @app.head("/model.sha256", include_in_schema=False, **guarded)
-    @app.get("/model.sha256", response_class=PlainTextResponse, **guarded)
+    @app.head("/model.sha256", include_in_schema=False, **auth)
+    @app.get("/model.sha256", response_class=PlainTextResponse, **auth)
     def model_digest() -> str:
         """Returns the SHA-256 of /model, as a line that `sha256sum --check` reads."""
         packed = pack_champion(reloader.current.champion)

@@ -140,5 +140,5 @@ def format_validation_error(error: ValidationError) -> str:
     if problem["type"] == "json_invalid":
         return f"the body is not JSON in UTF-8: {problem['ctx']['error']}; expected for example {EXAMPLE}"
     value = repr(problem["input"])
-    shown = value if len(value) <= MAX_SHOWN_CHARACTERS else f"{value[:MAX_SHOWN_CHARACTERS]}…"
-    return f"{field or 'the body'}: {problem['msg']}, got {shown}; expected for example {EXAMPLE}"
+    shown_value = value if len(value) <= MAX_SHOWN_CHARACTERS else f"{value[:MAX_SHOWN_CHARACTERS]}…"
+    return f"{field or 'the body'}: {problem['msg']}, got {shown_value}; expected for example {EXAMPLE}"

@@ -63,7 +63,7 @@ def _sqlite(file: Path) -> CheckResult:
     except sqlite3.OperationalError as error:
         if "locked" not in str(error):
             return "bad", "database", f"{file}: {error}"
-        holders = ", ".join(f"process {pid} ({_name(pid)})" for pid in lock_holders(file))
+        holders = ", ".join(f"process {pid} ({_process_name(pid)})" for pid in lock_holders(file))
         advice = "end that process if the lock persists"
         return "note", "database", f"{file} is locked by {holders or 'another process'}; {advice}"
 
@@ -78,7 +78,7 @@ def lock_holders(file: Path) -> list[int]:
     return sorted({int(lock[4]) for lock in locks if lock[3] == "WRITE" and lock[5].endswith(f":{inode}")})
 
 
-def _name(pid: int) -> str:
+def _process_name(pid: int) -> str:
     try:
         return psutil.Process(pid).name()
     except psutil.NoSuchProcess:

@@ -80,9 +80,9 @@ def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) 
     for _, tree in reversed(running):
         _send(tree, signal.SIGTERM)
         _, alive = psutil.wait_procs(tree, timeout=seconds)
-        late = {process for parent in alive for process in (parent, *_descendants(parent))}
-        _send(late, signal.SIGKILL)
-        psutil.wait_procs(list(late), timeout=seconds)
+        remaining = {process for parent in alive for process in (parent, *_descendants(parent))}
+        _send(remaining, signal.SIGKILL)
+        psutil.wait_procs(list(remaining), timeout=seconds)
     return [name for name, _ in running]
 
 

@@ -76,21 +76,21 @@ class _Codes(dict):
 def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Joins the strings of each row, which are lists in several columns, to one text. Null becomes ''."""
     texts = []
-    for column in map(_combined, columns):
+    for column in map(_combine_chunks, columns):
         lists = pa.ListArray.from_arrays(column.offsets, column.values.fill_null(""))
         texts.append(pc.binary_join(lists, _UNIT_SEPARATOR))  # pyright: ignore[reportAttributeAccessIssue]
     return pc.binary_join_element_wise(*texts, _RECORD_SEPARATOR)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _split(joined: str) -> tuple[tuple[str, str], ...]:
+def _split(joined_numbers: str) -> tuple[tuple[str, str], ...]:
     """Splits a text from ``_join`` into pairs (system, number), one per XMLTV element ``episode-num``."""
-    systems, numbers = (text.split(_UNIT_SEPARATOR) for text in joined.split(_RECORD_SEPARATOR))
+    systems, numbers = (text.split(_UNIT_SEPARATOR) for text in joined_numbers.split(_RECORD_SEPARATOR))
     return tuple(zip(systems, numbers, strict=True))
 
 
 def _texts_with_digits(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Returns the column with '' in place of null and of texts without digits."""
-    texts = _combined(column).fill_null("")
+    texts = _combine_chunks(column).fill_null("")
     return pc.if_else(pc.match_substring_regex(texts, r"\p{Nd}"), texts, "")  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -115,5 +115,5 @@ def fill_episode_columns(connection: duckdb.DuckDBPyConnection) -> None:
         )
 
 
-def _combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -120,8 +120,8 @@ def read_credits(guide: Path, rows: Iterable[int]) -> dict[int, tuple[list[dict[
         return {}
     programmes = escape_quotes(escape_glob(guide / "programmes.parquet"))
     with duckdb.connect() as connection:
-        shown = connection.execute(_SHOWN.format(programmes=programmes, rows=numbers)).fetchall()
-    return {row: (credits or [], icon) for row, credits, icon in shown}
+        credit_rows = connection.execute(_SHOWN.format(programmes=programmes, rows=numbers)).fetchall()
+    return {row: (credits or [], icon) for row, credits, icon in credit_rows}
 
 
 def credited_titles(guide: Path, names: Iterable[str]) -> list[tuple[str, str, str]]:

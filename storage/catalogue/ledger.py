@@ -87,8 +87,8 @@ class FeedWriter:
 
     def add_root(self, rows: pa.RecordBatch) -> None:
         """Adds attributes of the root element of the XMLTV file (schema ROOT of rows.py)."""
-        into = "feed_attributes SELECT $feed_id, attribute, value"
-        self._insert(into, rows, {"feed_id": self.grab.feed_id})
+        target = "feed_attributes SELECT $feed_id, attribute, value"
+        self._insert(target, rows, {"feed_id": self.grab.feed_id})
 
     def add_rejects(self, rows: pa.RecordBatch) -> None:
         """Adds elements that could not be read (schema REJECTS of rows.py).

@@ -5,7 +5,7 @@ import pyarrow as pa
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), pa.timestamp("us")
 
 
-def _structs(*names: str) -> pa.ListType:
+def _struct_list(*names: str) -> pa.ListType:
     return pa.list_(pa.struct([(name, _TEXT) for name in names]))
 
 
@@ -17,11 +17,11 @@ PROGRAMMES = pa.schema(
 )
 # ``row`` in the next two schemas is the index of the programme in its batch of PROGRAMMES.
 DETAILS = pa.schema(
-    {"row": pa.int64(), "description": _TEXT, "translations": _structs("element", "text", "language")}
-    | {"keywords": _TEXTS, "credits": _structs("role", "name", "character")}
+    {"row": pa.int64(), "description": _TEXT, "translations": _struct_list("element", "text", "language")}
+    | {"keywords": _TEXTS, "credits": _struct_list("role", "name", "character")}
     | dict.fromkeys(("is_new", "is_premiere", "is_live", "previously_shown"), pa.bool_())
     | {"previously_shown_at": _TIME}
-    | dict.fromkeys(("star_ratings", "ratings"), _structs("system", "value"))
+    | dict.fromkeys(("star_ratings", "ratings"), _struct_list("system", "value"))
     | {"length_minutes": pa.float64(), "language": _TEXT, "original_language": _TEXT}
     | {"countries": _TEXTS, "icon": _TEXT, "urls": _TEXTS}
 )

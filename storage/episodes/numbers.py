@@ -102,12 +102,12 @@ def read_numbers(numbers: tuple[tuple[str | None, str], ...]) -> EpisodeNumber:
         system = (system or "").strip().casefold().replace("-", "_")
         if (number := _read_xmltv(text, system)) is not None:
             xmltv.append(number)
-        elif system in PAIR and (plain := _PLAIN.fullmatch(text)):
-            pair |= {system: int(plain[1])} | ({f"{system}s": int(plain[2])} if plain[2] else {})
+        elif system in PAIR and (match := _PLAIN.fullmatch(text)):
+            pair |= {system: int(match[1])} | ({f"{system}s": int(match[2])} if match[2] else {})
         elif (
             system in ONSCREEN
             or system in (XMLTV, *PAIR)
-            or ((full := _SXXEXX.fullmatch(text)) and full["season"])
+            or ((season_and_episode := _SXXEXX.fullmatch(text)) and season_and_episode["season"])
         ):
             onscreen.append(_read_onscreen(text))
     return merge([*xmltv, *([_make_number(pair)] if pair else ()), *onscreen] or [NOTHING])
@@ -167,8 +167,8 @@ def _read_onscreen(text: str) -> EpisodeNumber:
     text = _DATE.sub(_mask_date, text)
     values, _ = _read_words(text, strict=False)
     if "episode" not in values:
-        if bare := _BARE.fullmatch(text):
-            values["episode"] = int(bare[1])
+        if bare_number := _BARE.fullmatch(text):
+            values["episode"] = int(bare_number[1])
         elif fraction := grammar().fraction.search(text):
             values |= {"episode": int(fraction["number"]), "episodes": int(fraction["total"])}
     return _make_number(values)
@@ -206,8 +206,8 @@ def _is_episode_fraction(fraction: re.Match[str], is_title: bool) -> bool:
     number, total = int(fraction["number"]), int(fraction["total"])
     if not 0 < number <= total or number in _YEARS or (number in range(17, 40) and total == number + 1):
         return False
-    before, behind = fraction.string[: fraction.start()].rstrip(), fraction.string[fraction.end() :].strip()
-    return before.endswith(("(", "[")) or not (is_title or before or behind)
+    before, after = fraction.string[: fraction.start()].rstrip(), fraction.string[fraction.end() :].strip()
+    return before.endswith(("(", "[")) or not (is_title or before or after)
 
 
 def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int, int]]]:
@@ -231,12 +231,12 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
             spans.append(both.span())
             break
     for word, number, total, span in _find_pairs(text, begin, end):
-        kind, short = rules.kinds[word], len(word) <= 3
+        kind, is_short = rules.kinds[word], len(word) <= 3
         if (strict and word in rules.weak and total is None) or (kind == "season" and total is not None):
             continue
         if (
             number in _YEARS
-            and short == (kind != "season")
+            and is_short == (kind != "season")
             and (kind == "season" or strict or " " in text[slice(*span)])
         ):
             continue

@@ -70,6 +70,6 @@ def write_clustering(
         names = pa.array([entry["name"] or None for entry in entries], pa.string())
         memberships[f"{name}_name"] = names.take(memberships[name])
     numbered = {"title_id": np.arange(len(titles), dtype=np.int32)}
-    shown = {name: titles[name] for name in ("title", "show_key")}
-    table = pa.table({**numbered, **shown, **memberships})
+    title_columns = {name: titles[name] for name in ("title", "show_key")}
+    table = pa.table({**numbered, **title_columns, **memberships})
     pq.write_table(table, folder / "clusters.parquet", compression="zstd")

@@ -68,10 +68,10 @@ def open_corpus(folder: Path) -> OpenCorpus:
     """Opens the arrays of a Corpus folder as memory maps. Reads only headers and label names."""
     single = ("split", "show", "family", "oov", "kinds", "weights")
     opened = {name: open_array(folder, name) for name in single}
-    absent = np.zeros((len(opened["split"]), 0), dtype=np.float16)
+    empty_vectors = np.zeros((len(opened["split"]), 0), dtype=np.float16)
     for name in ("sentences", "descriptions"):
-        opened[name] = open_array(folder, name) if (Path(folder) / f"{name}.npy").exists() else absent
-        absent = np.broadcast_to(np.float16(0), opened[name].shape)  # zeros that take no memory
+        opened[name] = open_array(folder, name) if (Path(folder) / f"{name}.npy").exists() else empty_vectors
+        empty_vectors = np.broadcast_to(np.float16(0), opened[name].shape)  # zeros that take no memory
     return OpenCorpus(
         folder=Path(folder),
         tokens=Ragged.open(folder, "tokens"),

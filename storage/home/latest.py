@@ -21,22 +21,22 @@ def write_latest(home: Path, content: Mapping[str, Any]) -> None:
     write_json(home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATHS}})
 
 
-def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
+def read_latest(home: str | Path, key: str) -> dict[str, Any]:
     """Reads paths (as absolute paths) and results of the last finished run from latest.json.
 
     Args:
         home: The home folder.
-        needed: Key of the path that the caller will read, such as "model".
+        key: Key of the path that the caller will read, such as "model".
 
     Raises:
-        HomeError: No run has finished in this home, or the path ``needed`` has been removed.
+        HomeError: No run has finished in this home, or the path ``key`` has been removed.
     """
     folder = Workspace(home, create=False).home
     if not (folder / LATEST).exists():
         raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
     content = _read_absolute(folder)
-    if not Path(content[needed]).exists():
-        problem = f"the {needed} of the last run has been removed from {folder}"
+    if not Path(content[key]).exists():
+        problem = f"the {key} of the last run has been removed from {folder}"
         raise HomeError(f"{problem}; run `guidespace nightly --feed …` again")
     return content
 

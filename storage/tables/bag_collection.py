@@ -118,7 +118,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
                 )
         numbers = [rows for rows, _ in parts.values()]
         rows, positions = self._rows_of(torch.cat(numbers))
-        positions = dict(zip(parts, positions.split([len(each) for each in numbers]), strict=True))
+        positions = dict(zip(parts, positions.split([len(table) for table in numbers]), strict=True))
         vectors: dict[str, Tensor] = {}
         for pooling in ("sum", "mean"):
             names = [name for name in parts if self._table_of[name].pooling == pooling]

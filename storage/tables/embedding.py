@@ -146,20 +146,20 @@ class OffloadedEmbedding(nn.Module):
             ValueError: Within ``prefetch``, an id was not announced (on a GPU: a device-side assertion).
         """
         ids = ids.to(self.table.device, torch.int64)
-        taken = take_rows(*self._rows_of(ids))
+        vectors = take_rows(*self._rows_of(ids))
         if self.padding_idx is None:
-            return taken
-        return torch.where((ids == self.padding_idx).unsqueeze(-1), taken.detach(), taken)
+            return vectors
+        return torch.where((ids == self.padding_idx).unsqueeze(-1), vectors.detach(), vectors)
 
     def _rows_of(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the distinct rows, (unique, dim), and the position of each id in them."""
         if self._announced is None:
             distinct, positions = torch.unique(ids, return_inverse=True)
             self._padding_position = self._find_padding(distinct)
-            return self._gather(distinct), positions
+            return self._gather_rows(distinct), positions
         positions = torch.searchsorted(self._announced, ids)
         self._check_announced(self._announced, positions, ids)
-        rows = self._gather(self._announced) if self._leaf is None else self._leaf
+        rows = self._gather_rows(self._announced) if self._leaf is None else self._leaf
         self._leaf = rows if rows.requires_grad else None
         return rows, positions
 
@@ -169,7 +169,7 @@ class OffloadedEmbedding(nn.Module):
         position = (distinct == self.padding_idx).nonzero()
         return int(position) if len(position) else -1
 
-    def _gather(self, ids: Tensor) -> Tensor:
+    def _gather_rows(self, ids: Tensor) -> Tensor:
         rows = self.table.gather(ids)[0]
         if torch.is_grad_enabled() and not self.frozen:
             self._gradients.track(ids, rows)

@@ -130,7 +130,7 @@ class Offloaded:
         gathered = {name: cells.index_select(0, located.slots) for name, cells in self.storage.cells.items()}
         if len(located.direct):
             self.statistics.bytes_to_device += len(located.direct) * self.statistics.record_bytes
-            for name, values in self.storage.read_fields(*self._direct(located)).items():
+            for name, values in self.storage.read_fields(*self._uncached_records(located)).items():
                 gathered[name].index_copy_(0, located.direct, values)
         state = {name: to_compute_dtype(values) for name, values in gathered.items()}
         state |= {
@@ -147,15 +147,15 @@ class Offloaded:
         for number, field in enumerate(self.storage.records.fields):
             value, seed = values[field.name], self.seed * 64 + number
             if field.dtype != value.dtype:
-                rounded = round_(value.flatten(1), field.dtype, located.ids, seed, self._roundings)
-                value = rounded.view(value.shape)
+                rounded_value = round_(value.flatten(1), field.dtype, located.ids, seed, self._roundings)
+                value = rounded_value.view(value.shape)
             stored[field.name] = value
         self._roundings += 1
         slots = located.slots
         if len(located.direct):
             direct = {name: value.index_select(0, located.direct) for name, value in stored.items()}
             self.statistics.bytes_to_host += len(located.direct) * self.statistics.record_bytes
-            self.storage.write_fields(*self._direct(located), direct)
+            self.storage.write_fields(*self._uncached_records(located), direct)
             slots = slots.index_select(0, located.with_slot)
             stored = {name: value.index_select(0, located.with_slot) for name, value in stored.items()}
         for name, value in stored.items():
@@ -168,7 +168,7 @@ class Offloaded:
         storage, hot = self.storage, self.storage.hot
         leave, enter = plan.leave_ids - hot, plan.enter_ids - hot
         moves = leave, plan.leave_slots, enter, plan.enter_slots
-        with self._on(self._write_stream):
+        with self._use_stream(self._write_stream):
             self._steps.wait(plan.depends_on_step)
             arrays = upload([*moves, *plan.step_arrays()], self.device)
             leaving, leave_slots, entering, enter_slots, *parts = arrays
@@ -177,7 +177,7 @@ class Offloaded:
                 if self._read_stream is not None and self._write_stream is not None:
                     self._read_stream.wait_event(self._write_stream.record_event())
                     entering.record_stream(self._read_stream)  # the plan may be freed if the loop ends early
-                with self._on(self._read_stream):
+                with self._use_stream(self._read_stream):
                     storage.read(enter, entering, storage.cache, enter_slots)
                 self._slot_ids[plan.leave_slots - hot] = -1
                 self._slot_ids[plan.enter_slots - hot] = plan.enter_ids
@@ -286,12 +286,12 @@ class Offloaded:
             stream.wait_event(located.event)
             located.ids.record_stream(stream)
 
-    def _direct(self, located: Ready) -> tuple[np.ndarray, Tensor]:
+    def _uncached_records(self, located: Ready) -> tuple[np.ndarray, Tensor]:
         """Returns the record numbers of rows without a slot, on the CPU and on the device."""
         hot = self.storage.hot
         return located.plan.ids[located.plan.direct] - hot, located.ids.index_select(0, located.direct) - hot
 
-    def _on(self, stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
+    def _use_stream(self, stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
         return torch.cuda.stream(stream) if stream is not None else nullcontext()
 
 

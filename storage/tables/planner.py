@@ -5,7 +5,9 @@ slots, which are reused in least-recently-used order. A plan depends on the batc
 are reproducible.
 
 Plans are executed in order. The result is exact because of these invariants, on which prefetch.py also
-relies: * The last step that used an evicted row is ``depends_on_step`` or earlier. The transfer waits for the
+relies:
+
+* The last step that used an evicted row is ``depends_on_step`` or earlier. The transfer waits for the
   write-back of that step.
 * A row of a batch in flight stays in its slot, so it is never read from the host a second time.
 * An evicted row is read again only by a later plan, after it was written to the host.
@@ -83,8 +85,8 @@ class Planner:
         slots[cold[cached]] = cold_slots[cached] + self.hot
         slots[enter] = free + self.hot
         slots[direct] = 0
-        used = np.concatenate([cold_slots[cached], free])
-        self.order.record(number, ids[cold], used, self._last)
+        used_slots = np.concatenate([cold_slots[cached], free])
+        self.order.record(number, ids[cold], used_slots, self._last)
         moves = leave_ids, leaving + self.hot, ids[enter], free + self.hot
         return CachePlan(number, ids, slots, direct, *moves, depends_on_step)
 

@@ -117,11 +117,11 @@ def round_(values: Tensor, dtype: torch.dtype, ids: Tensor, seed: int, step: int
     """
     if dtype not in _DROPPED:
         return values.to(dtype)
-    dropped = _DROPPED[dtype]
+    dropped_bits = _DROPPED[dtype]
     chance = noise(ids, values.shape[1], seed, step)
     bits = values.contiguous().view(torch.int32)
-    rounded = ((bits + (chance >> (16 - dropped))) & -(1 << dropped)).view(torch.float32)
+    normal = ((bits + (chance >> (16 - dropped_bits))) & -(1 << dropped_bits)).view(torch.float32)
     if dtype == torch.float16:  # subnormal numbers are equally spaced
-        small = torch.floor(values / _HALF_QUANTUM + chance / 65536.0) * _HALF_QUANTUM
-        rounded = torch.where(values.abs() < _HALF_NORMAL, small, rounded).clamp_(-_LARGEST, _LARGEST)
-    return torch.where(values.isfinite(), rounded, values).to(dtype)
+        subnormal = torch.floor(values / _HALF_QUANTUM + chance / 65536.0) * _HALF_QUANTUM
+        normal = torch.where(values.abs() < _HALF_NORMAL, subnormal, normal).clamp_(-_LARGEST, _LARGEST)
+    return torch.where(values.isfinite(), normal, values).to(dtype)

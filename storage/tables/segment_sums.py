@@ -79,10 +79,10 @@ class _Take(torch.autograd.Function):
         return segment_sum(grads[0].reshape(-1, grads[0].shape[-1]), positions.flatten(), ctx.count), None
 
 
-def stable_order(values: np.ndarray, below: int) -> np.ndarray:
-    """Stable argsort, int64 (any,), of integers (any,) from 0 to ``below`` - 1, by a radix sort."""
+def stable_order(values: np.ndarray, limit: int) -> np.ndarray:
+    """Stable argsort, int64 (any,), of integers (any,) from 0 to ``limit`` - 1, by a radix sort."""
     order = np.argsort(values.astype(np.uint16), kind="stable")  # NumPy sorts 16-bit integers by radix
-    for shift in range(16, (below - 1).bit_length(), 16):
+    for shift in range(16, (limit - 1).bit_length(), 16):
         order = order.take(np.argsort((values.take(order) >> shift).astype(np.uint16), kind="stable"))
     return order
 

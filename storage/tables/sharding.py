@@ -78,7 +78,7 @@ class ShardedEmbedding(OffloadedEmbedding):
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
         """See ``OffloadedEmbedding``; ``ids`` returns the ids of this process."""
-        planned = self._exchanged(batches, ids)
+        planned = self._exchange_batches(batches, ids)
         try:
             pairs: Any = super().prefetch(planned, lambda pair: pair[1])
             with closing(pairs):  # ends the thread that runs ``planned``
@@ -87,17 +87,17 @@ class ShardedEmbedding(OffloadedEmbedding):
         finally:
             planned.close()
 
-    def _exchanged(self, batches: Iterable[B], ids: Any) -> Generator[tuple[B, Tensor], None, None]:
+    def _exchange_batches(self, batches: Iterable[B], ids: Any) -> Generator[tuple[B, Tensor], None, None]:
         """Yields each batch with the rows of this process that any process uses, until a process ends."""
         all_continue = True
         try:
             for batch in batches:
-                routed = self._route(distinct_ids(ids(batch)))
+                routed = self._route_ids(distinct_ids(ids(batch)))
                 received = self._exchange_sizes(routed.sizes, self._planning_group)
                 all_continue = ENDED not in received
                 if not all_continue:
                     return
-                yield batch, distinct_ids(self._exchange(routed, received, self._planning_group))
+                yield batch, distinct_ids(self._exchange_ids(routed, received, self._planning_group))
         finally:
             if all_continue:  # also if the caller leaves the loop: the others would wait for ids
                 self._exchange_sizes([ENDED] * self.processes, self._planning_group)
@@ -108,9 +108,9 @@ class ShardedEmbedding(OffloadedEmbedding):
         if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_embeddings:
             outside = int(distinct[0] if distinct[0] < 0 else distinct[-1])
             raise IndexError(f"id {outside} of an embedding with {self.num_embeddings} rows")
-        routed = self._route(distinct)
+        routed = self._route_ids(distinct)
         received = self._exchange_sizes(routed.sizes)
-        requested = self._exchange(routed, received)
+        requested = self._exchange_ids(routed, received)
         rows = take_rows(*super()._rows_of(requested))
         returned = _Exchange.apply(rows, received, routed.sizes)
         if returned.requires_grad:
@@ -118,7 +118,7 @@ class ShardedEmbedding(OffloadedEmbedding):
         self._padding_position = self._find_padding(distinct[routed.order])
         return returned, routed.order.argsort()[positions]
 
-    def _route(self, distinct: Tensor) -> "_Routed":
+    def _route_ids(self, distinct: Tensor) -> "_Routed":
         """Sorts ids by the process that stores the row."""
         owners = distinct % self.processes
         order = owners.argsort(stable=True)
@@ -132,7 +132,7 @@ class ShardedEmbedding(OffloadedEmbedding):
         distributed.all_to_all_single(received, torch.tensor(sizes, device=device), group=group)
         return received.tolist()
 
-    def _exchange(self, routed: "_Routed", received: list[int], group: Any = None) -> Tensor:
+    def _exchange_ids(self, routed: "_Routed", received: list[int], group: Any = None) -> Tensor:
         """Sends ids to the processes that store their rows. Returns the received row numbers by process."""
         rows = routed.rows.new_empty(sum(received))
         distributed.all_to_all_single(rows, routed.rows, received, routed.sizes, group=group)

@@ -107,8 +107,8 @@ def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Map
                 pieces = (piece.detach().cpu().reshape(-1) for piece in section.pieces() if piece.numel())
                 written = sum(handle.write(piece.view(torch.uint8).numpy().data) for piece in pieces)
                 if written != section.nbytes:
-                    needed = f"shape {section.shape} takes {section.nbytes}"
-                    raise ValueError(f"{name}: pieces have {written} bytes, {needed}")
+                    expected = f"shape {section.shape} takes {section.nbytes}"
+                    raise ValueError(f"{name}: pieces have {written} bytes, {expected}")
             handle.flush()
             os.fsync(handle.fileno())
     except BaseException:

@@ -93,7 +93,7 @@ class Staged:
         words = cache.view(torch.int64)
         for part, part_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
             self.host.will_need(part)
-            buffer = self._buffer(len(part))
+            buffer = self._next_buffer(len(part))
             torch.index_select(self.host.as_words(), 0, part, out=buffer)
             words.index_copy_(0, part_slots, buffer.to(self.device, non_blocking=True))
             if self.device.type == "cuda":  # the buffer is free after this event
@@ -106,13 +106,13 @@ class Staged:
             self.host.will_need(part)
             records = words.index_select(0, part_slots)
             if self.device.type == "cuda":
-                buffer = self._buffer(len(part))
+                buffer = self._next_buffer(len(part))
                 buffer.copy_(records, non_blocking=True)
                 torch.cuda.current_stream(self.device).synchronize()
                 records = buffer
             self.host.as_words().index_copy_(0, part, records)
 
-    def _buffer(self, records: int) -> Tensor:
+    def _next_buffer(self, records: int) -> Tensor:
         self._turn = (self._turn + 1) % len(self._buffers)
         if event := self._events[self._turn]:
             event.synchronize()
@@ -138,10 +138,10 @@ def upload(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
     """Copies int64 arrays to a device. On a GPU, uses one copy, and returns views of one tensor."""
     if device.type == "cpu":
         return [torch.from_numpy(array) for array in arrays]
-    joined = torch.from_numpy(np.concatenate(arrays))
+    buffer = torch.from_numpy(np.concatenate(arrays))
     with contextlib.suppress(RuntimeError):  # pinning failed: copy from pageable memory
-        joined = joined.pin_memory()
-    return list(joined.to(device, non_blocking=True).split([len(array) for array in arrays]))
+        buffer = buffer.pin_memory()
+    return list(buffer.to(device, non_blocking=True).split([len(array) for array in arrays]))
 
 
 class Unified:

@@ -173,8 +173,8 @@ def relocate(database: Path, experiment: str, artifacts: Path) -> None:
             if old_folder == new_folder or not old_folder.startswith("/"):
                 return
             for table, column in FOLDERS:
-                below = f"{column} = ? OR substr({column}, 1, ?) = ?"
-                update = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE {below}"
+                condition = f"{column} = ? OR substr({column}, 1, ?) = ?"
+                update = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE {condition}"
                 connection.execute(
                     update,
                     [new_folder, len(old_folder) + 1, old_folder, len(old_folder) + 1, old_folder + "/"],

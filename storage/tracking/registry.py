@@ -99,8 +99,8 @@ class Registry(Connection):
             tags |= {HOME: make_home_id(self.home), FEEDS: " ".join(feeds)}
             version = self._create_version(run_id, model_folder, example_title, tags)
         outputs = self.client.get_run(run_id).outputs
-        shown = {output.model_id for output in outputs.model_outputs} if outputs else set()
-        if (model_id := version.tags.get(LOGGED_MODEL)) and model_id not in shown:
+        listed_ids = {output.model_id for output in outputs.model_outputs} if outputs else set()
+        if (model_id := version.tags.get(LOGGED_MODEL)) and model_id not in listed_ids:
             self.client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
         self.client.set_registered_model_alias(self.name, "challenger", version.version)
         return str(version.version)

@@ -189,8 +189,8 @@ class Tracking(Connection):
         from mlflow.entities import Metric
 
         now, model = time.time_ns() // 1_000_000, model_id or None
-        named = [(metric_name(FIGURES, name), value) for name, value in figures.items()]
-        metrics = [Metric(name, value, now, 0, model, *dataset) for name, value in named]
+        named_values = [(metric_name(FIGURES, name), value) for name, value in figures.items()]
+        metrics = [Metric(name, value, now, 0, model, *dataset) for name, value in named_values]
         self._log_batches(run_id, "metrics", metrics, METRICS_IN_BATCH)
 
     def log_folder(self, run_id: str, folder: Path, artifact_path: str | None = None) -> None:

@@ -53,19 +53,19 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
         UnknownBlock: No block has one of the names.
         SettingError: A change of settings in ``ablation.blocks`` is invalid.
     """
-    changed: dict[str, Settings] = {}
+    changed_settings: dict[str, Settings] = {}
     left_out, blocks = [], choose_blocks(ablation.blocks)
     for block in blocks:
         try:
-            changed[block.name] = override(settings, block.changes)
+            changed_settings[block.name] = override(settings, block.changes)
         except SettingError:  # a setting of a strategy that this preset does not use
             if "=" in block.name:
                 raise
-        if changed.get(block.name, settings) == settings:
-            changed.pop(block.name, None)
+        if changed_settings.get(block.name, settings) == settings:
+            changed_settings.pop(block.name, None)
             left_out.append(block.name)
-    blocks = [block for block in blocks if block.name in changed]
-    variants = {base_of(block): settings for block in blocks} | changed
+    blocks = [block for block in blocks if block.name in changed_settings]
+    variants = {base_of(block): settings for block in blocks} | changed_settings
     of_clusters = {name for block in blocks if block.is_of_clusters for name in (block.name, base_of(block))}
     runs = itertools.product(variants.items(), range(ablation.folds), range(ablation.seeds))
     trials = [

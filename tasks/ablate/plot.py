@@ -19,14 +19,14 @@ def plot_effects(effects: Sequence[Effect]) -> go.Figure:
     figure = make_figure(title, height=160 + ROW_PIXELS * len(effects), yaxis={"automargin": True})
     keys = [OVERALL, *(key for key in CELLS if any(key in effect.figures for effect in effects))]
     for key in keys:
-        shown = [effect for effect in effects if key in effect.figures or AGREEMENT in effect.figures]
-        figures = [effect.figures[key if key in effect.figures else AGREEMENT] for effect in shown]
+        shown_effects = [effect for effect in effects if key in effect.figures or AGREEMENT in effect.figures]
+        figures = [effect.figures[key if key in effect.figures else AGREEMENT] for effect in shown_effects]
         intervals = [estimate.interval for estimate in figures]
         margins = [estimate.margin for estimate in figures]
         signs = [True if low > 0 else False if high < 0 else None for low, high in intervals]
         figure.add_scatter(
             x=[estimate.value for estimate in figures],
-            y=[effect.block.name for effect in shown],
+            y=[effect.block.name for effect in shown_effects],
             error_x={"type": "data", "array": margins, "color": GREY, "thickness": 2},
             mode="markers",
             marker={"size": 9, "color": [COLOURS[sign] for sign in signs]},

@@ -56,16 +56,16 @@ def solve_ridge(
     matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
     matrix.sum_duplicates()
     rare = matrix.getnnz(axis=0) <= _RARE
-    few, many = matrix[:, rare], matrix[:, ~rare]
-    transposed = many.T.tocsr()
-    pairs = few @ few.T + scipy.sparse.diags_array(np.full(len(bags), alpha, dtype=np.float32))
+    sparse, dense = matrix[:, rare], matrix[:, ~rare]
+    transposed = dense.T.tocsr()
+    pairs = sparse @ sparse.T + scipy.sparse.diags_array(np.full(len(bags), alpha, dtype=np.float32))
     solution, residual, direction = np.zeros_like(targets), targets.copy(), targets.copy()
     squared = np.einsum("ij,ij->j", residual, residual)
     tolerance = squared.max() * tol**2
     for _ in range(max_iter):
         if squared.max() <= tolerance:
             break
-        image = many @ (transposed @ direction) + pairs @ direction
+        image = dense @ (transposed @ direction) + pairs @ direction
         length = squared / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)  # per column
         solution += length * direction
         residual -= length * image

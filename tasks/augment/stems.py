@@ -119,6 +119,6 @@ def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
     unit, stems = F.normalize(vectors, dim=1), len(vectors) // 2
     cosines = unit @ unit.T
     partner = cosines.diagonal(stems).repeat(2)
-    same = torch.eye(stems, dtype=torch.bool, device=vectors.device).repeat(2, 2)
-    nearest = cosines.masked_fill(same, -2.0).amax(dim=1)
+    is_same_stem = torch.eye(stems, dtype=torch.bool, device=vectors.device).repeat(2, 2)
+    nearest = cosines.masked_fill(is_same_stem, -2.0).amax(dim=1)
     return F.relu(margin - partner + nearest).mean()

@@ -79,9 +79,9 @@ def predict_from_scores(
         neighbours: Nearest training titles, if the predictor uses any.
     """
     if scores.ndim != 2 or scores.shape != above_threshold.shape or scores.shape[1:] != frequency.shape:
-        got = f"{scores.shape}, {above_threshold.shape} and {frequency.shape}"
+        shapes = f"{scores.shape}, {above_threshold.shape} and {frequency.shape}"
         expected = "scores and above_threshold must be (queries, labels) and frequency (labels,)"
-        raise ValueError(f"{expected}, got {got}")
+        raise ValueError(f"{expected}, got {shapes}")
     if nan := int(np.isnan(scores).any(axis=1).sum()):
         raise ValueError(f"{nan} of {len(scores)} queries have a score that is not a number")
     ranks = rank_labels(scores, frequency)

@@ -100,11 +100,11 @@ class TfidfFeatures:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         derived, shared = titles.derived, {"min_df": self.min_titles, "sublinear_tf": True}
-        make = partial(TfidfVectorizer, dtype=np.float32, **shared)
+        make_vectorizer = partial(TfidfVectorizer, dtype=np.float32, **shared)
         if self not in derived:
             lengths = self.shortest_char_ngram, self.longest_char_ngram
-            words = make(ngram_range=(1, self.longest_word_ngram), token_pattern=r"\b\w+\b")
-            vectorizers = Vectorizers(words, make(ngram_range=lengths, analyzer="char_wb"))
+            words = make_vectorizer(ngram_range=(1, self.longest_word_ngram), token_pattern=r"\b\w+\b")
+            vectorizers = Vectorizers(words, make_vectorizer(ngram_range=lengths, analyzer="char_wb"))
             parts = [
                 vectorizer.fit_transform(titles.texts)
                 for vectorizer in (vectorizers.words, vectorizers.chars)
@@ -114,7 +114,7 @@ class TfidfFeatures:
             return derived[self]
         if (self, "contexts") not in derived:
             vectorizers, texts = derived[self]
-            contexts = make(token_pattern=r"\S+", lowercase=False)
+            contexts = make_vectorizer(token_pattern=r"\S+", lowercase=False)
             features = _stack([texts, contexts.fit_transform(titles.contexts)])
             derived[self, "contexts"] = replace(vectorizers, contexts=contexts), features
         return derived[self, "contexts"]

@@ -115,13 +115,13 @@ def whisper(
         blocks = [np.arange(nodes)]
         if iteration > SYNCHRONOUS_ITERATIONS:
             blocks = np.array_split(generator.permutation(nodes), min(BLOCKS, max(nodes, 1)))
-        changed = 0
+        move_count = 0
         for block in blocks:
             block = np.sort(block[waiting[block]])  # sequential memory access; the order has no effect
             if len(block):
                 random_bits = generator.integers(1 << 62, size=len(block), dtype=np.int64)
-                changed += update(labels, waiting, block, random_bits)
-        if not changed:
+                move_count += update(labels, waiting, block, random_bits)
+        if not move_count:
             return labels, iteration, True
     return labels, iterations, not waiting.any()
 
@@ -159,7 +159,7 @@ def _update_block(offsets, targets, weights, sums, labels, waiting, block, rando
     # Distinct classes of a node's neighbours, and a scratch slot.
     classes = np.empty(max_degree + 1, dtype=labels.dtype)
     max_priority, mask, shift = (1 << PRIORITY_BITS) - 1, (1 << PRIORITY_BITS) - 2, 62 - PRIORITY_BITS
-    moved = 0
+    move_count = 0
     for index in range(len(block)):
         node = block[index]
         first, end = offsets[node], offsets[node + 1]
@@ -184,10 +184,10 @@ def _update_block(offsets, targets, weights, sums, labels, waiting, block, rando
             sums[label] = 0
         chosen[index] = best
         if best != old_class:
-            moved += 1
+            move_count += 1
             for edge in range(first, end):
                 waiting[targets[edge]] = True
     for index in range(len(block)):
         # A separate loop, because nodes of a block read the classes from before the block.
         labels[block[index]] = chosen[index]
-    return moved
+    return move_count

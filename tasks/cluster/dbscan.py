@@ -77,19 +77,19 @@ def density_clusters(
     nonzero = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[nonzero]
     links = NearPairs(len(points), max(min_samples, 1))
-    for top, left, rows, columns in pairs_within(points, 1.0 - eps):
-        for first, near in ((top, rows), (left, columns))[: 1 + (left > top)]:
+    for first_row, first_column, rows, columns in pairs_within(points, 1.0 - eps):
+        for first, near in ((first_row, rows), (first_column, columns))[: 1 + (first_column > first_row)]:
             counts = np.bincount(near)
             links.counts[first : first + len(counts)] += counts
-        links.add(rows + top, columns + left)
+        links.add(rows + first_row, columns + first_column)
     core, components, (border, near) = links.finish()
     labels[nonzero[core]] = components[core]
     if len(border):
         cosines = exact_cosines(points[border], points[near])
         order = np.lexsort((near, -np.round(cosines, DECIMALS), border))
         border, near = border[order], near[order]
-        firsts = np.flatnonzero(np.diff(border, prepend=-1))
-        labels[nonzero[border[firsts]]] = components[near[firsts]]
+        run_starts = np.flatnonzero(np.diff(border, prepend=-1))
+        labels[nonzero[border[run_starts]]] = components[near[run_starts]]
     return labels
 
 
@@ -164,10 +164,10 @@ def distance_column(available: int, min_samples: int) -> int:
     Raises:
         ValueError: The neighbours have too few columns.
     """
-    if available < (needed := max(min_samples - 1, 1)):
-        problem = f"min_samples {min_samples} needs {needed} neighbours of each title to suggest eps"
+    if available < (neighbour_count := max(min_samples - 1, 1)):
+        problem = f"min_samples {min_samples} needs {neighbour_count} neighbours of each title to suggest eps"
         raise ValueError(f"{problem}, but {available} are kept. Raise neighbours, or set eps.")
-    return needed - 1
+    return neighbour_count - 1
 
 
 def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarray, " titles"]:
@@ -232,6 +232,6 @@ def find_knee(curve: Float[np.ndarray, " titles"]) -> float:
     Both axes are scaled to 0..1 first. Returns the median of a curve that is nowhere below the line.
     """
     height = curve[-1] - curve[0]
-    below = np.linspace(0, 1, len(curve)) - (curve - curve[0]) / (height or 1.0)
-    knee = int(below.argmax()) if height > 0 and below.max() > 0 else len(curve) // 2
+    depth = np.linspace(0, 1, len(curve)) - (curve - curve[0]) / (height or 1.0)
+    knee = int(depth.argmax()) if height > 0 and depth.max() > 0 else len(curve) // 2
     return float(np.clip(curve[knee] + ROUNDING, 0, 2))

@@ -62,24 +62,24 @@ def name_clusters(
             from the name of its cluster and of the other subclusters of this cluster.
         central: Number of central titles in the description of a cluster.
     """
-    used: dict[str, set[str]] = {}
+    used_by_parent: dict[str, set[str]] = {}
     names = []
     for number, members in enumerate(members_of(clusters)):
         cosines = np.round(vectors[members] @ vectors[members].mean(axis=0), 6)
         order: list[int] = members[np.argsort(-cosines, kind="stable")[:central]].tolist()
         nearest = [candidates.inputs.titles[row] for row in order]
         parent = parents[number] if parents else ""
-        used_names = used.setdefault(parent, {parent})
+        used_names = used_by_parent.setdefault(parent, {parent})
         options = _NameOptions(candidates, members)
         ranked = itertools.chain(options.descriptive(), [""] if parents else options.distinguishing(nearest))
         name = next(name for name in ranked if not name or name not in used_names)
         used_names.add(name)
-        label, share = _category(candidates, members)
+        label, share = _main_category(candidates, members)
         names.append(ClusterName(number, name, len(members), nearest, label, share))
     return names
 
 
-def _category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
+def _main_category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
     """Returns the category of most titles of a cluster and its share of titles; (None, 0) if none."""
     rows: list[int] = members.tolist()
     votes = Counter(label for row in rows for label in set(candidates.inputs.labels[row]))
@@ -103,7 +103,7 @@ class _NameOptions:
         if general:  # a single word after a general part is too vague, as in "Cookery: Jamie"
             phrases = [phrase for phrase in phrases if len(words_of(phrase.text)) > 1]
         narrower = [subject for subject in subjects if _is_narrower(subject, general)]
-        best = _best(narrower)
+        best = _best_candidate(narrower)
         if general and best and best.share >= CATEGORY_SHARE and _repeats_word(best, general):
             general, narrower = best, []  # "Crime drama" instead of "Drama: Crime drama"
         self.general = general.text if general else ""
@@ -154,7 +154,7 @@ def _general_part(
     *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad)])
     if best < MAJORITY and (best < PLURALITY or best < 2 * second):
         broad = []
-    general = _best(subject for subject in broad if subject.share >= TIE_SHARE * best)
+    general = _best_candidate(subject for subject in broad if subject.share >= TIE_SHARE * best)
     mostly_films = candidates.inputs.films[members].mean() >= FILM_SHARE
     if mostly_films and (general is None or general.key in FICTION):
         fiction = [subject.rows for subject in subjects if {subject.key, subject.general} & FICTION]
@@ -162,19 +162,19 @@ def _general_part(
         if len(rows) >= MAJORITY * len(members):
             subject = next(subject for subject in candidates.subjects if subject.key == FILMS)
             return Candidate(subject.name(candidates.inputs.language), rows, 0.0, 1.0, FILMS)
-    narrow = [subject for subject in subjects if subject.general and subject.share >= MAJORITY]
+    narrower = [subject for subject in subjects if subject.general and subject.share >= MAJORITY]
     if general is not None:
-        narrow = [subject for subject in narrow if subject.general == general.key]
-        narrow = [subject for subject in narrow if subject.share >= NARROWER_SHARE * general.share]
+        narrower = [subject for subject in narrower if subject.general == general.key]
+        narrower = [subject for subject in narrower if subject.share >= NARROWER_SHARE * general.share]
     by_cosine = (subject for subject in subjects if subject.cosine >= GENERAL_COSINE)
-    chosen = _best(narrow) or general or _best(by_cosine)
-    label, share = _category(candidates, members)
+    chosen = _best_candidate(narrower) or general or _best_candidate(by_cosine)
+    label, share = _main_category(candidates, members)
     if chosen is None and label is not None:
         return Candidate(label[:1].upper() + label[1:], frozenset(), 0.0, share)
     return chosen
 
 
-def _best(candidates: Iterable[Candidate]) -> Candidate | None:
+def _best_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
     """Returns the candidate with the highest score, or None if there are no candidates."""
     return max(candidates, key=lambda candidate: (candidate.score, candidate.text), default=None)
 

@@ -25,7 +25,7 @@ _DECADE = re.compile(r"(?:19|20)?\d0s")
 Phrase = tuple[str, ...]  # case-folded words
 
 
-def _spans(title: str) -> list[tuple[int, int]]:
+def _word_spans(title: str) -> list[tuple[int, int]]:
     return [match.span() for match in _WORD.finditer(title)]
 
 
@@ -49,7 +49,7 @@ class Phrases:
         self.titles, self.shows = titles, shows
         case_balance: Counter[str] = Counter()
         for title in titles:
-            for (_, previous_end), (start, end) in pairwise(_spans(title)):
+            for (_, previous_end), (start, end) in pairwise(_word_spans(title)):
                 if _SEPARATOR.fullmatch(title[previous_end:start]):
                     case_balance[title[start:end].casefold()] += 1 if title[start].islower() else -1
         # Words that are more often in lower case than capitalised: the, und.
@@ -58,7 +58,7 @@ class Phrases:
         keys, lengths = array("q"), array("q")
         for row in range(len(titles)):
             phrases = self.of_title(row)
-            keys.extend(map(self._key, phrases))
+            keys.extend(map(self._phrase_key, phrases))
             lengths.append(len(phrases))
         self._words = list(self._word_numbers)
         self._keys = Ragged(offsets_of(np.array(lengths, dtype=np.int64)), np.array(keys, dtype=np.int64))
@@ -70,23 +70,23 @@ class Phrases:
 
     def count(self, phrase: Phrase) -> int:
         """Returns the number of titles that contain a phrase of the index."""
-        return int(self._counts[np.searchsorted(self._distinct, self._key(phrase))])
+        return int(self._counts[np.searchsorted(self._distinct, self._phrase_key(phrase))])
 
-    def _key(self, phrase: Phrase) -> int:
+    def _phrase_key(self, phrase: Phrase) -> int:
         numbers = (self._word_numbers.setdefault(word, len(self._word_numbers) + 1) for word in phrase)
         return functools.reduce(lambda key, number: key << WORD_BITS | number, numbers, 0)
 
-    def _phrase(self, key: int) -> Phrase:
+    def _phrase_of_key(self, key: int) -> Phrase:
         numbers = (key >> WORD_BITS * position & (1 << WORD_BITS) - 1 for position in range(MAX_WORDS))
         return tuple(self._words[position - 1] for position in numbers if position)[::-1]
 
     def _find(self, title: str) -> Iterable[tuple[Phrase, str]]:
-        spans = _spans(title)
+        spans = _word_spans(title)
         words = [title[start:end] for start, end in spans]
         folded = [word.casefold() for word in words]
         can_end = [not self._is_excluded_edge(word) for word in words]
         gaps = [title[left[1] : right[0]] for left, right in pairwise(spans)]
-        joined = [bool(_SEPARATOR.fullmatch(gap)) for gap in gaps]
+        is_adjacent = [bool(_SEPARATOR.fullmatch(gap)) for gap in gaps]
         for first, word in enumerate(words):
             if not can_end[first]:
                 continue
@@ -94,7 +94,7 @@ class Phrases:
                 yield (folded[first],), word
             for last in range(first + 1, min(first + MAX_WORDS, len(words))):
                 text = title[spans[first][0] : spans[last][1]]
-                if not joined[last - 1] or words[last][0].isdigit():
+                if not is_adjacent[last - 1] or words[last][0].isdigit():
                     break
                 if can_end[last] and not text.isupper():
                     yield tuple(folded[first : last + 1]), text
@@ -119,7 +119,7 @@ class Phrases:
             for key in self._keys[row].tolist():
                 rows_by_key.setdefault(key, []).append(row)
         return {
-            self._phrase(key): phrase_rows
+            self._phrase_of_key(key): phrase_rows
             for key, phrase_rows in rows_by_key.items()
             if len(phrase_rows) >= minimum and len({self.shows[row] for row in phrase_rows}) >= minimum
         }

@@ -96,7 +96,7 @@ def unit_means(
     """
     sums = np.zeros(centres.shape, dtype=np.float64)
     order = np.argsort(labels, kind="stable")
-    firsts = np.flatnonzero(np.diff(labels[order], prepend=-1))
-    sums[labels[order[firsts]]] = np.add.reduceat(points[order], firsts, axis=0, dtype=np.float64)
+    run_starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    sums[labels[order[run_starts]]] = np.add.reduceat(points[order], run_starts, axis=0, dtype=np.float64)
     norms = np.linalg.norm(sums, axis=1, keepdims=True)
     return np.where(norms > 1e-9, sums / np.maximum(norms, 1e-9), centres).astype(np.float32)

@@ -83,7 +83,7 @@ class Copies:
         """
         (self.home / FOLDER).mkdir(exist_ok=True)
         locations, errors = locate(feeds, self.reading.private_addresses)
-        results = [result for source, error in errors for result in self._failed(source, error)]
+        results = [result for source, error in errors for result in self._failed_results(source, error)]
         read_sources = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
         with ExitStack() as stack:
             name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
@@ -103,7 +103,7 @@ class Copies:
                     )
                     fetched.append((source, download))
                 except FeedError as error:
-                    results += self._failed(source, error)
+                    results += self._failed_results(source, error)
             local = [
                 NamedFeed(location=str(download.feeds[0].file), source=source)
                 for source, download in fetched
@@ -115,7 +115,7 @@ class Copies:
                 results += self._write(source, download, home_guide)
         return results
 
-    def _failed(self, source: str, error: FeedError) -> list[Filled]:
+    def _failed_results(self, source: str, error: FeedError) -> list[Filled]:
         """Returns the results of a feed that failed: its last copies with the error, or only the error."""
         copies = self._read_state(source).copies
         if not copies:
@@ -134,7 +134,7 @@ class Copies:
             if copy and copy.digest == feed.content_digest:
                 results.append(replace(copy, unchanged=True))
             else:
-                results.append(self._fill(feed, home_guide))
+                results.append(self._write_copy(feed, home_guide))
         copies = [replace(copy, unchanged=False) for copy in results if not copy.error]
         is_complete = len(copies) == len(results)
         validators = (is_complete and download.validators) or Validators()
@@ -142,7 +142,7 @@ class Copies:
         write_json(self._state_file(source), content)
         return results
 
-    def _fill(self, feed: Feed, home_guide: Path | None) -> Filled:
+    def _write_copy(self, feed: Feed, home_guide: Path | None) -> Filled:
         """Writes the enriched copy of one feed, and returns its report or the error."""
         folder = self.home / FOLDER
         out = folder / file_name(feed.source)

@@ -69,11 +69,11 @@ def agreeing_numbers(
         if numbers
         and len(has_season[episode[0]]) <= 1
         and len(sub_titles[episode[0]]) > 1
-        and _agree(numbers)
+        and _is_consistent(numbers)
     }
 
 
-def _agree(numbers: set[tuple[str, str]]) -> bool:
+def _is_consistent(numbers: set[tuple[str, str]]) -> bool:
     """Returns whether there is one number per numbering system, and all numbers mean the same episode."""
     return len({system for system, _ in numbers}) == len(numbers) and len(_keys(numbers)) <= 1
 

@@ -68,7 +68,7 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
     votes, _, confidence = ballot.count(neighbours, np.where(rows >= 0, model.languages[rows], ""))
     editions = model.corrected_editions(titles, queries, neighbours)
     decisions: list[Decision | SearchError] = []
-    for position, (title, row, top) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
+    for position, (title, row, top_category) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
         correction = model.corrections.get(shows[position])
         if not (queries[position].any() or correction):
             decisions.append(SearchError(no_match_message(title)))
@@ -82,7 +82,7 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
         elif position in editions:
             by, categories = "edition", [*editions[position]]
         else:
-            by, categories = ("vote", [top]) if top else (None, [])
+            by, categories = ("vote", [top_category]) if top_category else (None, [])
         voters = [
             Voter(title=model.titles[near], cosine=round(cosine, 4), categories=model.labels[near])
             for near, cosine in zip(*(array[position].tolist() for array in neighbours), strict=True)
@@ -94,10 +94,10 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
             categories=categories,
             by=by,
             guide=guide,
-            voted=top,
-            confidence=round(float(confidence[position]), 4) if top and not ballot.unsure else None,
+            voted=top_category,
+            confidence=round(float(confidence[position]), 4) if top_category and not ballot.unsure else None,
             unsure=ballot.unsure,
-            votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top, -pair[1]))),
+            votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top_category, -pair[1]))),
             voters=voters,
             kinds=model.kinds_of(row) if row >= 0 else [],
         )

@@ -64,12 +64,12 @@ class PlayerNames:
             numbered=is_numbered,
             genre=genre,
         )
-        added = [(player.name, name) for player in self.players for name in player.names(programme)]
-        for player_name, name in added:
+        added_names = [(player.name, name) for player in self.players for name in player.names(programme)]
+        for player_name, name in added_names:
             self.written[player_name][name] += 1
-        names = list(dict.fromkeys((*allowed, *(name for _, name in added))))
+        names = list(dict.fromkeys((*allowed, *(name for _, name in added_names))))
         self.categories.update(categories, names)
-        return names, min(confidence, *(each.probability for each in kinds), 1.0) if added else 1.0
+        return names, min(confidence, *(each.probability for each in kinds), 1.0) if added_names else 1.0
 
 
 def prepare_names(

@@ -39,7 +39,7 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    with _replaced(Path(out).expanduser()) as file:
+    with _open_replacement(Path(out).expanduser()) as file:
         make = FORMATS.get(Path(out).suffix.lower())
         if make is None:
             file.writelines(pieces)
@@ -83,7 +83,7 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
 
 
 @contextmanager
-def _replaced(path: Path) -> Iterator[IO[bytes]]:
+def _open_replacement(path: Path) -> Iterator[IO[bytes]]:
     """Opens a temporary file, which replaces ``path`` at the end. Raises EnrichError without permission."""
     try:
         with replaced_file(path, keep_equal=True) as new, open(new, "wb") as file:

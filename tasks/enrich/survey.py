@@ -85,9 +85,9 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
                 pending.clear()
         programmes.write_table(pa.concat_tables([*pending, SCHEMA.empty_table()]))
     pa.default_memory_pool().release_unused()
-    named = to_batch(channels, CHANNELS)
-    sources = pa.array([source.feed.source] * len(named), pa.string())
-    columns = {"source": sources, "channel": named["channel"], "name": named["name"]}
+    channel_names = to_batch(channels, CHANNELS)
+    sources = pa.array([source.feed.source] * len(channel_names), pa.string())
+    columns = {"source": sources, "channel": channel_names["channel"], "name": channel_names["name"]}
     pq.write_table(pa.table(columns), folder / "channels.parquet")
     return Survey(programmes=read_count, unreadable=unreadable, encoding=encoding.written)
 

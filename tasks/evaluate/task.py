@@ -76,7 +76,7 @@ def evaluate(
     pending_agreement = submit(measure_agreement, clusters, reference, held_out=~is_training)
     sets = draw_held_out(titles, empty_reasons(workspace, corpus, table), settings)
     baselines_folder = workspace.folder(baselines)
-    scored = score_title_vectors(titles, forms, read_baselines(baselines_folder), sets, settings.k)
+    scores = score_title_vectors(titles, forms, read_baselines(baselines_folder), sets, settings.k)
 
     augmented = forms["title_only"]
     unaugmented = augmented.copy()
@@ -87,16 +87,16 @@ def evaluate(
     agreement = pending_agreement.result()
     for name in ("run_to_run_ari", "stayed_share", "neighbour_recall"):
         agreement[name] = workspace.details(clustering).get(name)
-    score_document = {"protocols": scored.protocols, "k": settings.k, "clusters": agreement}
+    score_document = {"protocols": scores.protocols, "k": settings.k, "clusters": agreement}
     score_document["unseen_words"] = unseen_words
     score_document["kinds"] = kind_scores(workspace.folder(corpus))
     votes = held_out_votes(titles, forms["title_context"], settings.seed)
     score_document["confidence"], confidence_rows = measure_votes(titles, votes, languages)
     with STAGE.publish(home, corpus, vectors, clustering, baselines, settings) as draft:
         (draft.folder / "scores.json").write_text(json.dumps(score_document, indent=1), encoding="utf-8")
-        pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
+        pq.write_table(pa.table(scores.rows), draft.folder / "queries.parquet")
         pq.write_table(pa.table(confidence_rows), draft.folder / "confidence.parquet")
-        draft.counts |= {"queries": len(scored.rows["title_id"]), "clusters": int(str(agreement["count"]))}
+        draft.counts |= {"queries": len(scores.rows["title_id"]), "clusters": int(str(agreement["count"]))}
         draft.details["k"] = settings.k  # the gate evaluates the champion with the same k
         draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # of the scored vectors
     return draft.artifact

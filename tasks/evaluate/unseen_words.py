@@ -70,8 +70,8 @@ def measure_unseen_words(
         else:
             result[protocol] = {"n": len(queries)}
             for name, array in (("augmented", vectors), ("unaugmented", unaugmented)):
-                measured = measure(judge_knn(titles, array, queries, training, k))
-                result[protocol][name] = {metric: measured[metric] for metric in METRICS}
+                metrics = measure(judge_knn(titles, array, queries, training, k))
+                result[protocol][name] = {metric: metrics[metric] for metric in METRICS}
     return result
 
 

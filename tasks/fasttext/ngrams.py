@@ -89,21 +89,21 @@ def bucket_piece(
         buckets: Number of buckets.
         reserve: Words whose buckets follow a free entry, which the caller overwrites, bool (words,).
     """
-    codes, firsts = np.frombuffer(text, dtype=np.uint8), begins
+    codes, starts = np.frombuffer(text, dtype=np.uint8), begins
     heads = np.arange(len(text) + 1)  # first byte of each code point, then the end
     if not text.isascii():
         heads = np.append(np.flatnonzero((codes & 0xC0) != 0x80), len(text))
-        firsts = np.searchsorted(heads, begins)
-    sizes, points = np.diff(firsts), len(heads) - 1
+        starts = np.searchsorted(heads, begins)
+    sizes, points = np.diff(starts), len(heads) - 1
     lengths = np.arange(max(shortest, 1), min(longest, int(sizes.max(initial=0))) + 1)
-    remaining_points = np.repeat(firsts[1:], sizes) - np.arange(points)  # code points to the end of the word
+    remaining_points = np.repeat(starts[1:], sizes) - np.arange(points)  # code points to the end of the word
     is_used = np.zeros((points, 1 + len(lengths)), dtype=bool)  # reserved value, then n-grams of each point
-    is_used[firsts[:-1], 0] = reserve
+    is_used[starts[:-1], 0] = reserve
     for column, length in enumerate(lengths, 1):  # takes a quarter of the time of a broadcast
         is_used[:, column] = remaining_points >= length
     counts = np.maximum(sizes[:, None] - (lengths - 1), 0).sum(axis=1) + reserve
     if len(lengths) and lengths[0] == 1:  # a single < or > is not an n-gram
-        is_used[firsts[:-1], 1] = is_used[firsts[1:] - 1, 1] = False
+        is_used[starts[:-1], 1] = is_used[starts[1:] - 1, 1] = False
         counts -= 2
     signed_codes = codes.view(np.int8).astype(np.int32).view(np.uint32)
     first, widths = signed_codes[heads[:-1]], np.diff(heads)

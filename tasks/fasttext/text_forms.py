@@ -184,8 +184,8 @@ def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[s
         cosines = (vectors @ query) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-12)
         best_cosines = np.append(best_cosines, cosines)
         numbers = np.append(numbers, np.arange(start, start + len(cosines)))
-        top = np.argsort(-best_cosines, kind="stable")[: k + 1]
-        best_cosines, numbers = best_cosines[top], numbers[top]
+        best_order = np.argsort(-best_cosines, kind="stable")[: k + 1]
+        best_cosines, numbers = best_cosines[best_order], numbers[best_order]
     names = [words[number] for number in numbers]
     pairs = [pair for pair in zip(names, best_cosines.tolist(), strict=True) if pair[0] != encode(word)]
     return [(name.decode("utf-8", "backslashreplace"), cosine) for name, cosine in pairs[:k]]

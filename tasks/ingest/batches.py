@@ -65,9 +65,9 @@ def number_from_first_(batches: dict[str, list[pa.RecordBatch]]) -> None:
     ``batches`` maps "programmes", "details" and "originals" to lists of batches. In details and originals,
     the column ``row`` refers to a programme of the batch with the same position.
     """
-    firsts = np.cumsum([0, *(batch.num_rows for batch in batches["programmes"])])
+    first_numbers = np.cumsum([0, *(batch.num_rows for batch in batches["programmes"])])
     for kind in ("details", "originals"):
-        for number, (batch, first) in enumerate(zip(batches[kind], firsts)):
+        for number, (batch, first) in enumerate(zip(batches[kind], first_numbers)):
             if batch.num_rows and first:
                 row = pa.array(batch.column("row").to_numpy() + first)
                 batches[kind][number] = batch.set_column(0, "row", row)

@@ -33,9 +33,9 @@ def language_objects(categories: pa.ListArray, sub_title: pa.Array, description:
     if all(column.null_count == len(column) for column in (categories.flatten(), sub_title, description)):
         return pa.nulls(len(categories), pa.string())
     filled_lists = pa.ListArray.from_arrays(categories.offsets, categories.values.fill_null(""))
-    joined = pc.binary_join(filled_lists, _UNIT)  # pyright: ignore[reportAttributeAccessIssue]
+    joined_languages = pc.binary_join(filled_lists, _UNIT)  # pyright: ignore[reportAttributeAccessIssue]
     keys = pc.binary_join_element_wise(  # pyright: ignore[reportAttributeAccessIssue]
-        joined, sub_title.fill_null(""), description.fill_null(""), _GROUP
+        joined_languages, sub_title.fill_null(""), description.fill_null(""), _GROUP
     ).dictionary_encode()
     return pa.array([_to_object(key) for key in keys.dictionary.to_pylist()], pa.string()).take(keys.indices)
 
@@ -61,10 +61,10 @@ def merge_objects(
     """
     if attributes.null_count == len(attributes) and not elements:
         return objects
-    merged = objects.to_pylist()
+    merged_objects = objects.to_pylist()
     for row, text in enumerate(attributes.to_pylist()):
         if text is not None:  # "@" sorts before letters
-            merged[row] = f"{text[:-1]},{merged[row][1:]}" if merged[row] else text
+            merged_objects[row] = f"{text[:-1]},{merged_objects[row][1:]}" if merged_objects[row] else text
     for row, row_elements in elements.items():
-        merged[row] = to_json({**json.loads(merged[row] or "{}"), **row_elements})
-    return pa.array(merged, pa.string())
+        merged_objects[row] = to_json({**json.loads(merged_objects[row] or "{}"), **row_elements})
+    return pa.array(merged_objects, pa.string())

@@ -167,13 +167,13 @@ class _FeedReader:
             fetched = location.fetched
             if fetched.unchanged:
                 for source, _, counts in newest_readings(self.catalogue, location.name):
-                    yield self._result(source, counts, location)
+                    yield self._feed_result(source, counts, location)
             skipped, failures = fetched.skipped, 0
             for number, (feed, counts, parsing) in enumerate(location.feeds):
                 siblings = [parsing for *_, parsing in location.feeds[number + 1 :] if parsing is not None]
                 try:
                     if counts is not None:
-                        result = self._result(feed.source, counts, location)
+                        result = self._feed_result(feed.source, counts, location)
                     else:
                         result = yield from self._read_feed(feed, parsing, location, [*siblings, *later])
                 except FeedError as error:
@@ -207,9 +207,9 @@ class _FeedReader:
             zone=zone,
         ) as draft:
             yield from self._write(feed.source, batches, draft)
-            return self._result(feed.source, draft.finish(), location, draft)
+            return self._feed_result(feed.source, draft.finish(), location, draft)
 
-    def _result(
+    def _feed_result(
         self, source: str, counts: Counts, location: _Location, draft: FeedWriter | None = None
     ) -> FeedResult:
         """Returns the result of importing a feed. ``draft`` is its writer, or None for an unchanged feed.

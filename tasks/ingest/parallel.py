@@ -48,7 +48,7 @@ class Parsing:
         return True
 
     def batches(self, later: Iterable[Parsing]) -> Iterator[ProgrammeBatch]:
-        """Returns the batches of the feed. While waiting for a worker, parses the feeds ``later`` here."""
+        """Returns the batches of the feed. Parses it and the feeds ``later`` here while workers are busy."""
         while not self.future.done() and any(parsing.run_here() for parsing in (self, *later)):
             pass
         return read_folder(self.folder, self.future.result())

@@ -67,16 +67,16 @@ def read(slots: Any, block: Tensor) -> Any:
     return _map_nested(lambda slot: slot.view(block), Slot, slots)
 
 
-def copy_batch(slots: Any, used: int, block: Tensor, pin: bool) -> Any:
+def copy_batch(slots: Any, byte_count: int, block: Tensor, pin: bool) -> Any:
     """Copies a batch from a block to new memory.
 
     Args:
         slots: Positions of the tensors, from ``assign_slots``.
-        used: Number of bytes of the batch.
+        byte_count: Number of bytes of the batch.
         block: Block of shared memory, uint8.
         pin: Whether the new memory is page-locked.
     """
-    return read(slots, torch.empty(used, dtype=torch.uint8, pin_memory=pin).copy_(block[:used]))
+    return read(slots, torch.empty(byte_count, dtype=torch.uint8, pin_memory=pin).copy_(block[:byte_count]))
 
 
 def pin_batch(batch: Any) -> Any:

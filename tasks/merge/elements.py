@@ -41,19 +41,19 @@ def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes
     if tag is None:
         return element
     values = {b"start": start, b"stop": stop, b"channel": channel}
-    parts, cut = [], 0
+    parts, copied = [], 0
     for match in _ATTRIBUTE.finditer(tag[1]):
         name, text = match.groups()
         if name not in values:
             continue
         value = values.pop(name)
         if not _is_value(text[1:-1], value):
-            parts += [tag[1][cut : match.start()], _attribute(name, value)]
-            cut = match.end()
+            parts += [tag[1][copied : match.start()], _attribute(name, value)]
+            copied = match.end()
     added = b"".join(_attribute(*item) for item in values.items())
     if not parts and not added:
         return element
-    return b"".join([b"<programme", *parts, tag[1][cut:], added, b">", element[tag.end() :]])
+    return b"".join([b"<programme", *parts, tag[1][copied:], added, b">", element[tag.end() :]])
 
 
 @lru_cache(_CACHED)
@@ -79,10 +79,10 @@ def well_formed(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:
     """Repairs elements that are not well-formed XML in UTF-8. Omits elements that cannot be repaired."""
     if _is_well_formed(b"".join(elements)):
         return list(elements)
-    return [text for element in elements if (text := _repaired(element, encoding))]
+    return [text for element in elements if (text := _repair(element, encoding))]
 
 
-def _repaired(element: bytes, encoding: Encoding) -> bytes:
+def _repair(element: bytes, encoding: Encoding) -> bytes:
     """Returns a well-formed element in UTF-8, or b"" if the element cannot be repaired."""
     if _is_well_formed(element):
         return element

@@ -94,7 +94,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
     categories: set[str] = set()
     unreadable = 0
     with open(copy, "wb") as file, tempfile.TemporaryFile(dir=copy.parent) as spool:
-        prolog, blocks = read_prolog(_copied(source.pieces(), file), source.feed.source)
+        prolog, blocks = read_prolog(_copy_pieces(source.pieces(), file), source.feed.source)
         encoding = Encoding(prolog.encoding, source.pieces)
         for records in read_records(prolog, blocks, encoding, source.zone):
             for channel in _read_channels(records, encoding):
@@ -106,7 +106,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
         pa.default_memory_pool().release_unused()
         spool.seek(0)
         rows = np.fromfile(spool, ROWS)  # by offset, which the stable sort preserves
-    order = _order(rows)
+    order = _stable_order(rows)
     for name in ROWS.names or ():  # one column after the other, because a copy of all needs twice the memory
         rows[name] = rows[name][order]
     del order
@@ -127,7 +127,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
     )
 
 
-def _copied(pieces: Iterable[bytes], file: IO[bytes]) -> Iterator[bytes]:
+def _copy_pieces(pieces: Iterable[bytes], file: IO[bytes]) -> Iterator[bytes]:
     """Yields pieces unchanged and writes them to a file."""
     for piece in pieces:
         file.write(piece)
@@ -175,7 +175,7 @@ def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
     return rows[spans[:, 0] >= 0]
 
 
-def _order(rows: np.ndarray) -> np.ndarray:
+def _stable_order(rows: np.ndarray) -> np.ndarray:
     """Returns the stable order by channel and start, in 30 MB less memory than lexsort."""
     key = rows["start"] - rows["start"].min(initial=0)
     key //= 1_000_000

@@ -128,13 +128,13 @@ def match_playlist(feeds: Sequence[FeedIndex], entries: Sequence[Entry], decisio
     targets = [Target(entry.id, entry.names, entry.shift) for entry in entries]
     by_id, by_name = [], []
     for feed in feeds:
-        folded, named = defaultdict(list), defaultdict(list)
+        folded, by_key = defaultdict(list), defaultdict(list)
         for channel in feed.channels.values():
             folded[channel.id.casefold()].append(channel)
             for key in channel.keys:
-                named[key].append(channel)
+                by_key[key].append(channel)
         by_id.append(folded)
-        by_name.append(named)
+        by_name.append(by_key)
     for target in targets:
         matcher.add_confirmed_(target)
         for number, feed in enumerate(feeds):
@@ -178,10 +178,10 @@ def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
     """
     matcher = _Matcher(feeds, decisions)
     targets: dict[str, Target] = {}
-    used = {(row.feed, row.channel) for row in decisions.values() if row.use == YES}
+    used_channels = {(row.feed, row.channel) for row in decisions.values() if row.use == YES}
     for number, feed in enumerate(feeds):
         for channel in feed.channels.values():
-            if (feed.source, channel.id) in used:
+            if (feed.source, channel.id) in used_channels:
                 continue
             target = targets.get(channel.id)
             if target is not None:
@@ -200,13 +200,13 @@ def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
     return Matching(list(targets.values()), list(matcher.proposals.values()))
 
 
-def _free_ids(id_: str, taken: Mapping[str, Target]) -> Iterator[str]:
+def _free_ids(id_: str, taken_ids: Mapping[str, Target]) -> Iterator[str]:
     """Yields ids that are not taken: the id, then the id with a number from 2."""
-    if id_ not in taken:
+    if id_ not in taken_ids:
         yield id_
     number = 2
     while True:
-        if (numbered := f"{id_}.{number}") not in taken:
+        if (numbered := f"{id_}.{number}") not in taken_ids:
             yield numbered
         number += 1
 

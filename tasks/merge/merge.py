@@ -104,14 +104,14 @@ class Plan:
     def _programmes(self, target: Target, readers: Sequence[CopyReader]) -> Iterator[bytes]:
         """Yields the programme elements of a channel in batches."""
         rows = [self.feeds[member.feed].rows_of(member.channel.id) for member in target.members]
-        places = [[*zip(each["offset"].tolist(), each["bytes"].tolist(), strict=True)] for each in rows]
-        merged = self._merge(target, rows)
-        self.report.cut += merged.cut
-        self.report.doubled += merged.doubled
-        self.report.filled += merged.filled
+        places = [[*zip(table["offset"].tolist(), table["bytes"].tolist(), strict=True)] for table in rows]
+        schedule = self._merge(target, rows)
+        self.report.cut += schedule.cut
+        self.report.doubled += schedule.doubled
+        self.report.filled += schedule.filled
         batch_feed, batch, size = -1, [], 0
         previous: tuple[int, bytes] | None = None
-        for slot in [*merged.slots, None]:
+        for slot in [*schedule.slots, None]:
             if batch and (slot is None or slot.feed != batch_feed or size > BATCH_BYTES):
                 feed = self.feeds[target.members[batch_feed].feed]
                 texts = well_formed(batch, feed.encoding)

@@ -41,7 +41,7 @@ def _letters(text: str) -> str:
 
 
 @lru_cache(maxsize=131_072)
-def _base(name: str) -> str:
+def _base_name(name: str) -> str:
     """Returns a normalized name without resolution, country prefix and time shift."""
     text = _COUNTRY.sub("", _PLUS.sub("", _fold(name)))
     return _letters(_QUALITY.sub("", text))
@@ -70,7 +70,7 @@ class NearNames:
         self._by_base: dict[str, list[int]] = defaultdict(list)
         self._by_trigram: dict[str, list[int]] = defaultdict(list)
         for channel, texts in names.items():
-            for base in {_base(name) for name in texts} - {""}:
+            for base in {_base_name(name) for name in texts} - {""}:
                 self._by_base[base].append(channel)
             for trigram in {part for key in self._keys[channel] for part in _trigrams(key)}:
                 self._by_trigram[trigram].append(channel)
@@ -78,7 +78,7 @@ class NearNames:
     def near(self, names: Sequence[str]) -> list[tuple[float, int]]:
         """Returns (similarity, channel number) of at most PROPOSALS channels with similar names."""
         similarities: dict[int, float] = {}
-        for base in {_base(name) for name in names} - {""}:
+        for base in {_base_name(name) for name in names} - {""}:
             similarities |= dict.fromkeys(self._by_base.get(base, ()), VARIANT)
         for key in {normalize(name) for name in names} - {""} if not similarities else ():
             hits = Counter(

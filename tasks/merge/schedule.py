@@ -38,10 +38,10 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
     """
     if not schedules:
         return Merged([])
-    merged = _without_overlaps(schedules[0]) if cut else Merged(list(schedules[0]))
+    result = _without_overlaps(schedules[0]) if cut else Merged(list(schedules[0]))
     for schedule in schedules[1:]:
         other = _without_overlaps(schedule) if cut else Merged(list(schedule))
-        occupied = _Occupied(merged.slots)
+        occupied = _Occupied(result.slots)
         slots, shortened = [], other.cut
         for slot in other.slots:
             piece = occupied.largest_gap(slot)
@@ -50,14 +50,14 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
             if cut and piece != (slot.start, slot.stop):
                 slot, shortened = slot._replace(start=piece[0], stop=piece[1]), shortened + 1
             slots.append(slot)
-        merged = replace(
-            merged,
-            slots=sorted([*merged.slots, *slots], key=lambda slot: slot.start),
-            cut=merged.cut + shortened,
-            doubled=merged.doubled + other.doubled,
-            filled=merged.filled + len(slots),
+        result = replace(
+            result,
+            slots=sorted([*result.slots, *slots], key=lambda slot: slot.start),
+            cut=result.cut + shortened,
+            doubled=result.doubled + other.doubled,
+            filled=result.filled + len(slots),
         )
-    return merged
+    return result
 
 
 def _without_overlaps(schedule: Sequence[Slot]) -> Merged:
@@ -95,9 +95,9 @@ class _Occupied:
         """Returns the largest free part of a slot, (start, stop), or None if less than half is free."""
         index = bisect_right(self.begins, slot.start)  # of the first interval that begins later
         begin = max(slot.start, self.ends[index - 1] if index else slot.start)
-        following = self.begins[index] if index < len(self.begins) else None
+        next_begin = self.begins[index] if index < len(self.begins) else None
         if slot.stop is None:
-            return (slot.start, following) if begin == slot.start else None
+            return (slot.start, next_begin) if begin == slot.start else None
         best = (0, 0)
         while begin < slot.stop:
             end = min(slot.stop, self.begins[index] if index < len(self.begins) else slot.stop)

@@ -21,11 +21,11 @@ def merge(home: str, copies: Sequence[Filled], reading: IngestSettings, settings
     """
     logger = get_run_logger()
     try:
-        merged = merge_copies(Path(home), copies, reading, settings, datetime.datetime.now(datetime.UTC))
+        guide = merge_copies(Path(home), copies, reading, settings, datetime.datetime.now(datetime.UTC))
     except MergeError as error:
         logger.error("%s; the previous guide remains", error)
         return [f"FAILED: {error}; the previous guide remains"]
-    lines = list(merged.report.lines(merged.file))
+    lines = list(guide.report.lines(guide.file))
     for line in lines:
         logger.info("%s", line)
     return lines

@@ -47,8 +47,8 @@ class Codes:
             rows = vectors[block]
             scales[block] = np.abs(rows).max(axis=1, initial=0) / MAX_CODE
             codes[block] = np.rint(rows / scales[block, None])
-            lost = np.linalg.norm(rows - codes[block] * scales[block, None], axis=1)
-            errors[block] = MAX_NORM * lost + TOLERANCE
+            row_errors = np.linalg.norm(rows - codes[block] * scales[block, None], axis=1)
+            errors[block] = MAX_NORM * row_errors + TOLERANCE
         return Codes(vectors, codes, scales, errors)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -63,13 +63,13 @@ class SearchSettings:
         Raises:
             IndexMissing: The method is approximate and faiss is not installed.
         """
-        many = self.method == "auto" and len(titles) >= self.exact_below
-        if many and importlib.util.find_spec("faiss") is None:
+        is_large = self.method == "auto" and len(titles) >= self.exact_below
+        if is_large and importlib.util.find_spec("faiss") is None:
             message = "%d titles are searched exactly, which is slow; install faiss: %s"
             logging.getLogger(__name__).warning(message, len(titles), REMEDY)
-            many = False
-        approximate = many or self.method == "approximate"
-        return Approximate(titles, probes=self.probes) if approximate else Exact(titles)
+            is_large = False
+        is_approximate = is_large or self.method == "approximate"
+        return Approximate(titles, probes=self.probes) if is_approximate else Exact(titles)
 
 
 AUTO = SearchSettings()
@@ -156,7 +156,7 @@ class Approximate:
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
     """Measures the recall of approximate neighbours ``ids`` (titles, k) on a sample of titles."""
     sample_ids, k = _sample(titles, 1_000), ids.shape[1]
-    exact = _nearest(titles[sample_ids], titles, k + 1).tolist()
+    exact = _nearest_ids(titles[sample_ids], titles, k + 1).tolist()
     exact_neighbours = [
         [neighbour for neighbour in row if neighbour not in (title, -1)][:k]
         for title, row in zip(sample_ids, exact, strict=True)
@@ -167,11 +167,11 @@ def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
 def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
     """Measures the recall of the k nearest titles of an index, with a fixed sample of titles as queries."""
     queries = titles[_sample(titles, 200)]
-    exact = _nearest(queries, titles, k).tolist()
+    exact = _nearest_ids(queries, titles, k).tolist()
     return _recall(index.nearest(queries, k)[0], [[one for one in row if one >= 0] for row in exact])
 
 
-def _nearest(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
+def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
     """Returns the ids of ``top_neighbours``. Works in blocks, to avoid a copy of all titles."""
     ids, cosines = empty_neighbours(len(queries), k)
     cosines -= 2

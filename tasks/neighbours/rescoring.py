@@ -1,7 +1,7 @@
 """Sorts candidate neighbours by cosines in float64, so that results do not depend on the machine.
 
-Candidates are selected in float32. If the candidates cannot contain all vectors that are equally near as the
-k-th neighbour up to the float32 error (many equal vectors), the query is compared with the entire base.
+Candidates are selected in float32. If many vectors are as near as the k-th neighbour, up to the error of
+float32, the candidates may lack some of them; then the query is compared with the entire base.
 ``pairs_within`` finds all pairs above a cosine. It compares pairs near the threshold in float64.
 """
 
@@ -65,9 +65,9 @@ def order_candidates(
     best, cosines = np.take_along_axis(ids, order, 1), np.take_along_axis(exact, order, 1)
     if values is not None and k < values.shape[1] < len(columns):
         close = values[:, k - 1] - values[:, -1] <= 2 * tolerance
-        unclear = np.flatnonzero(close & (ids >= 0).all(1))
+        ambiguous_rows = np.flatnonzero(close & (ids >= 0).all(1))
         step = max(1, PRODUCT_ENTRIES // len(columns))
-        for chunk in (unclear[start : start + step] for start in range(0, len(unclear), step)):
+        for chunk in (ambiguous_rows[start : start + step] for start in range(0, len(ambiguous_rows), step)):
             excluded = None if self_offset is None else self_offset + chunk
             best[chunk], cosines[chunk] = _best_in_float64(rows[chunk], columns, k, excluded)
     is_missing = cosines == -np.inf
@@ -85,8 +85,8 @@ def _best_in_float64(
     if excluded is not None:
         exact[np.arange(len(rows)), excluded] = -np.inf
     kth_cosine = np.partition(exact, -k, axis=1)[:, -k, None]
-    above, is_tied = exact > kth_cosine, exact == kth_cosine
-    is_best = above | (is_tied & (is_tied.cumsum(1) <= k - above.sum(1, keepdims=True)))
+    is_above, is_tied = exact > kth_cosine, exact == kth_cosine
+    is_best = is_above | (is_tied & (is_tied.cumsum(1) <= k - is_above.sum(1, keepdims=True)))
     ids = np.nonzero(is_best)[1].reshape(len(rows), k)  # ascending, so that a stable sort breaks ties by id
     values = np.take_along_axis(exact, ids, 1)
     order = np.argsort(-values, axis=1, kind="stable")
@@ -107,19 +107,19 @@ def pairs_within(
     buffer = np.empty(TILE_SIDE * TILE_SIDE, dtype=np.float32)
     mask = np.empty(TILE_SIDE * TILE_SIDE, dtype=bool)
     low, high = (np.float32(minimum_cosine + error) for error in (-TOLERANCE, TOLERANCE))
-    for top in range(0, len(points), TILE_SIDE):
-        part = points[top : top + TILE_SIDE]
-        for left in range(top, len(points), TILE_SIDE):
-            other = points[left : left + TILE_SIDE]
+    for first_row in range(0, len(points), TILE_SIDE):
+        part = points[first_row : first_row + TILE_SIDE]
+        for first_column in range(first_row, len(points), TILE_SIDE):
+            other = points[first_column : first_column + TILE_SIDE]
             size = len(part) * len(other)
             tile = buffer[:size]
             np.matmul(part, other.T, out=tile.reshape(len(part), -1))
             places = np.flatnonzero(np.greater_equal(tile, low, out=mask[:size]))
             pair_rows = places // len(other)
             pair_columns = places - pair_rows * len(other)
-            unsure = np.flatnonzero(tile[places] < high)
+            uncertain = np.flatnonzero(tile[places] < high)
             keep = np.ones(len(places), dtype=bool)
-            for some in np.array_split(unsure, -(-len(unsure) // PAIRS_PER_BATCH) or 1):
-                exact = exact_cosines(part[pair_rows[some]], other[pair_columns[some]])
-                keep[some] = exact >= minimum_cosine - ROUNDING
-            yield top, left, pair_rows[keep], pair_columns[keep]
+            for chunk in np.array_split(uncertain, -(-len(uncertain) // PAIRS_PER_BATCH) or 1):
+                exact = exact_cosines(part[pair_rows[chunk]], other[pair_columns[chunk]])
+                keep[chunk] = exact >= minimum_cosine - ROUNDING
+            yield first_row, first_column, pair_rows[keep], pair_columns[keep]

@@ -102,9 +102,9 @@ def _bucket_pairs(keys: np.ndarray) -> Iterator[np.ndarray]:
     order = np.argsort(keys, kind="stable")  # stable: ids stay ascending within a key
     ordered = keys[order]
     for step in range(1, LARGEST_BUCKET):
-        same = np.flatnonzero(ordered[step:] == ordered[:-step])
-        if not len(same):
+        equal_positions = np.flatnonzero(ordered[step:] == ordered[:-step])
+        if not len(equal_positions):
             break
-        for start in range(0, len(same), PAIRS_AT_ONCE):
-            first = same[start : start + PAIRS_AT_ONCE]
+        for start in range(0, len(equal_positions), PAIRS_AT_ONCE):
+            first = equal_positions[start : start + PAIRS_AT_ONCE]
             yield order[first] * len(keys) + order[first + step]

@@ -84,8 +84,8 @@ def top_neighbours(
             from tasks.neighbours.on_gpu import OutOfMemory, search_on_gpu
 
             try:
-                wanted = min(k + EXTRA_CANDIDATES, len(columns))
-                fill(search_on_gpu(rows, columns, k, wanted, exclude_self))
+                top_k = min(k + EXTRA_CANDIDATES, len(columns))
+                fill(search_on_gpu(rows, columns, k, top_k, exclude_self))
                 return ids, cosines
             except OutOfMemory as error:
                 log.warning("out of GPU memory, computing neighbours on the CPU: %s", error)
@@ -133,12 +133,12 @@ def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _to_ordered_bits(bits: np.ndarray) -> np.ndarray:
-    """Maps the bits of floats to integers that sort like the floats. Is its own inverse."""
+    """Maps the bits of floats to integers that sort like the floats. The function is its own inverse."""
     return bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
 
 
 class RunningTop:
-    """Keeps the ``wanted`` largest values of each row and their ids while tiles arrive.
+    """Keeps the ``top_k`` largest values of each row and their ids while tiles arrive.
 
     The threshold of a row is its smallest kept value. A hit is a value above the threshold. Hits are added to
     the buffer of the row. A full buffer is sorted and reduced to the largest values, which raises the
@@ -147,15 +147,15 @@ class RunningTop:
     its id are packed into a 64-bit integer, because NumPy sorts 66 of these in .2 µs.
     """
 
-    def __init__(self, rows: int, wanted: int) -> None:
-        self.wanted = wanted
-        self.packed = np.full((rows, wanted + max(HIT_BUFFER, wanted)), EMPTY, dtype=np.int64)
+    def __init__(self, rows: int, top_k: int) -> None:
+        self.top_k = top_k
+        self.packed = np.full((rows, top_k + max(HIT_BUFFER, top_k)), EMPTY, dtype=np.int64)
         self.filled = np.zeros(rows, dtype=np.int64)
         self.threshold = np.full(rows, -np.inf, dtype=np.float32)  # only larger values are kept
 
     def begin(self, first: int, tile: np.ndarray, first_id: int) -> None:
         """Initializes the rows from ``first`` on with the largest finite values of a tile."""
-        kept = min(self.wanted, tile.shape[1])
+        kept = min(self.top_k, tile.shape[1])
         ids = np.argpartition(tile, tile.shape[1] - kept, axis=1)[:, -kept:]
         values = np.take_along_axis(tile, ids, 1)
         rows = slice(first, first + len(tile))
@@ -174,29 +174,29 @@ class RunningTop:
         crowded = np.flatnonzero(self.filled[part] + counts > width)
         if len(crowded):
             self.compact(crowded + first)
-            above = values > self.threshold[part][rows]
-            rows, ids, values = rows[above], ids[above], values[above]
+            is_above = values > self.threshold[part][rows]
+            rows, ids, values = rows[is_above], ids[is_above], values[is_above]
             counts = np.bincount(rows, minlength=len(counts))
             if (self.filled[part] + counts).max() > width:  # still more than fit
-                for half in (slice(0, None, 2), slice(1, None, 2)):
-                    self.offer(first, rows[half], ids[half], values[half])
+                for every_second in (slice(0, None, 2), slice(1, None, 2)):
+                    self.offer(first, rows[every_second], ids[every_second], values[every_second])
                 return
         places = np.arange(len(rows)) + (self.filled[part] - np.cumsum(counts) + counts)[rows]
         self.packed.reshape(-1)[(rows + first) * width + places] = pack(values, ids)
         self.filled[part] += counts
 
     def compact(self, rows: np.ndarray) -> None:
-        """Sorts the buffers of these rows and keeps the ``wanted`` largest values of each."""
-        kept = np.sort(self.packed[rows], axis=1)[:, : -self.wanted - 1 : -1]
-        self.packed[rows, : self.wanted] = kept
-        self.packed[rows, self.wanted :] = EMPTY
-        self.filled[rows] = np.minimum(self.filled[rows], self.wanted)
+        """Sorts the buffers of these rows and keeps the ``top_k`` largest values of each."""
+        kept = np.sort(self.packed[rows], axis=1)[:, : -self.top_k - 1 : -1]
+        self.packed[rows, : self.top_k] = kept
+        self.packed[rows, self.top_k :] = EMPTY
+        self.filled[rows] = np.minimum(self.filled[rows], self.top_k)
         self.threshold[rows] = unpack(kept[:, -1])[0]
 
     def best(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns values, descending, and ids, both (rows, wanted), padded with minus infinity and -1."""
+        """Returns values, descending, and ids, both (rows, top_k), padded with minus infinity and -1."""
         self.compact(rows)
-        return unpack(self.packed[rows, : self.wanted])
+        return unpack(self.packed[rows, : self.top_k])
 
 
 def hits_by_row(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
@@ -219,9 +219,9 @@ def _search(
     rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yields for each block of rows: first row, and ids and cosines of neighbours, (rows, at most k)."""
-    top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
+    running_top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
     width = block if exclude_self else block * block // min(block, len(rows))
-    most = min(block, len(rows)) * min(width, len(columns))
+    cells = min(block, len(rows)) * min(width, len(columns))
     scratch, offering = threading.local(), threading.Lock()
 
     def product(first: int, start: int) -> tuple[np.ndarray, np.ndarray]:
@@ -230,7 +230,7 @@ def _search(
         New memory for each tile would take a third of the time of the product.
         """
         if not hasattr(scratch, "tile"):
-            scratch.tile, scratch.mask = np.empty(most, dtype=np.float32), np.empty(most, dtype=bool)
+            scratch.tile, scratch.mask = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=bool)
         part, other = rows[first:][:block], columns[start:][:width]
         size = len(part) * len(other)
         tile = scratch.tile[:size].reshape(len(part), -1)
@@ -245,30 +245,30 @@ def _search(
         tile, _ = product(first, start)
         if exclude_self:
             np.fill_diagonal(tile, -np.inf)
-        top.begin(first, tile, start)
+        running_top.begin(first, tile, start)
 
     def compare(first: int, start: int) -> None:
         tile, mask = product(first, start)
-        hit_rows, ids, values = hits_by_row(tile, top.threshold[first : first + len(tile)], mask)
+        hit_rows, ids, values = hits_by_row(tile, running_top.threshold[first : first + len(tile)], mask)
         mirrored = None
         if exclude_self:
-            mirrored = hits_by_column(tile, top.threshold[start : start + tile.shape[1]], mask)
+            mirrored = hits_by_column(tile, running_top.threshold[start : start + tile.shape[1]], mask)
         with offering:  # a stale threshold costs time but loses no hits
-            top.offer(first, hit_rows, ids + start, values)
+            running_top.offer(first, hit_rows, ids + start, values)
             if mirrored is not None:
-                top.offer(start, mirrored[0], mirrored[1] + first, mirrored[2])
+                running_top.offer(start, mirrored[0], mirrored[1] + first, mirrored[2])
 
     def finish(start: int) -> tuple[int, np.ndarray, np.ndarray]:
-        values, ids = top.best(np.arange(start, min(start + TILE_SIDE, len(rows))))
+        values, ids = running_top.best(np.arange(start, min(start + TILE_SIDE, len(rows))))
         self_offset = start if exclude_self else None
         return start, *order_candidates(rows[start : start + TILE_SIDE], columns, k, ids, values, self_offset)
 
-    firsts, threads = range(0, len(rows), block), cores()
+    block_starts, threads = range(0, len(rows), block), cores()
     # A product of 1,024 x 1,024 is too small to be divided between threads, so each computes different tiles.
     with ThreadPoolExecutor(threads) as pool:
         run = map if threads == 1 else pool.map
-        deque(run(begin, firsts), 0)
-        for first in firsts:
+        deque(run(begin, block_starts), 0)
+        for first in block_starts:
             start = first + block if exclude_self else width
             deque(run(partial(compare, first), range(start, len(columns), width)), 0)
         yield from run(finish, range(0, len(rows), TILE_SIDE))

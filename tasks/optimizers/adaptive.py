@@ -103,8 +103,8 @@ class RMSprop(RowOptimizer):
 
     def initial_state(self, rows: Tensor) -> State:
         """Returns zeros in the shape of ``rows`` for each state that the options require."""
-        needed = {"squares": True, "mean": self.centered, "velocity": self.momentum}
-        return {name: torch.zeros_like(rows) for name, used in needed.items() if used}
+        is_needed = {"squares": True, "mean": self.centered, "velocity": self.momentum}
+        return {name: torch.zeros_like(rows) for name, needed in is_needed.items() if needed}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= lr · weight · grad / (√squares + ε)``.

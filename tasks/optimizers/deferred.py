@@ -29,10 +29,10 @@ class DeferredCheck:
         all_finite = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
         skipped = all_finite.new_zeros((), dtype=torch.int64) if self._skipped is None else self._skipped
         self._skipped = skipped + (~all_finite | (skipped > 0))
-        changed = [tensor for update in updates.values() for tensor in (update.rows, *update.state.values())]
-        copies = [tensor.clone() for tensor in changed]
+        tensors = [tensor for update in updates.values() for tensor in (update.rows, *update.state.values())]
+        copies = [tensor.clone() for tensor in tensors]
         self._groups.update_finite_(updates, factor, step)
-        for tensor, copy in zip(changed, copies, strict=True):
+        for tensor, copy in zip(tensors, copies, strict=True):
             torch.where(self._skipped > 0, copy, tensor, out=tensor)
 
     def skipped(self) -> int:

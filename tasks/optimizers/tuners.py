@@ -96,8 +96,8 @@ class YellowFin:
         memory["window"][(step - 1) % self.window] = curvature
         recent = memory["window"][: min(step, self.window)]
         *averaged, distance, mean_square, sparsity = memory["averages"].tolist()
-        measured = math.log(float(recent.min()) + _TINY), float(recent.max()), curvature, math.sqrt(curvature)
-        low, high, square, norm = map(self._average, averaged, measured)
+        current = math.log(float(recent.min()) + _TINY), float(recent.max()), curvature, math.sqrt(curvature)
+        low, high, square, norm = map(self._average, averaged, current)
         distance = self._average(distance, norm / (square + _TINY))
         sparsity = self._average(sparsity, touched_share)
         change = sum(self._update_mean_(update, step) for update in updates)
@@ -110,9 +110,9 @@ class YellowFin:
         share = sparsity / correction if self.sparsity_debias else 1.0
         h_min, h_max = math.exp(low / correction) * share, high / correction * share
         variance = max(square / correction - mean_square / correction**2, _TINY) * share
-        spread = math.sqrt(max((h_max + _TINY) / (h_min + _TINY), 1.0))
+        condition_root = math.sqrt(max((h_max + _TINY) / (h_min + _TINY), 1.0))
         root = _root(distance / correction / math.sqrt(share), h_min, variance)
-        root = max(root, (spread - 1) / (spread + 1))
+        root = max(root, (condition_root - 1) / (condition_root + 1))
         rate = (1 - root) ** 2 / (h_min + _TINY) * min(1.0, step / (10 * self.window))
         return replace(optimizer, learning_rate=rate * self.rate_factor, momentum=min(root**2, 1 - 1e-6))
 

@@ -103,8 +103,8 @@ def preprocess(
         (draft.folder / "label_names.json").write_text(names, encoding="utf-8")
         write_spellings(draft.folder, labels.spellings)
         shutil.copyfile(variants, draft.folder / variants.name)  # SQL over a corpus needs no vocabulary
-        dropped = [dict(zip(DROPPED.names, row, strict=True)) for row in labels.dropped]
-        table = pa.Table.from_pylist(dropped, DROPPED)
+        dropped_rows = [dict(zip(DROPPED.names, row, strict=True)) for row in labels.dropped]
+        table = pa.Table.from_pylist(dropped_rows, DROPPED)
         pq.write_table(table, draft.folder / "dropped_categories.parquet", compression="zstd")
         tables.write_frequencies(draft.folder, guide_folder, folder)
         sentences, choice = settings.sentences, ""

@@ -162,13 +162,13 @@ def _score_lines(score: Mapping[str, Any]) -> list[str]:
     """Returns Markdown with a table of the scores of all predictors on one held-out set."""
     if not score["n"]:
         return ["", score["reason"] + "."]
-    scored = {
+    scored_predictors = {
         predictor: name for predictor, name in PREDICTORS.items() if "accuracy" in score.get(predictor, ())
     }
-    rows = [[name, *map(score[predictor].get, METRIC_NAMES)] for predictor, name in scored.items()]
+    rows = [[name, *map(score[predictor].get, METRIC_NAMES)] for predictor, name in scored_predictors.items()]
     lines = markdown_table(("", *METRIC_NAMES.values()), rows)
     for predictor, name in PREDICTORS.items():
-        if predictor in score and predictor not in scored:
+        if predictor in score and predictor not in scored_predictors:
             lines += ["", f"Not scored: {name} ({score[predictor]['reason']})."]
     if interval := score["knn"]["ci95"]["accuracy"]:  # None if all titles are of one show
         lines += ["", f"95 % interval of the accuracy of the k-NN: {interval[0]:.3f} to {interval[1]:.3f}."]

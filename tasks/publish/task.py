@@ -91,16 +91,16 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
     kinds = read_title_kinds(folder(corpus))
     columns = {*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"} - {*kinds.column_names}
     titles = pq.read_table(folder(corpus) / "titles.parquet", columns=sorted(columns))
-    shown = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    is_shown = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
     with MODEL.publish(home, corpus, encoder, vectors) as draft:
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
             shutil.copyfile(folder(encoder) / name, draft.folder / name)
         for column in kinds.column_names:
             titles = titles.append_column(column, kinds[column])
-        pq.write_table(titles.filter(shown), draft.folder / "titles.parquet", compression="zstd")
-        copy_kinds(folder(corpus), draft.folder, np.flatnonzero(shown))
+        pq.write_table(titles.filter(is_shown), draft.folder / "titles.parquet", compression="zstd")
+        copy_kinds(folder(corpus), draft.folder, np.flatnonzero(is_shown))
         corpus_files, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
-        rows = np.flatnonzero(shown)
+        rows = np.flatnonzero(is_shown)
         blocks = [rows[block] for block in row_blocks(len(rows))]
         for name in SIMILARITY_ARRAYS:
             array = open_array(folder(vectors), name)
@@ -112,10 +112,10 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
                 dense = bag.dense(corpus_files.sentences[block], corpus_files.descriptions[block])
                 add(dense.astype(np.float16))
         votes = held_out_votes(CorpusTitles.of(corpus_files), np.asarray(open_array(folder(vectors), "full")))
-        row = np.append(np.cumsum(shown) - 1, -1)  # row in titles.parquet by title; -1 at index -1
+        row = np.append(np.cumsum(is_shown) - 1, -1)  # row in titles.parquet by title; -1 at index -1
         write_votes(draft.folder, Votes(row[votes.titles], row[votes.neighbours], votes.cosines))
         write_spellings(draft.folder, read_spellings(folder(corpus)))
-        draft.counts |= {"titles": int(shown.sum())}
+        draft.counts |= {"titles": int(is_shown.sum())}
     return draft.artifact
 
 
@@ -133,15 +133,15 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     folder = workspace.folder
     scores = json.loads((folder(inputs.scores) / "scores.json").read_text(encoding="utf-8"))
     feeds = pq.read_table(folder(inputs.guide) / "feeds.parquet").to_pylist()
-    dropped = pq.read_table(folder(inputs.corpus) / "dropped_categories.parquet")
+    dropped_categories = pq.read_table(folder(inputs.corpus) / "dropped_categories.parquet")
     titles, programmes = inputs.page.counts["titles"], inputs.guide.counts["programmes"]
     figures = headline(scores, verdict, titles, programmes)
     tracking.log_feeds(run, feeds)
     snapshot = tracking.log_snapshot(run, inputs.guide.digest, folder(inputs.guide), inputs.guide.counts)
     tracking.log_figures(run, figures, verdict.logged_model, snapshot)
     tracking.log_scores(run, scores)
-    reasons = Counter(dropped["reason"].to_pylist()).most_common()
-    _log_counts(tracking, run, inputs, dropped, reasons)
+    reasons = Counter(dropped_categories["reason"].to_pylist()).most_common()
+    _log_counts(tracking, run, inputs, dropped_categories, reasons)
     if "train/loss" not in tracking.client.get_run(run).data.metrics:  # not logged if training was cached
         history = enumerate(workspace.details(inputs.checkpoint)["history"], 1)
         steps = [(epoch, {f"train/{name}": n for name, n in values.items()}) for epoch, values in history]
@@ -155,7 +155,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     last_model = inputs.previous_night.model_folder
     record_night(home, run, inputs.guide, inputs.corpus, inputs.model, verdict, feeds, scores, last_model)
     if TaskRunContext.get():
-        _show_dropped(dropped, reasons)
+        _show_dropped(dropped_categories, reasons)
     text = run_report_markdown(
         inputs.guide,
         feeds,

@@ -84,7 +84,7 @@ class FittedNearestLikes:
         viewer_likes, _ = self._likes_of(np.array([viewer]))
         near = nearness(self.vectors, self.crowd, viewer_likes.titles, np.array([title]))[:, 0]
         is_like = viewer_likes.values > 0
-        liked, disliked = (self._nearest(near, np.flatnonzero(is_like == kind)) for kind in (True, False))
+        liked, disliked = (self._largest(near, np.flatnonzero(is_like == kind)) for kind in (True, False))
         count = max(min(self.settings.nearest, int(is_like.sum())), 1)
         score, dislike_nearness = np.sqrt(np.square(near[liked]).sum() / count), near[disliked[:1]]
         indices = np.concatenate(
@@ -101,7 +101,7 @@ class FittedNearestLikes:
         """Returns a recommender with new likes of one viewer and without likes of other viewers."""
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
-    def _nearest(self, near: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    def _largest(self, near: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """Returns the indices of the ``settings.nearest`` largest values, descending, without zeros."""
         order = indices[np.argsort(-near[indices], kind="stable")][: self.settings.nearest]
         return order[near[order] > 0]

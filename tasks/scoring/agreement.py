@@ -24,19 +24,19 @@ SCORES = ("ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_re
 def reference_labels(
     labels: Ragged, label_count: int, training: Bool[np.ndarray, " titles"] | None = None
 ) -> Int64[np.ndarray, " titles"]:
-    """Returns one label per title, int64: of its labels, the most frequent one; -1 without labels.
+    """Returns the most frequent label of each title, int64 (titles,), or -1 for a title without labels.
 
     Args:
         labels: Label ids of each title.
         label_count: Number of label ids.
-        training: Marks the titles in which frequencies are counted; None for all titles. The lowest of
-            equally frequent labels is chosen.
+        training: Marks the titles in which frequencies are counted; None for all titles. Of equally
+            frequent labels, the one with the lowest id is chosen.
     """
     reference = np.full(len(labels), NOISE, dtype=np.int64)
     labelled = np.flatnonzero(labels.lengths)
     if len(labelled):
-        counted = labels.values if training is None else labels.values[np.repeat(training, labels.lengths)]
-        by_frequency = np.argsort(-np.bincount(counted, minlength=label_count), kind="stable")
+        values = labels.values if training is None else labels.values[np.repeat(training, labels.lengths)]
+        by_frequency = np.argsort(-np.bincount(values, minlength=label_count), kind="stable")
         rank = np.argsort(by_frequency)
         best = np.minimum.reduceat(rank[labels.values], labels.offsets[labelled])
         reference[labelled] = by_frequency[best]

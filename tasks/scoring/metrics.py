@@ -88,8 +88,8 @@ def measure(judged: Judged) -> dict[str, float | None]:
     if not len(judged):
         return dict.fromkeys(METRICS)
     one_group = np.zeros(len(judged), dtype=np.int64)
-    measured = measure_weighted(judged, one_group, np.ones((1, 1), dtype=np.float32))
-    return {name: None if values is None else float(values[0]) for name, values in measured.items()}
+    metrics = measure_weighted(judged, one_group, np.ones((1, 1), dtype=np.float32))
+    return {name: None if values is None else float(values[0]) for name, values in metrics.items()}
 
 
 def measure_weighted(

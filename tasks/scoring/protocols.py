@@ -111,7 +111,7 @@ def held_out_sets(
         titles: All titles of the corpus.
         resamples: Number of bootstrap resamples.
         rng: Random generator of the bootstrap.
-        reasons: Why a form or protocol has no titles, by its name.
+        reasons: Name of a form or protocol without titles -> why it has none.
     """
     has_training = len(titles.labelled("train")) > 0
     for form, protocol in itertools.product(FORMS, PROTOCOLS):

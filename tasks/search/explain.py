@@ -100,13 +100,13 @@ def compare_parts(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, list
         Contributions, float64 (left parts, right parts), and the unit-norm vectors of the left and the right
         title, which are zero if all parts of the title are zero.
     """
-    scaled, sums = [], []
+    scaled_parts, sums = [], []
     for parts in (left, right):
         total = parts.sum(axis=0, dtype=np.float64)
         length = np.linalg.norm(total) or np.inf
-        scaled.append(parts / length)
+        scaled_parts.append(parts / length)
         sums.append(total / length)
-    return scaled[0] @ scaled[1].T, sums
+    return scaled_parts[0] @ scaled_parts[1].T, sums
 
 
 def _rank_right_title(

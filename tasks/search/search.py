@@ -133,7 +133,7 @@ class TitleSearch:
             if positions:
                 shows = [parse_title(queries[position].title).show_key for position in positions]
                 stacked = np.array([vectors[position] for position in positions])
-                neighbours = (among or self)._nearest(aired, stacked, shows, k)
+                neighbours = (among or self)._nearest_neighbours(aired, stacked, shows, k)
                 answers |= zip(positions, neighbours, strict=True)
         return list(answers.values())
 
@@ -230,7 +230,7 @@ class TitleSearch:
         recall, count = query_recall(index, np.array(vectors), k + 1), min(200, len(vectors))
         return f"approximate search: recall {recall:.3f} of the {k} nearest, measured on {count} titles"
 
-    def _nearest(
+    def _nearest_neighbours(
         self, aired: bool, vectors: np.ndarray, shows: Sequence[str], k: int
     ) -> list[list[Neighbour]]:
         """Returns k neighbours of each vector. Retrieves more candidates until all lists are complete."""

@@ -39,7 +39,7 @@ def encode_new(
     new = np.zeros(len(keys), dtype=bool)
     new[np.unique(keys, return_index=True)[1]] = True
     new &= ~store.has(keys)
-    total, done = int(new.sum()), 0
+    total, encoded = int(new.sum()), 0
     if not total:
         return
     is_small = lengths[new].sum() < MIN_PARALLEL_CHARACTERS
@@ -52,11 +52,11 @@ def encode_new(
             task = submit(_encode_in_worker, strategy, texts) if workers else submit(_encode, strategy, texts)
             pending.append((texts, task))
             while len(pending) > 2 * workers:
-                done += _store_vectors(store, *pending.popleft())
-                yield Progress(done, total, note=f"{done} of {total} new texts encoded")
+                encoded += _store_vectors(store, *pending.popleft())
+                yield Progress(encoded, total, note=f"{encoded} of {total} new texts encoded")
         while pending:
-            done += _store_vectors(store, *pending.popleft())
-            yield Progress(done, total, note=f"{done} of {total} new texts encoded")
+            encoded += _store_vectors(store, *pending.popleft())
+            yield Progress(encoded, total, note=f"{encoded} of {total} new texts encoded")
 
 
 def _pieces(batches: Iterable[Sequence[str]], new: np.ndarray) -> Iterator[list[str]]:

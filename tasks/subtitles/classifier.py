@@ -96,8 +96,8 @@ class Patterns:
     def count(self, *, ruled: bool = False) -> dict[str, int]:
         """Counts sub-titles by pattern, most first. With ``ruled``, counts only those that rules decided."""
         pairs = zip(self.names, self.probabilities.tolist(), strict=True)
-        counted = Counter(name for name, value in pairs if name and (math.isnan(value) or not ruled))
-        return dict(counted.most_common())
+        counts = Counter(name for name, value in pairs if name and (math.isnan(value) or not ruled))
+        return dict(counts.most_common())
 
     def examples(
         self, sub_titles: Sequence[str], weights: Sequence[int], max_examples: int

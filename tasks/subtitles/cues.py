@@ -65,7 +65,7 @@ class Cues:
         }
 
     def hide(self, sub_title: str, pattern: str) -> str:
-        """Hides the cue of the pattern. Returns the sub-title unchanged if nothing else would remain."""
+        """Removes or replaces the cues of a pattern; returns the sub-title unchanged if nothing remains."""
         text = collapse_spaces(sub_title)
         return collapse_spaces(self._by_pattern[pattern](text)) or text
 

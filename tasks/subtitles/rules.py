@@ -81,8 +81,8 @@ def _is_guest_list(text: str) -> bool:
     ):
         text = cue_match[1]
     people = re.split(_LIST_SEPARATOR, text)
-    named = sum(is_person(person, listed=True) for person in people)
-    return 2 * named >= len(people) and all(is_person(person, listed=False) for person in people)
+    person_count = sum(is_person(person, listed=True) for person in people)
+    return 2 * person_count >= len(people) and all(is_person(person, listed=False) for person in people)
 
 
 def _is_place(text: str) -> bool:

@@ -67,15 +67,15 @@ def clean(text: str) -> str:
 def _clean_once(text: str) -> str:
     if _DOUBLE.search(text):
         text = _undo_double_encoding(text)
-    text = _HIDDEN.sub("", _SPACES.sub(" ", _compose(text)))
+    text = _HIDDEN.sub("", _SPACES.sub(" ", _compose_nfc(text)))
     if "&" in text or "<" in text:
         text = _SPACES.sub(" ", _remove_markup(text))
     if "\u200c" in text or "\u200d" in text:
-        text = _SPACES.sub(" ", _compose(_JOINERS.sub("", text)))
+        text = _SPACES.sub(" ", _compose_nfc(_JOINERS.sub("", text)))
     return text.strip()
 
 
-def _compose(text: str) -> str:
+def _compose_nfc(text: str) -> str:
     """Normalizes a text to NFC in linear time, also with long runs of combining marks.
 
     ``unicodedata`` takes quadratic time for such runs.
@@ -145,6 +145,6 @@ def _resolve_reference(name: str) -> str | None:
     return _HIDDEN.sub("", unicodedata.normalize("NFC", html.unescape(f"&{name};")))
 
 
-def _is_tag(within: str) -> bool:
-    match = _TAG.fullmatch(within)
+def _is_tag(tag_text: str) -> bool:
+    match = _TAG.fullmatch(tag_text)
     return match is not None and match[1].lower() in _TAGS and (match[1].islower() or match[1].isupper())

@@ -137,7 +137,7 @@ class Evening:
                     for part in codes[batch + 1 : batch + 2]
                 ]
                 for code, viewer_scores in zip(codes[batch].tolist(), batch_scores, strict=True):
-                    yield self._list(code, viewer_scores)
+                    yield self._recommend_shows(code, viewer_scores)
 
     def add_counterfactuals(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
         """Adds to each recommendation of a viewer which change of likes would remove the programme."""
@@ -170,7 +170,7 @@ class Evening:
             return f"If you disliked “{self.names[counterfactual.disliked]}” it would not be listed."
         return ""
 
-    def _list(self, code: int, scores: np.ndarray) -> list[Recommendation]:
+    def _recommend_shows(self, code: int, scores: np.ndarray) -> list[Recommendation]:
         """Returns the list of recommendations of the viewer ``code``, from the scores of all shows."""
         return [
             Recommendation(
@@ -178,7 +178,7 @@ class Evening:
                 rank=rank,
                 score=round(float(scores[index]), 4),
                 programme=programme,
-                why=self._why(code, index),
+                why=self._reasons(code, index),
             )
             for rank, (index, programme) in enumerate(self._choose(self.fitted, code, scores), 1)
         ]
@@ -203,7 +203,7 @@ class Evening:
         chosen = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
         return [candidates[position] for position in chosen.tolist()]
 
-    def _why(self, code: int, index: int) -> tuple[Why, ...]:
+    def _reasons(self, code: int, index: int) -> tuple[Why, ...]:
         """Returns the reasons why a show is recommended to a viewer."""
         reasons = self.fitted.why(code, int(self.rows[index]))[: self.settings.reasons]
         return tuple(

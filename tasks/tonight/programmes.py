@@ -103,9 +103,9 @@ def fold_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) -> 
             continue
         minute = (row["start"] - datetime.timedelta(hours=row["shift"])).timestamp() // 60
         slot = slots.setdefault((row["base"], int(minute)), [])
-        twin = next((group for other, group in slot if _is_twin_airing(row, other)), None)
+        twin_group = next((group for other, group in slot if _is_twin_airing(row, other)), None)
         episode = row["episode"] or row["folded"]
-        group = twin or groups.setdefault((row["show_key"], episode), _Group(row["show_key"]))
+        group = twin_group or groups.setdefault((row["show_key"], episode), _Group(row["show_key"]))
         group.rows.append(row)
         slot.append((row, group))
     shows: dict[str, list[Programme]] = {}

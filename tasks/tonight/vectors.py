@@ -37,7 +37,7 @@ def open_titles(
         opinions: Table of likes, from ``read_likes``.
     """
     file = pq.ParquetFile(folder / "titles.parquet")  # read_table imports pyarrow.dataset
-    indices = pc.index_in(_strings(list(titles)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
+    indices = pc.index_in(_string_array(list(titles)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
     rows = np.array([-1 if row is None else row for row in indices.to_pylist()], dtype=np.int64)
     listed = np.flatnonzero(rows >= 0)
     table = open_similarity(folder)
@@ -63,7 +63,7 @@ def forget_unlisted(home: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _strings(texts: Sequence[str]) -> pa.Array:
+def _string_array(texts: Sequence[str]) -> pa.Array:
     """Creates an Arrow array of strings without importing pandas.
 
     pa.array, pa.scalar, ``to_numpy`` of a table, and parameters of DuckDB queries would import pandas.

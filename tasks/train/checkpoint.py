@@ -54,11 +54,11 @@ def read_checkpoint(file: Path, trainer: Trainer) -> Position:
         expected = {name: part.shape for name, part in trainer.parts().items()}
         saved, current = metadata["settings"], json.loads(json.dumps(asdict(trainer.settings)))
         fixed = (name for name in current if name not in MAY_CHANGE_ON_RESUME)
-        changed = [name for name in fixed if saved.get(name) != current[name]]
+        changes = [name for name in fixed if saved.get(name) != current[name]]
         if bool(saved.get("patience")) != bool(current["patience"]):  # patience needs validation titles
-            changed.append("patience")
-        if shapes != expected or changed:
-            lines = ", ".join(f"train.{name} was {saved.get(name)}, is {current[name]}" for name in changed)
+            changes.append("patience")
+        if shapes != expected or changes:
+            lines = ", ".join(f"train.{name} was {saved.get(name)}, is {current[name]}" for name in changes)
             problem = f"was written with other settings: {lines}"
             problem = f"contains {shapes}, this run needs {expected}" if shapes != expected else problem
             raise ValueError(f"{file} {problem}. Choose another folder, or delete the file")

@@ -69,9 +69,9 @@ def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
     (lookahead + 2) times as many recent slots as a batch has cold rows. The number of cold rows grows with
     the number of recent slots, so it is computed in a loop. If there are too few slots, all are recent.
     """
-    recent, needed = 0, max(1, int(slots * RECENT_SHARE))
-    while recent < needed:
-        recent = min(needed, slots)
+    recent, minimum = 0, max(1, int(slots * RECENT_SHARE))
+    while recent < minimum:
+        recent = min(minimum, slots)
         cold = 0 if batch is None else int((batch >= slots - recent).sum())
-        needed = min((lookahead + 2) * cold, slots)
+        minimum = min((lookahead + 2) * cold, slots)
     return recent

@@ -67,8 +67,8 @@ def source_of(location: str | NamedFeed) -> str:
 def conceal(references: Sequence[str]) -> list[str]:
     """Removes secrets from the URLs of feeds, because Prefect stores parameters. ``reveal`` restores them."""
     for feed in references:
-        if is_url(feed) and (bare := without_secrets(feed)) != feed:
-            _full_urls[bare] = feed
+        if is_url(feed) and (public_url := without_secrets(feed)) != feed:
+            _full_urls[public_url] = feed
     return [without_secrets(feed) if is_url(feed) else feed for feed in references]
 
 

@@ -165,12 +165,12 @@ def _visible_folders(bases: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     queue = deque(bases)
     while queue:
-        for folder, below, _ in os.walk(queue.popleft() or os.curdir):  # does not follow links
+        for folder, subfolders, _ in os.walk(queue.popleft() or os.curdir):  # does not follow links
             if (real := os.path.realpath(folder)) in seen:
-                below.clear()
+                subfolders.clear()
                 continue
             seen.add(real)
             yield folder
-            below[:] = sorted(name for name in below if not name.startswith("."))
-            paths = (os.path.join(folder, name) for name in below)
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+            paths = (os.path.join(folder, name) for name in subfolders)
             queue.extend(filter(os.path.islink, paths))

@@ -103,8 +103,8 @@ def scan(content: bytes) -> RawColumns | None:
             if len(tags) < count:
                 tag_of = np.full(count, -1)
                 tag_of[row[tags]] = np.arange(len(tags))
-                taken = pa.array(tag_of, mask=tag_of < 0)
-                text, qualifier = text.take(taken), qualifier.take(taken)
+                elements = pa.array(tag_of, mask=tag_of < 0)
+                text, qualifier = text.take(elements), qualifier.take(elements)
         columns[text_name], columns[qualifier_name] = text, qualifier
     columns.pop("")
     names = [f"@{name}" for name in attributes if name not in ATTRIBUTE_COLUMNS]

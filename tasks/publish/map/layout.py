@@ -84,13 +84,13 @@ def lay_out(
         start = _place_new_titles(previous, links)
         start *= _best_scale(start, links, generator)
         return _align(_move(start, links, rounds // 4, generator, SMALL_STEP), previous)
-    moved = _move(_smooth(plane, links), links, rounds, generator, STEP)
+    laid_out = _move(_smooth(plane, links), links, rounds, generator, STEP)
     if not linked.all():  # apply the least-squares affine map from the start to the end of linked titles
         affine = np.column_stack([plane, np.ones(titles)])
-        mapping = np.linalg.lstsq(affine[linked], moved[linked], rcond=None)[0]
-        bounds = np.quantile(moved[linked], [0.02, 0.98], axis=0)
-        moved[~linked] = np.clip(affine[~linked] @ mapping, *bounds)
-    return _fit_page(moved)
+        mapping = np.linalg.lstsq(affine[linked], laid_out[linked], rcond=None)[0]
+        bounds = np.quantile(laid_out[linked], [0.02, 0.98], axis=0)
+        laid_out[~linked] = np.clip(affine[~linked] @ mapping, *bounds)
+    return _fit_page(laid_out)
 
 
 def principal_plane(
@@ -164,13 +164,13 @@ def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
     """Averages start positions over links and scales them to unit covariance, twelve times."""
     positions, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
-        mixed = 0.5 * positions[linked] + 0.5 * compiled(_average)(*links, positions)[linked]
-        mixed -= mixed.mean(axis=0)
-        covariance = mixed.T @ mixed / len(mixed) + 1e-12 * np.eye(2)
+        smoothed = 0.5 * positions[linked] + 0.5 * compiled(_average)(*links, positions)[linked]
+        smoothed -= smoothed.mean(axis=0)
+        covariance = smoothed.T @ smoothed / len(smoothed) + 1e-12 * np.eye(2)
         values, axes = np.linalg.eigh(covariance)
-        positions[linked] = mixed @ (axes / np.sqrt(values)) @ axes.T  # unit covariance without a rotation
-    reach = np.quantile(np.abs(positions[linked]), 0.99)
-    clipped = np.clip(positions[linked] / max(reach, 1e-12), -1.5, 1.5)
+        positions[linked] = smoothed @ (axes / np.sqrt(values)) @ axes.T  # unit covariance without a rotation
+    extent = np.quantile(np.abs(positions[linked]), 0.99)
+    clipped = np.clip(positions[linked] / max(extent, 1e-12), -1.5, 1.5)
     positions[linked] = clipped * SPREAD * np.sqrt(len(linked))
     return positions
 
@@ -224,18 +224,18 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
             x, y = positions[title]
             force_x, force_y = -np.float32(GRAVITY) * x, -np.float32(GRAVITY) * y
             for link in range(offsets[title], offsets[title + 1]):
-                across, up = positions[targets[link], 0] - x, positions[targets[link], 1] - y
-                weight = 2 * weights[link] / (one + across * across + up * up)
-                force_x += weight * across
-                force_y += weight * up
+                distance_x, distance_y = positions[targets[link], 0] - x, positions[targets[link], 1] - y
+                weight = 2 * weights[link] / (one + distance_x * distance_x + distance_y * distance_y)
+                force_x += weight * distance_x
+                force_y += weight * distance_y
             for _ in range(NEGATIVES):
                 state = state * multiplier + increment
                 other = (state >> half_bits) * count >> half_bits
-                across, up = x - positions[other, 0], y - positions[other, 1]
-                square = across * across + up * up
+                distance_x, distance_y = x - positions[other, 0], y - positions[other, 1]
+                square = distance_x * distance_x + distance_y * distance_y
                 push = repulsion / ((np.float32(0.05) + square) * (one + square))
-                force_x += push * across
-                force_y += push * up
+                force_x += push * distance_x
+                force_y += push * distance_y
             dx = np.float32(MOMENTUM) * velocity[title, 0] + step * force_x
             dy = np.float32(MOMENTUM) * velocity[title, 1] + step * force_y
             length = max(np.sqrt(dx * dx + dy * dy), np.float32(1e-12))

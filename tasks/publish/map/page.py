@@ -91,8 +91,8 @@ def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
         scores: Content of scores.json.
     """
     first_airing = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
-    shown = sum(split != "placeholder" for split in titles["split"].to_pylist())
-    facts = {"Titles": f"{shown:,}", "Guide from": f"{first_airing:%-d %B %Y}" if first_airing else "–"}
+    title_count = sum(split != "placeholder" for split in titles["split"].to_pylist())
+    facts = {"Titles": f"{title_count:,}", "Guide from": f"{first_airing:%-d %B %Y}" if first_airing else "–"}
     score = scores["protocols"]["unseen_title"]["title_only"]
     if score["n"]:
         facts["Correct category of unseen titles"] = f"{score['knn']['accuracy']:.0%}"
@@ -163,11 +163,11 @@ def encode_content(content: MapContent) -> str:
     """Encodes the content as JSON, which map_data.js reads, escaped for an HTML script element."""
     titles = len(content.titles)
     indexed: dict[str, Any] = {
-        **_index("category", "categories", content.categories),
-        **_index("channel", "channels", content.channels),
-        **_index("language", "languages", [(name,) if name else () for name in content.languages]),
-        **_index("day", "days", content.days),
-        **_index("kind", "kinds", content.kinds or [()] * titles),
+        **_pack_name_lists("category", "categories", content.categories),
+        **_pack_name_lists("channel", "channels", content.channels),
+        **_pack_name_lists("language", "languages", [(name,) if name else () for name in content.languages]),
+        **_pack_name_lists("day", "days", content.days),
+        **_pack_name_lists("kind", "kinds", content.kinds or [()] * titles),
     }
     category_index = {name: index for index, name in enumerate(indexed["categoryNames"])}
     data = {
@@ -203,7 +203,7 @@ def _pack(values: np.ndarray | Sequence[int], dtype: str) -> dict[str, str]:
     return {"type": dtype[1:], "base64": base64.b64encode(flat.tobytes()).decode()}
 
 
-def _index(singular: str, plural: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
+def _pack_name_lists(singular: str, plural: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
     """Packs lists of names as the distinct names, in order of appearance, and lists of their indices."""
     lists = (rows if isinstance(rows, NameLists) else NameLists.from_rows(rows)).distinct()
     return {f"{singular}Names": lists.names, plural: _pack_rows(lists.rows)}
@@ -214,7 +214,7 @@ def _pack_reasons(reasons: Reasons) -> dict[str, object]:
     _, neighbours, pairs = reasons.left.shape
     left, right = _pack(reasons.left, "<u1"), _pack(reasons.right, "<u1")
     shares = {"left": left, "right": right, "share": _pack(reasons.share, "<i1")}
-    words = _index("word", "words", reasons.words)
+    words = _pack_name_lists("word", "words", reasons.words)
     return {"neighbours": neighbours, "pairs": pairs, "partNames": NON_WORD_PARTS, **words, **shares}
 
 

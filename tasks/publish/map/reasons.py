@@ -66,13 +66,13 @@ def find_reasons(
     for start in range(0, len(neighbours), _BLOCK):
         block = slice(start, start + _BLOCK)
         nearest = neighbours[block]
-        used = np.union1d(np.arange(start, start + len(nearest)), nearest[nearest >= 0])
-        lengths = counts[used] + len(NON_WORD_PARTS)
+        used_titles = np.union1d(np.arange(start, start + len(nearest)), nearest[nearest >= 0])
+        lengths = counts[used_titles] + len(NON_WORD_PARTS)
         ends = np.cumsum(lengths)
-        rows = np.repeat(offsets[used] - ends + lengths, lengths) + np.arange(ends[-1])
-        inputs = widen(parts[rows]), ends - lengths, counts[used], norms[used]
-        titles = np.searchsorted(used, np.arange(start, start + len(nearest)))
-        nearest = np.where(nearest < 0, -1, np.searchsorted(used, nearest))
+        rows = np.repeat(offsets[used_titles] - ends + lengths, lengths) + np.arange(ends[-1])
+        inputs = widen(parts[rows]), ends - lengths, counts[used_titles], norms[used_titles]
+        titles = np.searchsorted(used_titles, np.arange(start, start + len(nearest)))
+        nearest = np.where(nearest < 0, -1, np.searchsorted(used_titles, nearest))
         outputs = left[block], right[block], share[block]
         compiled(_find_pairs, fastmath=True)(*inputs, titles, nearest, *outputs)
     return Reasons(words, left, right, share)

@@ -42,7 +42,7 @@ def measure_drift(before: Path, now: Path) -> dict[str, float]:
         before: Folder of the previous run's Model.
         now: Folder of this run's Model.
     """
-    words = [_words(folder) for folder in (before, now)]
+    words = [_word_counts(folder) for folder in (before, now)]
     titles = [
         pq.read_table(folder / "titles.parquet", columns=["raw_title", "labels"]) for folder in (before, now)
     ]
@@ -98,12 +98,12 @@ def neighbour_overlap(
         now: Vectors of the current model; row i is the title of row i of ``before``.
     """
     queries = np.linspace(0, len(now) - 1, min(MAX_QUERIES, len(now))).astype(int)
-    old, new = (_nearest(vectors, queries) for vectors in (before, now))
+    old, new = (_nearest_rows(vectors, queries) for vectors in (before, now))
     shares = [np.isin(a[a >= 0], b).mean() for a, b in zip(old, new, strict=True) if (a >= 0).any()]
     return float(np.mean(shares)) if shares else 0.0
 
 
-def _nearest(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
+def _nearest_rows(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Returns the ten nearest other rows of each row in ``queries``, int64 [queries, 10], padded with -1."""
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     ids, _ = top_neighbours(vectors[queries], vectors, NEAREST + 1)
@@ -111,7 +111,7 @@ def _nearest(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
     return np.take_along_axis(ids, others, axis=1)
 
 
-def _words(model: Path) -> Counter[str]:
+def _word_counts(model: Path) -> Counter[str]:
     """Returns the number of occurrences of each word in a Model folder."""
     table = pq.read_table(model / "tokens.parquet", columns=["kind", "token", "term_frequency"])
     words = table.filter(pc.field("kind") == "word")

@@ -50,8 +50,8 @@ def render_nights(nights: Sequence[Night], heading: str) -> str:
         }
         for night, is_promoted in zip(nights, promoted(nights), strict=True)
     ]
-    shown = [[name, label, better] for name, (label, better) in CHARTS.items() if name in metrics]
-    data = encode_data({"nights": rows, "metrics": metrics, "shown": shown})
+    charts = [[name, label, better] for name, (label, better) in CHARTS.items() if name in metrics]
+    data = encode_data({"nights": rows, "metrics": metrics, "shown": charts})
     return render_page(FOLDER / "nights.html", heading, FOLDER / "nights.css", data, [FOLDER / "nights.js"])
 
 

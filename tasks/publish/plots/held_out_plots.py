@@ -109,15 +109,15 @@ def plot_precision_by_rarest_word(
     xaxis = {"title": "training titles with the rarest word", "type": "category"}
     yaxis = {"title": "mean precision at k", "range": [0, 1]}
     figure = make_figure("Precision@10 by the rarest word of a title", 380, xaxis, yaxis)
-    scored = (rarest >= 0) & ~np.isnan(precision)
-    bins = np.searchsorted(BIN_STARTS, rarest[scored], side="right") - 1
-    by_bin = {name: precision[scored][bins == number] for number, name in enumerate(BIN_NAMES)}
-    shown = {name: values for name, values in by_bin.items() if len(values)}
-    means = [float(values.mean()) for values in shown.values()]
-    text = [f"{values.mean():.2f}<br>of {len(values):,}" for values in shown.values()]
-    figure.add_bar(x=list(shown), y=means, marker={"color": BLUE}, text=text, **LABELS_OUTSIDE)
+    is_scored = (rarest >= 0) & ~np.isnan(precision)
+    bins = np.searchsorted(BIN_STARTS, rarest[is_scored], side="right") - 1
+    by_bin = {name: precision[is_scored][bins == number] for number, name in enumerate(BIN_NAMES)}
+    shown_bins = {name: values for name, values in by_bin.items() if len(values)}
+    means = [float(values.mean()) for values in shown_bins.values()]
+    text = [f"{values.mean():.2f}<br>of {len(values):,}" for values in shown_bins.values()]
+    figure.add_bar(x=list(shown_bins), y=means, marker={"color": BLUE}, text=text, **LABELS_OUTSIDE)
     figure.update_traces(hovertemplate="%{x}: %{text}<extra></extra>")
-    return figure if shown else show_message(figure, "No held-out title has a word and a category.")
+    return figure if shown_bins else show_message(figure, "No held-out title has a word and a category.")
 
 
 def plot_borders(
@@ -161,8 +161,8 @@ def plot_borders(
             )
     disagreement_count = int((predictions.knn_correct != predictions.plane_correct).sum())
     text = f"exactly one is correct for {disagreement_count:,} of {len(titles):,} titles"
-    below = {"xref": "paper", "yref": "paper", "x": 0, "y": 0, "yanchor": "top"}
-    figure.add_annotation(text=text, showarrow=False, font={"color": MUTED}, **below)
+    below_plot = {"xref": "paper", "yref": "paper", "x": 0, "y": 0, "yanchor": "top"}
+    figure.add_annotation(text=text, showarrow=False, font={"color": MUTED}, **below_plot)
     return figure
 
 

@@ -44,19 +44,19 @@ def example_table(
         "held_out": qualities.protocols[sample].tolist(),
         "categories": [", ".join(labels) for labels in rows["labels"].to_pylist()],
         "quality": quality[sample].round(3).tolist(),
-        "nearest": _nearest(challenger, titles),
+        "nearest": _nearest_titles(challenger, titles),
     }
     if champion_quality is not None and champion is not None:
         verdicts = np.array(["worse", "same", "better"])[np.sign(gain[sample]).astype(np.int64) + 1]
         table |= {
             "champion_quality": champion_quality[sample].round(3).tolist(),
-            "champion_nearest": _nearest(champion, titles),
+            "champion_nearest": _nearest_titles(champion, titles),
             "verdict": verdicts.tolist(),
         }
     return table
 
 
-def _nearest(model: Path, titles: Sequence[str]) -> list[object]:
+def _nearest_titles(model: Path, titles: Sequence[str]) -> list[object]:
     """Returns the nearest titles of each title with cosines as text, or the message of a search error."""
     results = TitleSearch.open(model).similar_many([Query(title) for title in titles], NEAREST)
     return [

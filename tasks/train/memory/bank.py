@@ -140,12 +140,12 @@ def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor
         loop(*arrays, first, scores, tolerance, True)
         return scores
 
-    firsts = range(0, len(vectors), CHUNK)
+    starts = range(0, len(vectors), CHUNK)
     with ThreadPoolExecutor(1) as executor:  # scores the next block while the current one is written
-        futures = [executor.submit(score_chunk, first) for first in firsts[:1]]
-        for first in firsts:
+        futures = [executor.submit(score_chunk, first) for first in starts[:1]]
+        for first in starts:
             scores = futures.pop().result()
-            futures += [executor.submit(score_chunk, begin) for begin in firsts[first // CHUNK + 1 :][:1]]
+            futures += [executor.submit(score_chunk, begin) for begin in starts[first // CHUNK + 1 :][:1]]
             loop(*arrays, first, scores, tolerance, False)
 
 

@@ -28,7 +28,7 @@ class Slots(NamedTuple):
     priorities: Int64[np.ndarray, " slots"]  # (age at the start − now + noise) · SCALE
     noise: Int64[np.ndarray, " slots"]  # noise part of the priority
     written: Int64[np.ndarray, " slots"]  # last query of this batch that wrote the slot, or -1
-    held: Int64[np.ndarray, " labels"]  # number of slots with each label
+    slots_per_label: Int64[np.ndarray, " labels"]  # number of slots with each label
     state: Int64[np.ndarray, " 2"]  # number of slots replaced since the first batch; number of empty slots
 
 
@@ -149,7 +149,7 @@ def visit(
         )
         slot, replaces = nearest_same, False
         if quota > 0:
-            if slots.state[1] > 0 and slots.held[label] < quota:
+            if slots.state[1] > 0 and slots.slots_per_label[label] < quota:
                 replaces, slot = True, 0
                 while slots.values[slot] >= 0:
                     slot += 1
@@ -172,11 +172,11 @@ def visit(
             if slots.values[slot] < 0:
                 slots.state[1] -= 1
             else:
-                slots.held[slots.values[slot]] -= 1
+                slots.slots_per_label[slots.values[slot]] -= 1
             slots.keys[slot] = query
             slots.values[slot], slots.hits[slot] = label, 0
             slots.state[0] += 1
-            slots.held[label] += 1
+            slots.slots_per_label[label] += 1
         else:
             length = 0.0
             for axis in range(dim):

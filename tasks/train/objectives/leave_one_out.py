@@ -131,5 +131,5 @@ class LeaveOneOutHinge(_LeaveOneOut):
         return _mean(violations.sum(1) / (violations > 0).sum(1).clamp(min=1), counted)
 
 
-def _mean(losses: Tensor, counted: Tensor) -> Tensor:
-    return torch.where(counted, losses, torch.zeros_like(losses)).sum() / counted.sum().clamp(min=1)
+def _mean(losses: Tensor, is_counted: Tensor) -> Tensor:
+    return torch.where(is_counted, losses, torch.zeros_like(losses)).sum() / is_counted.sum().clamp(min=1)

@@ -125,8 +125,8 @@ class Topics(BasePositives):
             shares = model.fit_transform(TfidfTransformer().fit_transform(counts))  # (rows, topics)
         topics = np.full(len(corpus), -1, dtype=np.int32)
         topics[rows] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
-        top = _top_columns(model.components_, SHOWN_WORDS), _top_columns(shares.T, SHOWN_TITLES)
-        top_ids = {"topic_words": _take(vocabulary, top[0]), "topic_titles": _take(rows, top[1])}
+        best = _top_columns(model.components_, SHOWN_WORDS), _top_columns(shares.T, SHOWN_TITLES)
+        top_ids = {"topic_words": _take(vocabulary, best[0]), "topic_titles": _take(rows, best[1])}
         return {name: torch.from_numpy(array) for name, array in ({"topics": topics} | top_ids).items()}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:

@@ -91,7 +91,7 @@ class Swarm:
         shared = self._begin(epoch, first, batches)
         control, marks = shared["control"].numpy(), shared["marks"].numpy()
         rounds, steps = -(-(batches - first) // self.count), self._trainer.steps
-        lead, limit, sent, saved_at = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
+        max_lead, limit, sent, saved_at = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
         while True:
             slowest, fastest = int(marks[:, DONE].min()), int(marks[:, DONE].max())
             failed = int(marks[:, FAILED].max())
@@ -106,13 +106,13 @@ class Swarm:
                 self._trainer.restore(shared.__getitem__)
                 self._trainer.steps, saved_at = steps + finished, time.monotonic()
                 losses = shared["losses"][first + sent : first + finished].tolist()
-                yield losses, self._metrics(marks, finished)
+                yield losses, self._epoch_metrics(marks, finished)
                 sent = finished
                 if limit == rounds:
                     return
             if limit == slowest or time.monotonic() - saved_at < save_seconds:
                 fence()
-                control[MAX_ROUNDS] = limit = min(rounds, fastest + lead)
+                control[MAX_ROUNDS] = limit = min(rounds, fastest + max_lead)
             multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL_SECONDS)
             self._replace(marks)
             if failed:
@@ -181,8 +181,8 @@ class Swarm:
                 continue
             if code >= 0:
                 raise RuntimeError(f"learner {place} ended with exit code {code}; see its output")
-            done, (previous, kills) = int(marks[place, DONE]), self._kills[place]
-            self._kills[place] = done, kills + 1 if done == previous else 0
+            done_steps, (previous, kills) = int(marks[place, DONE]), self._kills[place]
+            self._kills[place] = done_steps, kills + 1 if done_steps == previous else 0
             if kills >= MAX_KILLS:
                 text = f"learner {place} was killed {kills} times without a finished step"
                 raise RuntimeError(f"{text}; did memory run out? Reduce train.runner.learners")
@@ -202,7 +202,7 @@ class Swarm:
             f"a gradient of batch {number} was not finite, but is when repeated; lower the learning rate"
         )
 
-    def _metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
+    def _epoch_metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
         """Returns metrics of an epoch: staleness, replaced learners, interrupted batches, and titles."""
         mean_staleness, max_staleness = marks[:, STALE].sum() / max(1, steps), marks[:, MAX_STALE].max()
         metrics = {"staleness": mean_staleness, "staleness_max": max_staleness}

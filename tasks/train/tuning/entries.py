@@ -43,12 +43,12 @@ class Entry:
 
 
 def entries(settings: TrainSettings, names: Collection[str] = ()) -> list[Entry]:
-    """Lists all optimizers and YellowFin, or those in ``names``.
+    """Lists the optimizers to compare: all optimizers and YellowFin, or only those in ``names``.
 
     The optimizer of ``settings`` keeps its settings, the others have their defaults.
 
     Raises:
-        UnknownOptimizer: A name is not that of an optimizer.
+        UnknownOptimizer: No optimizer has one of the names.
     """
     preset = settings.optimizer
     optimizers = [preset if isinstance(preset, kind) else kind() for kind in typing.get_args(Optimizer)]
