@@ -32,12 +32,12 @@ class Likes:
         if len(set(lengths)) > 1:
             raise ValueError(f"viewers, titles, values and times must have one entry per like, got {lengths}")
         if len(self) and not 0 <= self.viewers.min() <= self.viewers.max() < self.viewer_count:
-            found = f"{self.viewers.min()} to {self.viewers.max()}"
-            raise ValueError(f"viewers must be from 0 to {self.viewer_count - 1}, got {found}")
+            actual = f"{self.viewers.min()} to {self.viewers.max()}"
+            raise ValueError(f"viewers must be from 0 to {self.viewer_count - 1}, got {actual}")
         invalid = np.flatnonzero(~((np.abs(self.values) <= 1) & np.isfinite(self.times)))  # rejects NaN, too
         if len(invalid):
-            found = f"value {self.values[invalid[0]]} at time {self.times[invalid[0]]} (like {invalid[0]})"
-            raise ValueError(f"values must be from -1 (dislike) to 1 (like) and times finite, got {found}")
+            actual = f"value {self.values[invalid[0]]} at time {self.times[invalid[0]]} (like {invalid[0]})"
+            raise ValueError(f"values must be from -1 (dislike) to 1 (like) and times finite, got {actual}")
 
     def __len__(self) -> int:
         return len(self.viewers)
@@ -83,8 +83,8 @@ class Titles:
     def __post_init__(self) -> None:
         lengths = [len(self.vectors), len(self.airings), len(self.channels)]
         if len(set(lengths)) > 1:
-            found = "{} vectors, {} airings, {} rows of channels".format(*lengths)
-            raise ValueError(f"titles need a vector, airings and channels each, got {found}")
+            actual = "{} vectors, {} airings, {} rows of channels".format(*lengths)
+            raise ValueError(f"titles need a vector, airings and channels each, got {actual}")
 
     def __len__(self) -> int:
         return len(self.vectors)
