@@ -1,22 +1,22 @@
 """Provides type annotations of arrays with dtype and shape, such as ``Float[Tensor, "titles dim"]``.
 
 Tests verify the annotations at run time (tests/conftest.py installs jaxtyping's import hook with beartype).
-If jaxtyping is not installed, ``Float[Tensor, "titles dim"]`` is just ``Tensor``. Each of these axis names
-has one meaning in the whole project: titles, tokens, dim, unique, neighbours, queries, bags, chars, labels,
-any.
+Otherwise ``Float[Tensor, "titles dim"]`` is just ``Tensor``: importing jaxtyping takes 0.05 s. Each of these
+axis names has one meaning in the whole project: titles, tokens, dim, unique, neighbours, queries, bags,
+chars, labels, any.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
-try:
+if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from jaxtyping import Bool, Float, Float32, Int, Int8, Int32, Int64, UInt8
-except ImportError:
-    if not TYPE_CHECKING:
+else:
 
-        class _ArrayOnly:
-            def __class_getitem__(cls, parameters: tuple[type, str]) -> type:
-                return parameters[0]
+    class _ArrayOnly:
+        def __class_getitem__(cls, parameters: tuple[type, str]) -> type:
+            return parameters[0]
 
-        Bool = Float = Float32 = Int = Int8 = Int32 = Int64 = UInt8 = _ArrayOnly
+    Bool = Float = Float32 = Int = Int8 = Int32 = Int64 = UInt8 = _ArrayOnly
 
 __all__ = ["Bool", "Float", "Float32", "Int", "Int8", "Int32", "Int64", "UInt8"]

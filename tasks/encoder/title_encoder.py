@@ -229,7 +229,9 @@ class TitleEncoder:
             arrays = {name: opened.get_tensor(name) for name in opened.keys() if name != "rows"}  # noqa: SIM118
         bag = {name: value for name, value in content["encoder"].items() if name not in _REMOVED_OPTIONS}
         table = pq.ParquetFile(folder / "tokens.parquet").read(["kind", "token"])  # read_table imports pandas
-        kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
+        encoded = table["kind"].combine_chunks().dictionary_encode()
+        kinds = np.array([KINDS.index(kind) for kind in encoded.dictionary.to_pylist()], dtype=np.int8)
+        kinds = kinds[np.from_dlpack(encoded.indices)]  # to_numpy imports pandas
         key = next(key for key in SOURCES if key in content)
         unseen_words = SOURCES[key].restore(content[key], arrays)
         ids = token_index(kinds, table["token"].to_pylist(), arrays["touched"])
@@ -242,10 +244,8 @@ class TitleEncoder:
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
     """Returns the row number by (kind, text) of each trained token. Untrained rows are random."""
-    pairs = zip(kinds.tolist(), tokens, strict=True)
-    return {
-        pair: row for row, (pair, is_touched) in enumerate(zip(pairs, touched, strict=True)) if is_touched
-    }
+    rows = np.flatnonzero(touched)
+    return {(kind, tokens[row]): row for row, kind in zip(rows.tolist(), kinds[rows].tolist())}
 
 
 def append_slot_key(

@@ -84,7 +84,7 @@ def prepare_names(
         answers: Names to add to programmes without categories, by title.
     """
     files = guide.folder / "programmes.parquet", guide.folder / "variants.parquet"
-    kinds = KindModel.open(model.folder, vars(options.kind_precision)).predict(
+    kinds = KindModel.open(model.folder, options.kind_precision.by_kind()).predict(
         *files, guide.title, guide.show_key, guide.folder
     )
     genres = _vote_genres(guide, model, options, answers) if options.uses_genres else {}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tasks.form import configurable, setting
-from tasks.kinds.kinds import Kind
+from tasks.kinds.kinds import KINDS, Kind
 
 
 @configurable
@@ -18,5 +18,9 @@ class KindPrecision:
     music: float = setting(0.95, "Music", gt=0, le=1)
     other: float = setting(0.95, "Other programmes", gt=0, le=1)
 
+    def by_kind(self) -> dict[Kind, float]:
+        """Returns the minimum precision by kind."""
+        return {kind: getattr(self, kind) for kind in KINDS}
 
-PRECISION: Mapping[Kind, float] = vars(KindPrecision())  # default minimum precision by kind
+
+PRECISION: Mapping[Kind, float] = KindPrecision().by_kind()  # default minimum precision by kind

@@ -24,6 +24,7 @@ from tasks.neighbours.index import AUTO, Exact, Index, IndexMissing, SearchSetti
 from tasks.search.airing import UnknownChannel, channel_tokens, find_channel
 from tasks.search.editions import group_editions
 from tasks.search.query import Query, ResolvedQuery
+from tasks.search.text_lists import TextLists
 from tasks.text.titles import parse_title
 
 COLUMNS = ["title", "show_key", "labels", "channels"]
@@ -81,7 +82,8 @@ class TitleSearch:
         self.vectors_with_context = vectors_with_context
         self.vectors_without_context = vectors_without_context
         self.dense = dense
-        self.columns = titles.select(COLUMNS).to_pydict()
+        self.columns: dict[str, Sequence[Any]] = titles.select(COLUMNS[:2]).to_pydict()
+        self.columns |= {name: TextLists(titles[name]) for name in COLUMNS[2:]}
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
@@ -145,9 +147,8 @@ class TitleSearch:
         rows = np.array([self._row_by_show.get(show, -1) for show in shows], dtype=np.int64)
         existing, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         vectors = np.zeros((2, len(rows), self.vectors_with_context.shape[1]), dtype=np.float32)
-        for new_vectors, table in zip(
-            vectors, (self.vectors_with_context, self.vectors_without_context), strict=True
-        ):
+        tables = self.vectors_with_context, self.vectors_without_context
+        for new_vectors, table in zip(vectors, tables, strict=True):
             new_vectors[existing] = table[rows[existing]]
         titles = list(shows.values())
         vectors[:, new] = self.embed([self.look_up(Query(titles[position])) for position in new])
@@ -284,17 +285,16 @@ class TitleSearch:
     def _optional_value(self, name: str, row: int) -> Any:
         return self.titles[name][row].as_py() if name in self.titles.column_names else None
 
+    def _optional_column(self, name: str, default: Any) -> list[Any]:
+        names = self.titles.column_names
+        return self.titles[name].to_pylist() if name in names else [default] * len(self.titles)
+
     @cached_property
     def _row_by_show(self) -> dict[str, int]:
         """Maps the key of each show to the row of its title that airs most often."""
-        count = len(self.titles)
-        has_airings = "airings" in self.titles.column_names
-        airings = np.array(self.titles["airings"].to_pylist() if has_airings else [0] * count, dtype=np.int64)
-        order = np.argsort(-airings, kind="stable")[::-1]
-        return {self.columns["show_key"][row]: int(row) for row in order}
+        order = np.argsort(np.negative(self._optional_column("airings", 0)), kind="stable")[::-1]
+        return {self.columns["show_key"][row]: row for row in order.tolist()}
 
     @cached_property
     def _channel_tokens(self) -> dict[str, list[str]]:
-        has_context = "context" in self.titles.column_names
-        contexts = self.titles["context"].to_pylist() if has_context else [[]] * len(self.titles)
-        return channel_tokens(self.columns["channels"], contexts)
+        return channel_tokens(self.columns["channels"], self._optional_column("context", []))

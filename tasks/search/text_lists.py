@@ -1,0 +1,35 @@
+"""Stores lists of repeated texts, such as the channels of each title, in little memory."""
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+
+
+class TextLists(Sequence[list[str]]):
+    """Lists of texts as a sequence. Each distinct text is stored once; a list is created when it is read.
+
+    Python lists of the labels and channels of 22,000 titles take 0.1 s longer to open.
+    """
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        array = column.combine_chunks()
+        encoded = array.flatten().dictionary_encode()
+        self._texts: list[str] = encoded.dictionary.to_pylist()
+        self._numbers = np.from_dlpack(encoded.indices)  # to_numpy imports pandas
+        self._offsets = np.from_dlpack(array.offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> list[str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[str]]: ...
+    def __getitem__(self, index: int | slice) -> list[str] | list[list[str]]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self)))]
+        row = range(len(self))[index]
+        numbers = self._numbers[self._offsets[row] : self._offsets[row + 1]]
+        return [self._texts[number] for number in numbers.tolist()]
