@@ -20,6 +20,7 @@ from flows.serving.batcher import Unavailable
 from storage.home.corrections import Correction
 from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
+from storage.installed import is_installed
 from storage.tracking import Champion
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
@@ -170,10 +171,15 @@ class LoadedModel:
         return EveningSearch(self.search.only(titles), airings)
 
     def warm_up(self) -> None:
-        """Answers sample queries, so that the first requests do not wait until files are loaded."""
+        """Answers sample queries, so that the first requests do not wait until files are loaded.
+
+        A light installation, for machines with little memory, loads the sentence encoder (140 MB) only for
+        the first title that the guide lacks.
+        """
         self.search.replace_indexes_(with_codes)
         titles = self.search.columns["title"][:1]
-        self.answer(RequestKind("similar", 1), [*map(Query, titles), Query("A Film that No Guide Has")])
+        new = ["A Film that No Guide Has"] if is_installed("torch") else []
+        self.answer(RequestKind("similar", 1), [*map(Query, [*titles, *new])])
         with suppress(Unavailable):
             self.answer(RequestKind("categories"), [*map(Query, titles)])
         self.evening  # noqa: B018
