@@ -231,7 +231,7 @@ class TitleEncoder:
         table = pq.ParquetFile(folder / "tokens.parquet").read(["kind", "token"])  # read_table imports pandas
         encoded = table["kind"].combine_chunks().dictionary_encode()
         kinds = np.array([KINDS.index(kind) for kind in encoded.dictionary.to_pylist()], dtype=np.int8)
-        kinds = kinds[np.from_dlpack(encoded.indices)]  # to_numpy imports pandas
+        kinds = kinds[np.from_dlpack(encoded.indices).astype(np.int64)]  # to_numpy imports pandas
         key = next(key for key in SOURCES if key in content)
         unseen_words = SOURCES[key].restore(content[key], arrays)
         ids = token_index(kinds, table["token"].to_pylist(), arrays["touched"])
