@@ -1,6 +1,8 @@
 """The sentence encoder e5: both implementations, languages that use lacks, and the choice of the encoder."""
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +47,15 @@ def test_torch_computes_the_vectors_of_the_package():
 def test_bytes_that_no_text_has_do_not_stop_the_encoder():
     vectors = MultilingualE5().open().encode(["A\0B", "\udc80"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_few_texts_are_encoded_without_torch():
+    code = (
+        "import sys; from tasks.sentences import MultilingualE5;"
+        "print(MultilingualE5().open().encode(['A title'] * 3).shape, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == "(3, 384) False\n"
 
 
 def test_translations_are_near_and_the_mean_is_subtracted():
