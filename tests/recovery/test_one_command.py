@@ -229,8 +229,28 @@ def newest(home: Path, kind: str) -> str:
 
 
 @pytest.mark.slow
-def test_ten_readers_beside_a_night(undisturbed: Undisturbed) -> None:
-    home, command = undisturbed.home, [sys.executable, "-m", "flows"]
+def test_a_night_while_a_person_has_the_catalogue_open_and_one_beside_ten_readers(
+    undisturbed: Undisturbed,
+) -> None:
+    home = undisturbed.home
+    contents, latest = catalogue_contents(home), (home / "latest.json").read_text(encoding="utf-8")
+    with duckdb.connect(str(home / FILE)) as person:
+        person.execute("CREATE TABLE remarks AS SELECT 'mine' AS remark")
+        held = night(home, changes=["train.epochs=3"])
+        assert held.code == exits.REFUSED, held
+        (line,) = held.errors.strip().splitlines()
+        assert re.search(rf"{FILE} is held by process {os.getpid()} \(.+\)\. Wait for it to end", line)
+        assert (home / "latest.json").read_text(encoding="utf-8") == latest
+        beside = guidespace("sql", "SELECT count(*) AS n FROM programmes", "--home", home, "--json")
+        assert json.loads(beside.stdout) == [{"n": 9936}], beside.stderr
+    check_readers_beside_a_night(home)
+    assert catalogue_contents(home) == contents
+    with duckdb.connect(str(home / FILE), read_only=True) as person:
+        assert person.execute("SELECT remark FROM remarks").fetchall() == [("mine",)]
+
+
+def check_readers_beside_a_night(home: Path) -> None:
+    command = [sys.executable, "-m", "flows"]
     asked = [
         [*command, "similar", "Harbour News", "--home", str(home), "--json"],
         [*command, "sql", "SELECT count(*) AS titles FROM titles", "--home", str(home), "--json"],
@@ -262,26 +282,6 @@ def test_ten_readers_beside_a_night(undisturbed: Undisturbed) -> None:
     assert len(answers) == 10 and all(code == 0 and not errors for _, errors, code in answers), answers
     assert all(int(output) > 1 for output, *_ in answers[4:])
     assert all(json.loads(output) for output, *_ in answers[:4])
-
-
-@pytest.mark.slow
-def test_a_night_while_a_person_has_the_catalogue_open(undisturbed: Undisturbed) -> None:
-    home = undisturbed.home
-    contents, latest = catalogue_contents(home), (home / "latest.json").read_text(encoding="utf-8")
-    with duckdb.connect(str(home / FILE)) as person:
-        person.execute("CREATE TABLE remarks AS SELECT 'mine' AS remark")
-        held = night(home, changes=["train.epochs=4"])
-        assert held.code == exits.REFUSED, held
-        (line,) = held.errors.strip().splitlines()
-        assert re.search(rf"{FILE} is held by process {os.getpid()} \(.+\)\. Wait for it to end", line)
-        assert (home / "latest.json").read_text(encoding="utf-8") == latest
-        beside = guidespace("sql", "SELECT count(*) AS n FROM programmes", "--home", home, "--json")
-        assert json.loads(beside.stdout) == [{"n": 9936}], beside.stderr
-    done = night(home, changes=["train.epochs=4"])
-    assert done.code == 0, done
-    assert catalogue_contents(home) == contents
-    with duckdb.connect(str(home / FILE), read_only=True) as person:
-        assert person.execute("SELECT remark FROM remarks").fetchall() == [("mine",)]
 
 
 @pytest.mark.soak
