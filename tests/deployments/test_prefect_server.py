@@ -229,24 +229,12 @@ def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"train": {"epochs": 0}}, "0 is less than the minimum of 1"),
-        ({"train": {"dropout": 1.0}}, "1.0 is greater than or equal to the maximum of 1"),
-        ({"train": {"epoch": 5}}, "'epoch' was unexpected"),
-        ({"train": {"optimizer": {"name": "magic"}}}, "is not valid under any of the given schemas"),
-    ],
-)
-def test_what_cannot_be_is_refused_when_it_is_asked_for(
-    site: Site, settings: dict[str, Any], message: str
-) -> None:
-    content = {"parameters": {"feeds": [FEED], "settings": settings}}
-    response = site.api.post(
-        f"/deployments/{site.deployment('nightly-smoke')['id']}/create_flow_run", json=content
-    )
+def test_what_cannot_be_is_refused_when_it_is_asked_for(site: Site) -> None:
+    content = {"parameters": {"feeds": [FEED], "settings": {"train": {"optimizer": {"name": "magic"}}}}}
+    deployment = site.deployment("nightly-smoke")["id"]
+    response = site.api.post(f"/deployments/{deployment}/create_flow_run", json=content)
     assert response.status_code == 409
-    assert message in response.text
+    assert "is not valid under any of the given schemas" in response.text
 
 
 @pytest.mark.slow
