@@ -32,7 +32,7 @@ from flows.gc import remove_old_data
 removed = remove_old_data(sys.argv[1], 1, -1, 365, False, sys.argv[2] == "shared")
 print(json.dumps([asdict(one) for one in removed]))
 """
-MAKE_RUNS = """
+MAKE_AND_CLEAN = """
 import sys
 from flows.server import start_prefect
 start_prefect(sys.argv[1])()
@@ -53,6 +53,13 @@ before("/elsewhere")
 nightly_of_others()
 with tags("guidespace"):
     other(sys.argv[1])
+from flows.gc import remove_old_data
+removed = remove_old_data(sys.argv[1], 1, -1, 365, False, False)
+print({one.what: one.count for one in removed}["runs in Prefect"])
+from prefect.client.orchestration import get_client
+with get_client(sync_client=True) as client:
+    for run in client.read_flow_runs():
+        print(client.read_flow(run.flow_id).name, run.parameters.get("home"))
 """
 
 
@@ -194,19 +201,9 @@ def test_on_servers_of_others_only_tagged_runs_go_and_only_if_asked(
 @pytest.mark.slow
 def test_in_the_homes_own_database_only_runs_of_our_flows_go(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    run(MAKE_RUNS, home)
-    assert clean(home)["runs in Prefect"] == 4
-    script = """
-import sys
-from flows.server import start_prefect
-start_prefect(sys.argv[1])()
-from prefect.client.orchestration import get_client
-with get_client(sync_client=True) as client:
-    for run in client.read_flow_runs():
-        print(client.read_flow(run.flow_id).name, run.parameters.get("home"))
-"""
-    left = ["nightly /elsewhere", "nightly None", f"other {home}"]
-    assert sorted(run(script, home).splitlines()) == left
+    removed, *left = run(MAKE_AND_CLEAN, home).splitlines()
+    assert removed == "4"
+    assert sorted(left) == ["nightly /elsewhere", "nightly None", f"other {home}"]
 
 
 @pytest.mark.parametrize("name", FLOWS)
