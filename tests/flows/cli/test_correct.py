@@ -9,7 +9,7 @@ from flows.champion import champion_folder
 from flows.cli.main import main
 from storage.home.corrections import CORRECTIONS
 from storage.home.workspace import Workspace
-from tests.flows.command import SAMPLE, guidespace
+from tests.flows.command import QUICK_NIGHT, SAMPLE, guidespace
 from tests.tasks.enrich.guides import programme
 
 pytestmark = pytest.mark.slow  # a home of its own
@@ -133,6 +133,7 @@ def test_the_next_night_learns_it(home, command):
         "--preset",
         "smoke",
         "--set",
+        *QUICK_NIGHT,
         "publish.promote=always",
     )
     done = guidespace(*night)
