@@ -18,6 +18,7 @@ import pytest
 
 from flows.cli.exits import MESSAGE
 from storage.stages import ROOT
+from tests.flows.command import QUICK_NIGHT
 
 FEED = ROOT / "sample" / "guide.xml.gz"
 COMMAND = [
@@ -30,13 +31,13 @@ COMMAND = [
     "--preset",
     "smoke",
     "--set",
-    "train.epochs=60",
-    "train.dim=64",
+    *QUICK_NIGHT,
+    "train.epochs=30",
 ]
-BOUND_SECONDS = 6  # 2 on a machine that has nothing else to do; without the repair it was 75
+BOUND_SECONDS = 20  # 2 on an idle machine, 8 on a busy one; without the repair it was 75
 MOMENTS = {
-    "importing": "starting Prefect", "starting": "starting Prefect", "ingest": "MLflow:",
-    "two stages at work": "majority fitted", "train": "epoch 5 of", "publish": "evaluate    done",
+    "importing": "starting Prefect", "starting": "starting Prefect", "two stages at work": "majority fitted",
+    "publish": "evaluate    done",
 }  # fmt: skip
 
 
