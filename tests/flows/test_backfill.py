@@ -24,10 +24,12 @@ home, folder, calls = sys.argv[1:]
 start_prefect(home)()
 from flows.backfill import backfill
 from flows.ingest import ingest
+from tests.flows.command import QUICK_NIGHT
 print(ingest([f"{folder}/guide-2025-03-17.xml.gz"], home=home).counts["programmes"])
 for first, last, *changes in json.loads(calls):
     span = datetime.date.fromisoformat(first), datetime.date.fromisoformat(last)
-    given = {"feeds": [folder], "preset": "smoke", "changes": ["train.epochs=1", *changes], "home": home}
+    changes = [*QUICK_NIGHT, "train.epochs=1", *changes]
+    given = {"feeds": [folder], "preset": "smoke", "changes": changes, "home": home}
     print(backfill(*span, **given, return_state=True).message)
 """
 
