@@ -16,13 +16,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import pyarrow.parquet as pq
 
 from storage.atomic import replaced_database
 from storage.catalogue.episode_columns import MIGRATION, fill_episode_columns
@@ -236,3 +237,14 @@ def escape_glob(path: Path) -> str:
 def escape_quotes(text: object) -> str:
     """Doubles single quotes, so that the text can be put between single quotes in SQL."""
     return str(text).replace("'", "''")
+
+
+def present_columns(file: Path, types: Mapping[str, str]) -> str:
+    """Returns the columns of a SELECT clause on a Parquet file, with NULL for columns that the file lacks.
+
+    Args:
+        file: Parquet file, maybe of an older version.
+        types: SQL type by name of the column.
+    """
+    present = pq.read_schema(file).names
+    return ", ".join(name if name in present else f"NULL::{kind} AS {name}" for name, kind in types.items())

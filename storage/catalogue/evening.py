@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.catalogue.connection import escape_glob, escape_quotes
+from storage.catalogue.connection import escape_glob, escape_quotes, present_columns
 from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 
 DESCRIPTION_CHARACTERS = 300  # longer descriptions are truncated
@@ -89,11 +89,10 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
     has_texts = (guide / "descriptions.parquet").exists()  # not in guides of older versions
     texts = f"read_parquet('{files['descriptions']}')" if has_texts else _NO_DESCRIPTIONS
     present, numbers = pq.read_schema(guide / "programmes.parquet").names, COLUMNS
-    details = (name if name in present else f"NULL::{kind} AS {name}" for name, kind in DETAILS.items())
     if COLUMNS[0] not in present:  # guide of an older version
         numbers = "episode_numbers", "[NULL::VARCHAR FOR _ IN episode_numbers] AS episode_systems"
     values = files | {"descriptions": texts, "numbers": ", ".join(numbers)}
-    values["details"] = ", ".join(details)
+    values["details"] = present_columns(guide / "programmes.parquet", DETAILS)
     query = _UPCOMING.format(**values, begin=begin, end=end, length=DESCRIPTION_CHARACTERS)
     with duckdb.connect() as connection:
         programmes = connection.sql(query).to_arrow_table()

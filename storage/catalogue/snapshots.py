@@ -24,7 +24,7 @@ from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 from storage.source_patterns import matches_any, rank_of
 
-RULES = 6  # version of this module, incremented when the snapshot of an unchanged catalogue changes
+RULES = 7  # version of this module, incremented when the snapshot of an unchanged catalogue changes
 DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
 ROLES = "actor", "director", "guest", "presenter"  # credits in a snapshot; most others are not shown anywhere
 _INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
@@ -67,7 +67,7 @@ _FILES = {
                     IF credit.role IN {roles}],
                    []
                ) AS credits,
-               icon
+               countries, keywords, original_language, length_minutes, icon
         FROM (FROM {current}) AS programmes
         JOIN (SELECT DISTINCT source, rank, zone FROM included) AS ranks USING (source)
         LEFT JOIN details USING (programme_id)

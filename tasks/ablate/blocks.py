@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from storage.errors import ExpectedError
+from tasks.text.words import AIRING_KINDS, CONTEXT_KINDS, FACT_KINDS
 
 CLUSTERS = "cluster."  # prefix of settings of blocks that are scored by clusters, not by categories
 _TITLE = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
-_AIRING = ("channel", "hour", "weekday", "duration", "manner")
 
 
 class UnknownBlock(ExpectedError, ValueError):
@@ -51,9 +51,11 @@ BLOCKS = (
     _token_kind("shape", "Tokens of length and shape are"),
     _token_kind("raw", "Words and punctuation in their original form are"),
     _token_kind("mark", "Marks that were removed from titles are"),
-    # Tokens of airings.
-    *(_token_kind(kind, f"Context of kind {kind} is") for kind in _AIRING),
-    _block("context", "The complete airing context is", *(f"train.encoder.{kind}=0" for kind in _AIRING)),
+    # Tokens of context: airings and facts.
+    *(_token_kind(kind, f"Context of kind {kind} is") for kind in CONTEXT_KINDS),
+    _block("airing", "The airing context is", *(f"train.encoder.{kind}=0" for kind in AIRING_KINDS)),
+    _block("facts", "The facts are", *(f"train.encoder.{kind}=0" for kind in FACT_KINDS)),
+    _block("context", "The complete context is", *(f"train.encoder.{kind}=0" for kind in CONTEXT_KINDS)),
     # Pretrained vectors.
     _block(
         "sentence", "The sentence vector is", "train.encoder.sentence=0", "train.encoder.sentence_context=0"
@@ -80,7 +82,7 @@ BLOCKS = (
     _block(
         "encoder",
         "Weights of token kinds, not equal weights, are",
-        *(f"train.encoder.{kind}=1" for kind in (*_TITLE, *_AIRING, "length_power")),
+        *(f"train.encoder.{kind}=1" for kind in (*_TITLE, *CONTEXT_KINDS, "length_power")),
     ),
     _block(
         "length power",

@@ -53,6 +53,13 @@ class Bag:
     weekday: float = setting(0.45, "Weight of the weekdays on which the title airs", ge=0)
     duration: float = setting(1.2, "Weight of the durations of the airings", ge=0)
     manner: float = setting(2.25, "Weight of language, airings, sub-titles and episode numbers", ge=0)
+    person: float = setting(1.0, "Weight of people in the credits", ge=0)
+    country: float = setting(2.25, "Weight of countries of production", ge=0)
+    date: float = setting(2.25, "Weight of the decade and the year of production", ge=0)
+    rating: float = setting(2.25, "Weight of age ratings", ge=0)
+    keyword: float = setting(2.25, "Weight of keywords", ge=0)
+    original_language: float = setting(2.25, "Weight of the original language", ge=0)
+    length: float = setting(2.25, "Weight of the length without commercials", ge=0)
     sentence: float = setting(2.0, "Weight β of the sentence vector of titles without context", ge=0)
     sentence_context: float = setting(
         0.5, "Weight β of the sentence vector of titles with airing context", ge=0

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.catalogue.local_time import local_zone
-from storage.catalogue.rows import CHANNELS, PROGRAMMES
+from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from tasks.enrich.episodes import NUMBERS
 from tasks.enrich.insertion import CATEGORY, NUMBER, find_place
 from tasks.enrich.settings import EnrichOptions
@@ -26,6 +27,7 @@ from tasks.ingest.encoding import Encoding
 from tasks.ingest.xmltv.frames import Frame, hide_cdata
 from tasks.ingest.xmltv.prolog import read_prolog
 from tasks.ingest.xmltv.records import FrameRecords, read_records
+from tasks.tokenize.contexts import FACTS
 
 ROWS = 20_000  # programmes in memory at once
 _CONTENT = (
@@ -45,7 +47,8 @@ _PLACES = [
     for prefix in ("", "number_")
     for name, form in (("place", pa.int64()), ("indent", pa.binary()))
 ]
-SCHEMA = pa.schema([("source", pa.string()), *_COLUMNS, ("zone", pa.string()), *_PLACES])
+_FACT_COLUMNS = [DETAILS.field(name) for name in FACTS]
+SCHEMA = pa.schema([("source", pa.string()), *_COLUMNS, *_FACT_COLUMNS, ("zone", pa.string()), *_PLACES])
 _DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()), ("airings", pa.int64())])
 
 
@@ -110,6 +113,8 @@ def _locate(
     number_places[number_places < places] = -1  # in a damaged programme; insertions must be in file order
     zone = local_zone(source.zone, source.home_zone)
     columns: dict[str, object] = {name: rows[name] for name in _CONTENT}
+    detail_of_row = pc.index_in(pa.array(np.arange(len(rows))), details["row"])
+    columns |= {name: details[name].take(detail_of_row) for name in FACTS}
     columns |= {
         name: pa.array([text] * len(rows), pa.string())
         for name, text in (("source", source.feed.source), ("zone", zone))

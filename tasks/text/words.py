@@ -29,7 +29,9 @@ from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
 
 Token = tuple[int, str]  # kind, text
-CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # tasks/tokenize/contexts.py
+AIRING_KINDS = ("channel", "hour", "weekday", "duration", "manner")
+FACT_KINDS = ("person", "country", "date", "rating", "keyword", "original_language", "length")
+CONTEXT_KINDS = (*AIRING_KINDS, *FACT_KINDS)  # tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
 WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # indices in KINDS; from CONTEXT on: airings
 

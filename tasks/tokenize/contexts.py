@@ -1,10 +1,22 @@
-"""Computes context tokens, which describe how a title airs: channel, hour, weekday, duration and manner.
+"""Computes context tokens: how a title airs, and what the guide states about it (facts).
 
-The tokens of the kind ``manner`` are the language, the number of airings and channels, and the shares of
-airings with sub-titles, episode numbers and dates. No token depends on a category. A title has the tokens of
-all its airings. One of the held-out sets is next_period, the last part of the guide (splits.py). Its titles
-have the tokens of airings in this period, and all other titles those of earlier airings, so that training
-does not see the future.
+Tokens of airings have the kinds channel, hour, weekday, duration and manner. The tokens of the kind ``manner``
+are the language, the number of airings and channels, and the shares of airings with sub-titles, episode
+numbers and dates. Tokens of facts have one of these kinds:
+
+=================  ==============================================================================
+person             people in the credits, each with and without the role; names are hashed
+country            countries of production
+date               decade of production, and year if the airing has no episode number
+rating             age ratings
+keyword            keywords
+original_language  original language
+length             length without commercials, in the classes of ``duration``
+=================  ==============================================================================
+
+No token depends on a category. A title has the tokens of all its airings. One of the held-out sets is
+next_period, the last part of the guide (splits.py). Its titles have the tokens of airings in this period, and
+all other titles those of earlier airings, so that training does not see the future.
 """
 
 from collections.abc import Sequence
@@ -14,10 +26,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
-from storage.catalogue.connection import Connection, escape_glob
+from storage.catalogue.connection import Connection, escape_glob, present_columns
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
-CHUNK_TITLES = 250_000  # titles per query (2.5 million rows), because DuckDB cannot spill distinct tokens
+# Columns of facts and their SQL types. Guides of older versions lack them.
+FACTS = {
+    "credits": "STRUCT(role VARCHAR, name VARCHAR)[]",
+    "ratings": "STRUCT(system VARCHAR, value VARCHAR)[]",
+    **dict.fromkeys(("countries", "keywords"), "VARCHAR[]"),
+    "original_language": "VARCHAR",
+    "length_minutes": "DOUBLE",
+}
+CHUNK_TITLES = 50_000  # titles per query (2.5 million rows), because DuckDB cannot spill distinct tokens
 SCHEMA = pa.schema({"title_id": pa.int32(), "kind": pa.string(), "token": pa.string()})
 
 
@@ -40,9 +60,8 @@ def write_contexts(
         variants: Parquet file with raw_title (as in the feed) and title_id.
         next_period: Ids of the titles in the held-out set next_period.
         cut: Begin of next_period in microseconds since 1970; None if there is no such set.
-        kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner`` and ``pattern``.
-            ``pattern`` adds the kind of most sub-titles of the title (``manner:pattern:guests``), if the
-            guide has these kinds.
+        kinds: Any of CONTEXT_KINDS (tasks/text/words.py) and ``pattern``. ``pattern`` adds the kind of most
+            sub-titles of the title (``manner:pattern:guests``), if the guide has these kinds.
         path: The file to write.
     """
     next_titles = pa.table({"title_id": pa.array(next_period, pa.int32())})  # noqa: F841  (SQL reads this variable)
@@ -50,6 +69,7 @@ def write_contexts(
     if "pattern" in kinds and (guide / "patterns.parquet").exists():
         patterns = escape_glob(guide / "patterns.parquet")
         connection.execute("INSERT INTO patterns FROM read_parquet(?)", [patterns])
+    facts = present_columns(guide / "programmes.parquet", FACTS)
     query = f"""
         CREATE TABLE context_airings AS
         WITH names AS (
@@ -60,7 +80,7 @@ def write_contexts(
         {UTC_OFFSETS}
         SELECT title_id, channel, name, start + utc_offset AS local_start, title_language, date,
                date_diff('minute', start, stop) AS minutes, sub_title IS NOT NULL AS has_sub_title,
-               coalesce(len(episode_numbers), 0) > 0 AS has_episode, pattern
+               coalesce(len(episode_numbers), 0) > 0 AS has_episode, pattern, {facts}
         FROM read_parquet($programmes) AS programmes
         {JOIN_OFFSETS}
         JOIN read_parquet($variants) ON raw_title = title
@@ -71,6 +91,7 @@ def write_contexts(
     """
     files = {name: escape_glob(guide / f"{name}.parquet") for name in ("programmes", "channels")}
     connection.execute(query, files | {"variants": escape_glob(variants), "cut": cut})
+    connection.execute(_LENGTH_CLASS)
     (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
         for first in range(0, titles, CHUNK_TITLES):
@@ -78,6 +99,13 @@ def write_contexts(
             writer.write_table(connection.sql(_TOKENS_OF_CHUNK, params=values).to_arrow_table().cast(SCHEMA))
 
 
+_LENGTH_CLASS = """
+    CREATE OR REPLACE TEMP MACRO length_class(minutes) AS
+        CASE WHEN minutes BETWEEN 1 AND 1440
+        THEN [0, 10, 20, 30, 45, 60, 90, 120, 180][
+            1 + len(list_filter([8, 18, 26, 38, 53, 75, 105, 150], lambda low: minutes >= low))
+        ]::VARCHAR END
+"""
 _TOKENS_OF_CHUNK = r"""
     WITH chunk AS (FROM context_airings WHERE title_id >= $first AND title_id < $end),
     shares AS (
@@ -89,18 +117,33 @@ _TOKENS_OF_CHUNK = r"""
         FROM chunk
         GROUP BY title_id
     ),
+    people AS (
+        SELECT title_id, credit.role AS role, left(md5(lower(trim(credit.name))), 16) AS name
+        FROM (SELECT DISTINCT title_id, unnest(credits) AS credit FROM chunk)
+    ),
     tokens AS (
         SELECT title_id, unnest([
                    'channel:' || lower(channel),
                    'hour:' || hour(local_start), 'weekday:' || isodow(local_start),
-                   'duration:' || CASE WHEN minutes BETWEEN 1 AND 1440
-                       THEN [0, 10, 20, 30, 45, 60, 90, 120, 180][
-                           1 + len(list_filter([8, 18, 26, 38, 53, 75, 105, 150], lambda low: minutes >= low))
-                       ]::VARCHAR
-                       ELSE 'unknown' END,
-                   'manner:language:' || lower(title_language)
+                   'duration:' || coalesce(length_class(minutes), 'unknown'),
+                   'length:' || length_class(length_minutes),
+                   'manner:language:' || lower(title_language),
+                   'original_language:' || lower(original_language),
+                   'date:decade:' || nullif(regexp_extract(date, '^(1[89]|20)\d', 0), '') || '0',
+                   'date:year:' || CASE WHEN NOT has_episode
+                       THEN nullif(regexp_extract(date, '^(1[89]|20)\d\d', 0), '') END
                ]) AS token
         FROM chunk
+        UNION ALL
+        SELECT title_id, unnest(flatten([
+                   ['country:' || lower(trim(name)) FOR name IN countries],
+                   ['keyword:' || lower(trim(word)) FOR word IN keywords],
+                   ['rating:' || lower(trim(rating.value)) FOR rating IN ratings]
+               ]))
+        FROM chunk
+        UNION ALL
+        SELECT title_id, unnest(['person:' || name, 'person:' || role || ':' || name])
+        FROM people
         UNION ALL
         SELECT title_id, 'channel:word:' || unnest(regexp_extract_all(lower(name), '\p{L}{2,}'))
         FROM chunk

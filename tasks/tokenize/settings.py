@@ -11,8 +11,23 @@ from tasks.tokenize.splits import SplitSettings
 _WORKERS = "Number of additional processes; -1: none below 50,000 titles, else one per core"
 _ADDRESS = "Address of a Dask scheduler or Ray cluster; empty: start a local one. Workers must mount the home"
 _EXPONENT = "Exponent of the inverse-frequency weight of updates of a token's embedding; 0: no weights"
-_CONTEXT = "Context of airings used as tokens; pattern requires `guidespace patterns`; empty: none"
+_CONTEXT = "Context of titles (airings and facts) used as tokens; pattern requires `guidespace patterns`"
 _POOL = "Where tokenization runs; dask and ray need the optional dependencies of that name"
+ContextKind = Literal[
+    "channel",
+    "hour",
+    "weekday",
+    "duration",
+    "manner",
+    "person",
+    "country",
+    "date",
+    "rating",
+    "keyword",
+    "original_language",
+    "length",
+    "pattern",
+]
 
 
 @configurable
@@ -21,9 +36,7 @@ class TokenizeSettings:
 
     tokenizer: Tokenizer = setting(WordsAndNgrams(), "Tokenizer of titles")
     splits: SplitSettings = setting(SplitSettings(), "Held-out sets")
-    context: tuple[Literal["channel", "hour", "weekday", "duration", "manner", "pattern"], ...] = setting(
-        CONTEXT_KINDS, _CONTEXT
-    )
+    context: tuple[ContextKind, ...] = setting(CONTEXT_KINDS, _CONTEXT)
     weight_exponent: float = setting(0.25, _EXPONENT, ge=0, le=1)
     smallest_weight: float = setting(0.2, "Lower bound of the weight of a token", gt=0, le=1)
     largest_weight: float = setting(5.0, "Upper bound of the weight of a token", ge=1)
