@@ -1,8 +1,8 @@
 """Computes context tokens: how a title airs, and what the guide states about it (facts).
 
-Tokens of airings have the kinds channel, hour, weekday, duration and manner. The tokens of the kind ``manner``
-are the language, the number of airings and channels, and the shares of airings with sub-titles, episode
-numbers and dates. Tokens of facts have one of these kinds:
+Tokens of airings have the kinds channel, hour, weekday, duration and manner. The tokens of the kind
+``manner`` are the language, the number of airings and channels, and the shares of airings with sub-titles,
+episode numbers and dates. Tokens of facts have one of these kinds:
 
 =================  ==============================================================================
 person             people in the credits, each with and without the role; names are hashed

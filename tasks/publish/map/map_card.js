@@ -11,6 +11,13 @@ const PARTS = {
   "(weekday)": ["similar weekdays", "different weekdays"],
   "(duration)": ["similar duration", "different durations"],
   "(manner)": ["similar schedule", "different schedules"],
+  "(person)": ["same people", "different people"],
+  "(country)": ["similar countries", "different countries"],
+  "(date)": ["similar age", "different age"],
+  "(rating)": ["similar age rating", "different age ratings"],
+  "(keyword)": ["similar keywords", "different keywords"],
+  "(original_language)": ["similar original language", "different original languages"],
+  "(length)": ["similar length", "different lengths"],
 };
 
 /** Wires #card and #hover; select(i), close(), highlight(mode, entry) are called on clicks. */
