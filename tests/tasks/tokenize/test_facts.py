@@ -27,7 +27,8 @@ GUIDE = """<?xml version="1.0" encoding="UTF-8"?>
 <programme start="20260901220000 +0000" stop="20260901230000 +0000" channel="one"><title>Talk</title>
 <credits><presenter>Andrei Tarkovsky</presenter></credits><date>2026</date>
 <episode-num system="xmltv_ns">0.1.</episode-num></programme>
-<programme start="20260901230000 +0000" stop="20260902000000 +0000" channel="one"><title>Bare</title></programme>
+<programme start="20260901230000 +0000" stop="20260902000000 +0000" channel="one">
+<title>Bare</title></programme>
 </tv>"""
 
 
