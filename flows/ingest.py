@@ -20,7 +20,7 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
-        changes: Changes of the default settings, such as ingest.workers=4.
+        changes: Changes of the default settings, such as ingest.download_seconds=600.
         home: Folder of the home, which holds the catalogue.
     """
     settings, logger = ingest_settings(changes), get_run_logger()

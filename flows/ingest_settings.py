@@ -15,5 +15,5 @@ class ReadingSettings:
 
 
 def ingest_settings(changes: Sequence[str]) -> IngestSettings:
-    """Returns the default settings of the stage ingest with changes such as ``ingest.workers=4`` applied."""
+    """Returns the default settings of ingest with changes such as ``ingest.batch_rows=1000`` applied."""
     return override(ReadingSettings(), changes).ingest

@@ -40,7 +40,7 @@ def override(settings: S, assignments: Sequence[str]) -> S:
             parent = parent.get(name) if isinstance(parent, dict) else None
         if not separator or not isinstance(parent, dict) or (last not in parent and "name" not in parent):
             names = ", ".join(sorted(parent if isinstance(parent, dict) else values))
-            example = "train.epochs=5" if "train" in values else "ingest.workers=2"
+            example = "train.epochs=5" if "train" in values else "ingest.batch_rows=1000"
             expected = f"expected NAME=VALUE such as {example}; known here: {names}"
             raise SettingError(f"--set {assignment!r}: {expected}")
         previous, parent[last] = parent.get(last), text

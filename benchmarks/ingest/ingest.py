@@ -54,7 +54,6 @@ def measure_ingest(quick: bool) -> Sequence[Claim]:
         for rival, measure in rivals().items():
             theirs = programmes / _seconds(lambda measure=measure: measure(file))
             claims.append(Claim("programmes/s, file to committed rows", speed, rival, theirs))
-        claims += side_by_side(folder, file, *((40, 2) if quick else (200, 4)))
         claims += all_guides(folder, quick)
         claims += growth(folder, file, (10, 30) if quick else (100, 300))
     return claims
@@ -82,18 +81,17 @@ def bare_loop(file: Path) -> int:
     return count
 
 
-def ingest(folder: Path, feeds: Sequence[Path], workers: int = 1, home: Path | None = None) -> float:
+def ingest(folder: Path, feeds: Sequence[Path], home: Path | None = None) -> float:
     """Ingests feeds into a home (None: a new one); returns seconds from files to commit."""
     home = home or Path(tempfile.mkdtemp(dir=folder))
     with Catalogue.open(home):
         pass
     started = time.perf_counter()
     with Catalogue.open(home) as catalogue:
-        settings = IngestSettings(workers=workers)
         for _ in ingest_feeds(
             catalogue,
             [str(feed) for feed in feeds],
-            settings,
+            IngestSettings(),
             clock=time.monotonic,
             now=lambda: datetime.datetime.now(datetime.UTC),
         ):
@@ -159,27 +157,6 @@ def one_core() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, every)
-
-
-def side_by_side(folder: Path, file: Path, megabytes: int, repeats: int) -> list[Claim]:
-    """Compares two workers that read two guides in parallel with one worker that reads them in turn."""
-    pair = [folder / "one.xml", folder / "two.xml"]
-    for place in pair:
-        repeat_guide(file, place, megabytes * 1_000_000)
-    content = 2 * pair[0].read_bytes().count(b"<programme ")
-    runs = [(ingest(folder, pair), ingest(folder, pair, workers=2)) for _ in range(repeats)]
-    one, two = min(run[0] for run in runs), min(run[1] for run in runs)
-    for place in pair:
-        place.unlink()
-    return [
-        Claim(
-            f"programmes/s, two files of {megabytes} MB, two workers",
-            content / two,
-            "one worker",
-            content / one,
-            aim=1.5,
-        )
-    ]
 
 
 def all_guides(folder: Path, quick: bool) -> list[Claim]:

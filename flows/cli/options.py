@@ -12,7 +12,7 @@ DEFAULT_HOME = "guidespace-home"
 FEEDS_HELP = (
     "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
 )
-SETTINGS_HELP = "change settings, such as ingest.workers=4 or train.epochs=5"
+SETTINGS_HELP = "change settings, such as ingest.download_seconds=600 or train.epochs=5"
 MODEL_HELP = (
     "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow [default: this home's]"
 )

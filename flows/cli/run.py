@@ -83,11 +83,10 @@ def backfill(
     """Read dated guides, each as the guide of its date. The date is in the name of the file."""
     print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
-    from storage.cores import cores
     from storage.home.zones import home_zone
     from tasks.ingest.sources.dates import dated_guides
 
-    settings = ingest_settings([f"ingest.workers={cores()}", *changes])
+    settings = ingest_settings(changes)
     dates = first.date(), last.date()
     guides = dated_guides(feeds, *dates, home_zone(home), settings.private_addresses)
     return read_feeds(guides, home, settings)

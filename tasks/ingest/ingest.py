@@ -1,12 +1,9 @@
 """Imports feeds into an open catalogue, one transaction per feed. Skips unchanged feeds."""
 
 import datetime
-import os
-import shutil
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from storage.addresses import differ_in_secrets_only, without_secrets
@@ -25,16 +22,14 @@ from storage.catalogue.feeds import (
 from storage.catalogue.ledger import FeedWriter, feed_writer
 from tasks.ingest.batches import ProgrammeBatch
 from tasks.ingest.checks import reading_anomalies
-from tasks.ingest.parallel import Parsing
 from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, FeedResult, reasons_text, stop_if_needed
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.download import Fetched, Validators, fetch
+from tasks.ingest.sources.download import Validators, fetch
 from tasks.ingest.sources.feeds import SUFFIXES, Feed, FeedError, NamedFeed, access_denied, is_url, source_of
 from tasks.ingest.sources.resolve import locate
-from tasks.pool import Submit, open_pool
 
 _END_REASONS = ("truncated", "damaged")  # reasons of rejects that concern the end of a file, not a programme
 
@@ -64,54 +59,24 @@ def ingest_feeds(
     is_any_read = False
     reader = _FeedReader(catalogue, settings, clock, now, len(locations))
     published = clock()
-    queue: deque[_Location] = deque()
     with ExitStack() as stack:
-        is_parallel = settings.workers > 1 and len(locations) > 1
-        # called after the pool is closed; removes parsed feeds that were not written because of an error
-        stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)
-        count = settings.workers - settings.parses_in_writer
-        workers = open_pool(settings.pool, count, settings.pool_address)
-        pool = stack.enter_context(workers) if is_parallel else None
-        lookahead = 2 * settings.workers if is_parallel else 0
         stack.callback(publish_status, catalogue)
-        for number, location in enumerate([*locations, *[None] * lookahead]):
-            if location is not None:
-                # the writer parses the first feed, because it would otherwise wait for a worker
-                location_pool = None if settings.parses_in_writer and not number else pool
-                folder = catalogue.home / "parsed" / f"{os.getpid()}.{number}"
-                queue.append(reader.open(location, location_pool, folder))
-                stack.push(queue[-1].stack)
-            if queue and (location is None or len(queue) > lookahead):
-                current = queue.popleft()
-                later = [parsing for opened in queue for *_, parsing in opened.feeds if parsing is not None]
-                try:
-                    for event in reader.read(current, later):
-                        yield event
-                        is_any_read |= isinstance(event, FeedResult)
-                        failures += [event] if isinstance(event, Failure) else []
-                        is_new = isinstance(event, FeedResult) and not event.unchanged
-                        if is_new and clock() - published > 1.0:  # not more often, because it counts all rows
-                            publish_status(catalogue)
-                            published = clock()
-                except FeedError as error:
-                    failures.append(Failure(source=current.name, error=error))
-                    yield failures[-1]
-                reader.done += 1
-                yield reader.progress()
+        for location in locations:
+            try:
+                for event in reader.read(location):
+                    yield event
+                    is_any_read |= isinstance(event, FeedResult)
+                    failures += [event] if isinstance(event, Failure) else []
+                    is_new = isinstance(event, FeedResult) and not event.unchanged
+                    if is_new and clock() - published > 1.0:  # not more often, because it counts all rows
+                        publish_status(catalogue)
+                        published = clock()
+            except FeedError as error:
+                failures.append(Failure(source=source_of(location), error=error))
+                yield failures[-1]
+            reader.done += 1
+            yield reader.progress()
     stop_if_needed(failures, settings, is_any_read=is_any_read)
-
-
-@dataclass
-class _Location:
-    """Path or URL whose feeds have been fetched."""
-
-    name: str  # source of the feed
-    grabbed_at: datetime.datetime | None  # date of a guide of the past; None for a current guide
-    stack: ExitStack = field(default_factory=ExitStack)  # removes downloaded files
-    fetched: Fetched = field(default_factory=Fetched)
-    # each feed, the counts of its last import if it is unchanged, and its parsing if a worker parses it
-    feeds: list[tuple[Feed, Counts | None, Parsing | None]] = field(default_factory=list)
-    problem: FeedError | None = None  # error of fetching, which is raised when the feeds are read
 
 
 @dataclass
@@ -127,55 +92,35 @@ class _FeedReader:
     def __post_init__(self) -> None:
         self.reported = self.clock()
 
-    def open(self, location: str | NamedFeed, pool: Submit | None, folder: Path) -> _Location:
-        """Fetches a path or URL, and starts parsing its new and changed feeds into folders ``folder``.n."""
-        catalogue, settings = self.catalogue, self.settings
-        name = source_of(location)
+    def read(self, location: str | NamedFeed) -> Iterator[Progress | FeedResult | Failure]:
+        """Fetches a path or URL, and writes its new and changed feeds to the catalogue."""
+        catalogue, settings, name = self.catalogue, self.settings, source_of(location)
         address = location.location if isinstance(location, NamedFeed) else location
-        opened = _Location(name, location.grabbed_at if isinstance(location, DatedFeed) else None)
+        grabbed_at = location.grabbed_at if isinstance(location, DatedFeed) else None
         if is_url(address):
             adopt_former_names(catalogue, address, name)
         last = newest_readings(catalogue, name)
         is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last)
-        is_comparable = bool(last) and opened.grabbed_at is None and is_same_zone
+        is_comparable = bool(last) and grabbed_at is None and is_same_zone
         etag, last_modified = load_validators(catalogue, name) if is_comparable else (None, None)
         validators = Validators(etag=etag, last_modified=last_modified)
-        try:
-            opened.fetched = opened.stack.enter_context(
-                fetch(address, catalogue.home, settings, name, validators)
-            )
-        except FeedError as error:
-            opened.problem = error
-        except PermissionError as error:
-            opened.problem = access_denied(name, error)
-        for number, feed in enumerate(opened.fetched.feeds):
-            zone = settings.zone(feed.source)
-            counts = find_unchanged(catalogue, feed.source, feed.content_digest, opened.grabbed_at, zone)
-            target = folder.with_name(f"{folder.name}.{number}")
-            parsing = Parsing(pool, feed, settings, target) if pool and counts is None else None
-            opened.feeds.append((feed, counts, parsing))
-        return opened
-
-    def read(self, location: _Location, later: list[Parsing]) -> Iterator[Progress | FeedResult | Failure]:
-        """Writes the feeds of a location to the catalogue.
-
-        ``later`` are feeds that this process may parse while it waits for a worker.
-        """
-        with location.stack:
-            if location.problem is not None:
-                raise location.problem
-            fetched = location.fetched
+        with ExitStack() as stack:  # removes downloaded files
+            try:
+                fetched = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
+            except PermissionError as error:
+                raise access_denied(name, error) from error
             if fetched.unchanged:
-                for source, _, counts in newest_readings(self.catalogue, location.name):
-                    yield self._feed_result(source, counts, location)
+                for source, _, counts in last:
+                    yield self._feed_result(source, counts, grabbed_at)
             skipped, failures = fetched.skipped, 0
-            for number, (feed, counts, parsing) in enumerate(location.feeds):
-                siblings = [parsing for *_, parsing in location.feeds[number + 1 :] if parsing is not None]
+            for feed in fetched.feeds:
+                zone = settings.zone(feed.source)
+                counts = find_unchanged(catalogue, feed.source, feed.content_digest, grabbed_at, zone)
                 try:
                     if counts is not None:
-                        result = self._feed_result(feed.source, counts, location)
+                        result = self._feed_result(feed.source, counts, grabbed_at)
                     else:
-                        result = yield from self._read_feed(feed, parsing, location, [*siblings, *later])
+                        result = yield from self._read_feed(feed, grabbed_at)
                 except FeedError as error:
                     failures += 1
                     yield Failure(source=feed.source, error=error)
@@ -183,34 +128,34 @@ class _FeedReader:
                     yield replace(result, skipped=skipped)
                     skipped = ()
             is_new = not (fetched.unchanged or failures)
-            if fetched.validators is not None and is_new and location.grabbed_at is None:
+            if fetched.validators is not None and is_new and grabbed_at is None:
                 validators = fetched.validators
-                store_validators(self.catalogue, location.name, validators.etag, validators.last_modified)
+                store_validators(catalogue, name, validators.etag, validators.last_modified)
 
     def _read_feed(
-        self, feed: Feed, parsing: Parsing | None, location: _Location, later: list[Parsing]
+        self, feed: Feed, grabbed_at: datetime.datetime | None
     ) -> Generator[Progress, None, FeedResult]:
         """Writes a feed to the catalogue in one transaction, yields progress, and returns the result."""
         zone = self.settings.zone(feed.source)
-        if parsing is None:
-            stream = FeedStream(feed, self.settings.size_cap_bytes)
-            batches = read_batches(stream, self.settings.batch_rows, zone)
-        else:
-            batches = parsing.batches(later)
+        stream = FeedStream(feed, self.settings.size_cap_bytes)
         with feed_writer(
             self.catalogue,
             source=feed.source,
             content_digest=feed.content_digest,
             size=feed.bytes,
             read_at=self.now(),
-            grabbed_at=location.grabbed_at,
+            grabbed_at=grabbed_at,
             zone=zone,
         ) as draft:
-            yield from self._write(feed.source, batches, draft)
-            return self._feed_result(feed.source, draft.finish(), location, draft)
+            yield from self._write(feed.source, read_batches(stream, self.settings.batch_rows, zone), draft)
+            return self._feed_result(feed.source, draft.finish(), grabbed_at, draft)
 
     def _feed_result(
-        self, source: str, counts: Counts, location: _Location, draft: FeedWriter | None = None
+        self,
+        source: str,
+        counts: Counts,
+        grabbed_at: datetime.datetime | None,
+        draft: FeedWriter | None = None,
     ) -> FeedResult:
         """Returns the result of importing a feed. ``draft`` is its writer, or None for an unchanged feed.
 
@@ -218,8 +163,8 @@ class _FeedReader:
             FeedError: A required feed has anomalies, so that it is not stored.
         """
         anomalies: tuple[str, ...] = ()
-        if draft is not None or not location.grabbed_at:
-            today = None if location.grabbed_at else self.now().date()
+        if draft is not None or not grabbed_at:
+            today = None if grabbed_at else self.now().date()
             anomalies = reading_anomalies(self.catalogue, source, counts, draft, today)
         if anomalies and self.settings.is_required(source):
             raise FeedError(f"{source}: {'; '.join(anomalies)}")
@@ -264,8 +209,7 @@ class _FeedReader:
 
 
 def remove_leftovers(home: Path) -> None:
-    """Removes downloaded and parsed files that killed runs have left in a home."""
-    shutil.rmtree(home / "parsed", ignore_errors=True)
+    """Removes downloaded files that killed runs have left in a home."""
     for file in (home / "downloads").glob("*"):
         file.unlink(missing_ok=True)
 

@@ -2,7 +2,7 @@
 
 import re
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -41,10 +41,6 @@ _HEADERS_HELP = (
     "User-Agent, Accept and Accept-Language, VALUE is env:VARIABLE, optionally after a word: "
     "*/uk.xml.gz=Authorization: Bearer env:UK_TOKEN."
 )
-_ADDRESS_HELP = (
-    "Address of the Dask scheduler or Ray cluster; empty starts a local one. "
-    "Its workers need access to the home and the feeds."
-)
 
 
 @configurable
@@ -67,13 +63,6 @@ class IngestSettings:
     required: tuple[str, ...] = setting((), _REQUIRED_HELP)
     zones: tuple[str, ...] = setting((), _ZONES_HELP)
     priority: tuple[str, ...] = setting((), _PRIORITY_HELP)
-    workers: int = setting(
-        1, "Processes that parse feeds in parallel; one process writes the catalogue.", ge=1, le=256
-    )
-    pool: Literal["processes", "dask", "ray"] = setting(
-        "processes", "Where the workers run; dask and ray need the optional dependencies of that name."
-    )
-    pool_address: str = setting("", _ADDRESS_HELP)
 
     def __post_init__(self) -> None:
         for entry in self.zones:
@@ -86,11 +75,6 @@ class IngestSettings:
                 f"ingest.user_agent: {self.user_agent!r} has characters that are invalid in a header"
             )
         check_headers(self.headers)
-
-    @property
-    def parses_in_writer(self) -> bool:
-        """Returns whether the process that writes the catalogue also parses: if all workers are local."""
-        return self.pool == "processes"
 
     def is_required(self, source: str) -> bool:
         """Returns whether the run fails if the feed with the name ``source`` cannot be read."""

@@ -259,8 +259,7 @@ def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path):
     )
     commands = [
         ["ingest", "--feed", tmp_path / "guide-2025-03-01.xml", "--home", new],
-        ["backfill", "--feed", tmp_path, "--home", new, "--from", "2025-03-01", "--to", "2025-03-01",
-         "--set", "ingest.workers=1"],
+        ["backfill", "--feed", tmp_path, "--home", new, "--from", "2025-03-01", "--to", "2025-03-01"],
         ["status", "--home", home],
         ["sql", "SELECT count(*) FROM titles", "--home", home],
         ["scores", "--home", home],

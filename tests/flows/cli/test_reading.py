@@ -52,8 +52,6 @@ def test_backfill_reads_dated_guides(tmp_path: Path, capsys: pytest.CaptureFixtu
         "2025-02-01",
         "--to",
         "2025-02-02",
-        "--set",
-        "ingest.workers=1",
     ]
     assert main(command) == 0
     assert capsys.readouterr().out.count("g-{date}.xml: 1 programmes seen, 1 stored") == 2
@@ -95,7 +93,7 @@ def test_a_setting_of_another_stage_is_refused(tmp_path: Path, capsys: pytest.Ca
         == 2
     )
     assert (
-        "--set 'train.epochs=5': expected NAME=VALUE such as ingest.workers=2; known here: ingest"
+        "--set 'train.epochs=5': expected NAME=VALUE such as ingest.batch_rows=1000; known here: ingest"
         in capsys.readouterr().err
     )
 

@@ -2,17 +2,13 @@ import datetime
 from pathlib import Path
 
 import pytest
-from guides import NOW, guide, local_settings, read, rows
+from guides import guide, rows
 
-from storage.catalogue.connection import Catalogue
 from storage.home.workspace import Workspace
-from tasks.ingest.ingest import ingest_feeds
-from tasks.ingest.parallel import parse_to_folder, read_folder
 from tasks.ingest.publish import read_and_publish
-from tasks.ingest.results import Failure, FeedResult
+from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import date_of, dated_guides
-from tasks.ingest.sources.download import fetch
 from tasks.ingest.sources.feeds import FeedError
 
 
@@ -44,7 +40,7 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
     assert [guide.grabbed_at.day for guide in dated] == [1, 2, 3]
     home = tmp_path / "home"
     outcomes: list[FeedResult] = []
-    settings = IngestSettings(workers=1)  # two: test_two_large_guides_in_one_command
+    settings = IngestSettings()
     published = read_and_publish(
         Workspace(home),
         dated,
@@ -53,7 +49,7 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
         lambda event: outcomes.append(event) if isinstance(event, FeedResult) else None,
     )
     assert published.counts == {"programmes": 1, "channels": 1, "feeds": 3, "descriptions": 0}
-    assert [outcome.unchanged for outcome in outcomes] == [False] * 3 and not (home / "parsed").exists()
+    assert [outcome.unchanged for outcome in outcomes] == [False] * 3
     query = "SELECT title FROM programmes_as_of(TIMESTAMP '2025-02-0{} 12:00')"
     assert [rows(home, query.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
     assert rows(home, "SELECT DISTINCT source FROM feeds") == [(f"{tmp_path}/guide-{{date}}.xml",)]
@@ -89,69 +85,6 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
     assert then.digest != published.digest and then.counts["feeds"] == 4
     with pytest.raises(FeedError, match="no guide with a date from 2020-01-01"):
         dated_guides([str(tmp_path)], datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), datetime.UTC)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pool", ["processes", "dask"])
-def test_parallel_and_sequential_ingest_are_equal(tmp_path: Path, pool: str) -> None:
-    if pool == "dask":
-        pytest.importorskip(
-            "distributed", reason="distributed is not installed: pip install 'guidespace[dask]'"
-        )
-    for number in range(4):
-        broken = '<programme channel="x" start="soon"><title>lost</title></programme>'
-        extra = (
-            '<programme channel="x" start="2025"><title>é\u200b</title><desc>d</desc></programme>'.replace(
-                '"2025"', '"20250301"'
-            )
-        )
-        (tmp_path / f"{number}.xml").write_bytes(
-            guide(extra, broken, f'<channel id="{number}"/>', programmes=5 + number)
-        )
-    contents = []
-    for workers in (1, 2):
-        home = tmp_path / str(workers)
-        home.mkdir()
-        outcomes = read(home, tmp_path / "*.xml", workers=workers, pool=pool, batch_rows=3)
-        tables = [
-            rows(home, f"FROM {table} ORDER BY ALL")
-            for table in ("programmes", "details", "originals", "channel_history", "rejects", "windows")
-        ]
-        contents.append((outcomes, tables))
-    assert contents[0] == contents[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [(b"<html/>", "XML, but not XMLTV"), (b"", "empty file")],
-    ids=["when parsed", "when opened"],
-)
-def test_a_failure_in_a_worker_is_reported_and_does_not_stop_others(
-    tmp_path: Path, content: bytes, problem: str
-) -> None:
-    for name in "abde":
-        (tmp_path / f"{name}.xml").write_bytes(guide(programmes=5))
-    (tmp_path / "c.xml").write_bytes(content)
-    with Catalogue.open(tmp_path) as catalogue:
-        settings = IngestSettings(workers=2)
-        dated = [str(tmp_path / "*.xml")]
-        events = list(ingest_feeds(catalogue, dated, settings, clock=lambda: 0.0, now=lambda: NOW))
-        read_sources = catalogue.connection.execute("SELECT source FROM feeds ORDER BY source").fetchall()
-    (failure,) = [event for event in events if isinstance(event, Failure)]
-    assert failure.source == str(tmp_path / "c.xml") and f"c.xml: {problem}" in str(failure.error)
-    assert read_sources == [(str(tmp_path / f"{name}.xml"),) for name in "abde"]
-    assert not (tmp_path / "parsed").exists()  # nor what was parsed ahead
-
-
-def test_a_feed_is_parsed_again_after_a_worker_died(tmp_path: Path) -> None:
-    (tmp_path / "g.xml").write_bytes(guide(programmes=5))
-    folder = tmp_path / "parsed" / "1.0"
-    folder.mkdir(parents=True)
-    (folder / "programmes").write_bytes(b"half a ba")
-    with fetch(str(tmp_path / "g.xml"), tmp_path, local_settings(size_cap_bytes=1 << 20)) as fetched:
-        assert parse_to_folder(fetched.feeds[0], 1 << 20, 30, "", folder) == [0]
-    assert [batch.programmes.num_rows for batch in read_folder(folder, [0])] == [5]
 
 
 @pytest.mark.parametrize("zones", [("Europe/Paris",), ("*=Nowhere/Land",), ("=CET",)])

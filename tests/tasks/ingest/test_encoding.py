@@ -97,7 +97,7 @@ def test_invalid_bytes_are_counted(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.xml", "b.xml")]
     for file in files:
         file.write_bytes(damaged)
-    outcomes = read(tmp_path, *files, workers=2)
+    outcomes = read(tmp_path, *files)
     assert [str(outcome).endswith("0 rejected, 2 invalid bytes") for outcome in outcomes] == [True, True]
     feeds: Sequence[dict] = read_status(tmp_path)["feeds"]  # type: ignore[assignment]
     assert [feed["invalid_bytes"] for feed in feeds] == [2, 2]

@@ -1,5 +1,4 @@
 import bz2
-import dataclasses
 import gzip
 import io
 import lzma
@@ -112,7 +111,7 @@ def test_other_members_of_a_zip_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "h.zip").write_bytes(
         zipped({**OTHERS, "a": guide(programmes=2), "b.txt": guide(programmes=4)})
     )
-    outcomes = read(tmp_path, tmp_path / "h.zip", workers=2)  # whatever their names
+    outcomes = read(tmp_path, tmp_path / "h.zip")  # whatever their names
     assert [(each.source.partition("!")[2], each.counts.stored) for each in outcomes] == [
         ("a", 2),
         ("b.txt", 4),
@@ -137,18 +136,14 @@ def test_a_bad_member_does_not_affect_others(tmp_path: Path) -> None:
     (tmp_path / "g.zip").write_bytes(packed)
     check_feeds([str(tmp_path / "g.zip")], IngestSettings())
     settings, file = IngestSettings(size_cap_bytes=200_000), str(tmp_path / "g.zip")
-    for workers in (1, 2):
-        home = tmp_path / str(workers)
-        home.mkdir()
-        with Catalogue.open(home) as catalogue:
-            changed = dataclasses.replace(settings, workers=workers)
-            events = list(ingest_feeds(catalogue, [file], changed, clock=lambda: 0.0, now=lambda: NOW))
-        stored = {each.source[-5:]: each.counts.stored for each in events if isinstance(each, FeedResult)}
-        failed = {each.source.partition("!")[2]: str(each) for each in events if isinstance(each, Failure)}
-        assert stored == {"1.xml": 3, "7.xml": 7}
-        assert list(failed) == ["2.xml.gz", "3.xml", "4.xml", "5.xml", "6.xml"]
-        problems = ("damaged", "larger", "empty", "password")
-        assert all(problem in text for problem, text in zip(problems, failed.values()))
+    with Catalogue.open(tmp_path) as catalogue:
+        events = list(ingest_feeds(catalogue, [file], settings, clock=lambda: 0.0, now=lambda: NOW))
+    stored = {each.source[-5:]: each.counts.stored for each in events if isinstance(each, FeedResult)}
+    failed = {each.source.partition("!")[2]: str(each) for each in events if isinstance(each, Failure)}
+    assert stored == {"1.xml": 3, "7.xml": 7}
+    assert list(failed) == ["2.xml.gz", "3.xml", "4.xml", "5.xml", "6.xml"]
+    problems = ("damaged", "larger", "empty", "password")
+    assert all(problem in text for problem, text in zip(problems, failed.values()))
     with pytest.raises(FeedError, match=r"g\.zip!5\.xml.*the feed is listed in ingest\.required"):
         read(tmp_path, tmp_path / "g.zip", required=("*5.xml",))
 

@@ -74,14 +74,13 @@ def test_a_damaged_guide_is_published_again(tmp_path: Path, home: Path) -> None:
     assert pq.read_table(Workspace(home).folder(first) / "programmes.parquet").num_rows == 5
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 def test_a_failing_feed_is_reported_and_the_others_are_read(
-    tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, workers: int
+    tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     (tmp_path / "b.xml").write_bytes(b"<html/>")
     (tmp_path / "c.xml").write_bytes(guide(programmes=7))
-    published = run(home, tmp_path / "*.xml", tmp_path / "missing.xml", workers=workers)
+    published = run(home, tmp_path / "*.xml", tmp_path / "missing.xml")
     assert [(feed["source"], feed["stored"]) for feed in read_status(home)["feeds"]] == [
         (str(tmp_path / "a.xml"), 5),
         (str(tmp_path / "c.xml"), 7),
