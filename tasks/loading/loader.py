@@ -132,14 +132,12 @@ class BatchLoader:
         self.workers = workers
         self._delivery = Delivery(self._dataset, workers=workers, pin=pin)
 
-    def epoch(
-        self, epoch: int, first: int = 0, stop: int | None = None, every: int = 1
-    ) -> tuple[int, Iterator[Batch]]:
-        """Returns the number of batches of an epoch, and an iterator over batches ``first:stop:every``."""
+    def epoch(self, epoch: int, first: int = 0, every: int = 1) -> tuple[int, Iterator[Batch]]:
+        """Returns the number of batches of an epoch, and an iterator over batches ``first::every``."""
         rng = np.random.default_rng([self._dataset.seed, epoch])
         plans = self._dataset.sampler.plan_epoch(self._rows, self._corpus.labels, rng)
         items = [(epoch, number, plan) for number, plan in enumerate(plans)]
-        return len(plans), self._delivery.deliver(items[first:stop:every])
+        return len(plans), self._delivery.deliver(items[first::every])
 
 
 def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) -> int:

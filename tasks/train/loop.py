@@ -7,7 +7,6 @@ of the state of a random generator.
 
 import math
 import re
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,20 +170,14 @@ class Training:
     def batches(self, epoch: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
         """Yields pairs (number of batches in the epoch, batch), starting with batch number ``first``.
 
-        The generator refreshes the buffers of the objective every ``refresh_steps`` batches. Therefore, the
-        caller must finish the step of a batch before it requests the next batch.
+        The caller must finish the step of a batch before it requests the next batch.
         """
-        every, number = self.settings.objective.refresh_steps or sys.maxsize, first
-        while True:  # one iteration per refresh, because the loader must not prefetch past it
-            if number % every == 0:  # a run resumed between refreshes has the buffers of its checkpoint
-                rows, labels = self.tuning_set.training, self._corpus.labels
-                self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._vectors)
-            count, loaded = self.loader.epoch(epoch, number, number + every - number % every)
-            for batch in self.table.prefetch(loaded, lambda batch: batch.bags.ids):
-                number += 1
-                yield count, batch
-            if number >= count:
-                return
+        if not first:  # a run resumed within an epoch has the buffers of its checkpoint
+            rows, labels = self.tuning_set.training, self._corpus.labels
+            self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._vectors)
+        count, loaded = self.loader.epoch(epoch, first)
+        for batch in self.table.prefetch(loaded, lambda batch: batch.bags.ids):
+            yield count, batch
 
     def _epoch_by_learners(
         self, swarm: Swarm, batches: int, checkpointer: Checkpointer | MemoryCheckpointer

@@ -36,15 +36,10 @@ class BaseObjective:
         """Returns the sampler of batches. By default, the objective has the methods of Sampler itself."""
         return self  # pyright: ignore[reportReturnType]
 
-    @property
-    def refresh_steps(self) -> int:
-        """Steps between calls of ``refresh_`` in an epoch; 0: one call at the start of the epoch."""
-        return 0
-
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers. Called at the start of an epoch and every ``refresh_steps`` steps.
+        """Updates the buffers. Called at the start of an epoch.
 
         Args:
             buffers: Buffers to update in place.

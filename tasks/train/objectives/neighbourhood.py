@@ -63,11 +63,6 @@ class Neighbourhood(BaseObjective):
         """Returns the sampler of batches."""
         return NeighbourhoodSampler(self.batch_size, self.positives.draw(corpus, buffers))
 
-    @property
-    def refresh_steps(self) -> int:
-        """Number of steps between updates of the buffers from which positives are drawn."""
-        return self.positives.refresh_steps
-
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:

@@ -36,11 +36,6 @@ class BasePositives:
 
     name: str
 
-    @property
-    def refresh_steps(self) -> int:
-        """Steps between calls of ``refresh_`` in an epoch; 0: one call at the start of the epoch."""
-        return 0
-
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
         """Returns the initial tensors of the strategy by name, which are stored in checkpoints."""
         return {}
@@ -161,19 +156,12 @@ class Topics(BasePositives):
 class Nearest(BasePositives):
     """Strategy: the positive is one of the nearest titles of the anchor within one of its categories.
 
-    Neighbours are searched with the current vectors, with context tokens, at the start of each epoch and
-    every ``refresh`` steps. In the first search, rows are random, but titles with common words are already
-    close.
+    Neighbours are searched with the current vectors, with context tokens, at the start of each epoch. In the
+    first search, rows are random, but titles with common words are already close.
     """
 
     name: Literal["nearest"] = "nearest"
     neighbours: int = setting(50, "Number of nearest titles from which a positive is drawn", ge=1, le=1000)
-    refresh: int = setting(0, "Steps between neighbour searches in an epoch; 0: only at its start", ge=0)
-
-    @property
-    def refresh_steps(self) -> int:
-        """Steps between two searches for neighbours in an epoch; 0: one search at the start of the epoch."""
-        return self.refresh
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
         """Returns the nearest titles, int32 (titles, neighbours), best first, padded with -1."""

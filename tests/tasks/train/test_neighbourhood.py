@@ -3,7 +3,6 @@
 import shutil
 import sys
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,7 @@ from tasks.train.objectives.positives import (
     draw_companion,
     nearest_of_class,
 )
-from tests.tasks.train.training import assert_same, resumed, stop_after, trained
+from tests.tasks.train.training import trained
 from tests.worlds import TRAINING
 
 LABELS = Ragged.from_rows([[0], [0, 1], [1], [2], [0], [2, 1], [0, 1], [3]])
@@ -202,61 +201,6 @@ def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path
     near = nearest_of_class(vectors, corpus.labels.take(rows), 4)
     np.testing.assert_array_equal(second[rows], rows[near])
     assert not np.array_equal(first.numpy(), second) and (second[corpus.split > 0] == -1).all()
-
-
-REFRESHED = replace(
-    TRAINING, epochs=2, objective=Neighbourhood(batch_size=48, positives=Nearest(neighbours=4, refresh=3))
-)
-
-
-def test_nearest_are_looked_up_every_so_many_steps(toy_corpus: Path):
-    training, tables = Training(toy_corpus, REFRESHED), []
-    step = training.trainer.step
-
-    def noted(*arguments):
-        tables.append(training.trainer.buffers["neighbours"].clone())
-        return step(*arguments)
-
-    training.trainer.step = noted
-    list(training.run())
-    batches = len(tables) // 2
-    assert batches > 4 and batches % 3  # an epoch begins with a table of its own
-    for number, (before, after) in enumerate(pairwise(tables), start=1):
-        assert torch.equal(before, after) == bool(number % batches % 3), number
-
-
-def test_the_rest_of_an_epoch_is_drawn_from_the_new_table(toy_corpus: Path):
-    """Each anchor's positive is in the table that stands while its step is done: the loader waits."""
-    training = Training(toy_corpus, REFRESHED)
-    planned: list[NeighbourhoodPlan] = []
-    deliver = training.loader._delivery.deliver
-
-    def kept(items):
-        planned[:] = [plan for _, _, plan in items]
-        return deliver(items)
-
-    training.loader._delivery.deliver = kept
-    shown: list[int] = []
-    for count, batch in training.batches(0):
-        plan = planned.pop(0)
-        anchors, positives = plan.rows.reshape(2, -1)
-        table = training.trainer.buffers["neighbours"].numpy()[anchors]
-        assert ((table == positives[:, None]).any(axis=1) | (anchors == positives)).all()
-        shown += anchors.tolist()
-        assert len(planned) < 3 < count
-        training.trainer.step(batch, 1.0)
-    assert sorted(shown) == open_corpus(toy_corpus).training.tolist()
-
-
-@pytest.mark.parametrize("steps", [2, 3, 4])
-def test_a_run_that_looks_up_within_an_epoch_resumes_bit_equal(steps: int, toy_corpus: Path, tmp_path: Path):
-    settings = replace(REFRESHED, save_seconds=0)
-    list((whole := Training(toy_corpus, settings)).run())
-    stop_after(Training(toy_corpus, settings), steps, tmp_path)
-    again = resumed(toy_corpus, settings, tmp_path)
-    assert again.position.batch == steps
-    list(again.run())
-    assert_same(whole, again)
 
 
 def test_a_title_alone_in_its_class_is_still_learnt(toy_corpus: Path):
