@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.claims import Claim, is_installed
 from benchmarks.processes import call_apart
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import unit_rows
 from tasks.recommend import FactorisedLikes, Likes, NearestLikes, Popularity, Recommender, Titles
 
 TOP, SPLITS, RESAMPLES = 10, 3, 1_000
@@ -97,7 +97,7 @@ def recommend(strategy: Recommender, training: Ratings) -> np.ndarray:
     values, times = np.ones(len(liked.stars), np.float32), np.zeros(len(liked.stars))
     viewers, films = liked.viewers.astype(np.int32), liked.films.astype(np.int32)
     vectors = unit_rows(np.ascontiguousarray(training.matrix("graded").T))
-    titles = Titles(vectors, np.zeros(count, np.int64), Ragged.from_rows([[]] * count))
+    titles = Titles(vectors, np.zeros(count, np.int64))
     fitted = strategy.fit(Likes(viewers, films, values, times, training.shape[0]), titles)
     return fitted.scores(np.arange(training.shape[0]), np.arange(count))
 

@@ -16,7 +16,7 @@ from benchmarks.claims import SAMPLE, Claim, guides, run
 from benchmarks.nights.night import run_night
 from benchmarks.processes import measure_apart
 from benchmarks.recommend import films, tonight, viewers
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import unit_rows
 from tasks.recommend import Likes, NearestLikes, Titles, best_titles, find_counterfactual
 
 TITLES, COMING, DIM, GROUPS, LIKES, DISLIKED = 10_000, 5_000, 256, 200, 30, 0.1
@@ -28,7 +28,7 @@ def world(viewers: int) -> tuple[Likes, Titles, np.ndarray]:
     centres = rng.normal(size=(GROUPS, DIM)).astype(np.float32)
     group = np.sort(rng.integers(GROUPS, size=TITLES))
     vectors = unit_rows(centres[group] + rng.normal(size=(TITLES, DIM)).astype(np.float32))
-    titles = Titles(vectors, np.ones(TITLES, np.int64), Ragged.from_rows([[]] * TITLES))
+    titles = Titles(vectors, np.ones(TITLES, np.int64))
     tastes = rng.integers(GROUPS, size=(viewers, 3))
     starts = np.searchsorted(group, np.arange(GROUPS + 1))
     chosen = tastes[np.arange(viewers)[:, None], rng.integers(3, size=(viewers, LIKES))]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.claims import SAMPLE, Claim
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import unit_rows
 from tasks.recommend import Titles
 from tasks.tonight.choose import Evening, titles_to_rank
 from tasks.tonight.programmes import Programme, Show
@@ -65,7 +65,7 @@ def _all_viewers(count: int) -> tuple[float, float]:
     }
     seen = pa.table(watched | dict.fromkeys(("episode", "sub_title"), pa.array([""] * (count * SEEN))))
     rows = np.array([int(key[1:]) for key in titles_to_rank(shows, opinions)])
-    titles = Titles(vectors[rows], np.ones(len(rows), np.int64), Ragged.from_rows([[]] * len(rows)))
+    titles = Titles(vectors[rows], np.ones(len(rows), np.int64))
     started = time.perf_counter()
     evening = Evening(shows, opinions, seen, titles, TONIGHT)
     table = to_table(evening.recommend(evening.viewers))

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.claims import Claim
-from storage.arrays import Ragged, open_array, unit_rows
+from storage.arrays import open_array, unit_rows
 from storage.artifacts import Clustering, Corpus, Vectors
 from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace, newest_first
 from tasks.neighbours.similarity import nonzero_rows
-from tasks.recommend import ChannelHabits, Likes, NearestLikes, Popularity, Titles, best_titles
+from tasks.recommend import Likes, NearestLikes, Popularity, Titles, best_titles
 from tasks.recommend.lists import POOL, top_indices
 
 TOP, NOISE, LEAST, SMALLEST, LARGEST = 10, 0.2, 3, 30, 600
@@ -45,23 +45,14 @@ class Night:
         corpus, vectors, clustering = (
             workspace.folder(next(newest_first(workspace, kind))) for kind in kinds
         )
-        table = pq.read_table(corpus / "titles.parquet", columns=["airings", "channels"])
-        names = {
-            name: place
-            for place, name in enumerate(
-                {n for channels_of_title in table["channels"] for n in channels_of_title}
-            )
-        }
-        channels = Ragged.from_rows(
-            [[names[name] for name in channels_of_title] for channels_of_title in table["channels"]]
-        )
+        table = pq.read_table(corpus / "titles.parquet", columns=["airings"])
         opened = open_corpus(corpus)
         clusters = np.asarray(open_array(clustering, "clusters"))
         members = clusters[:, None] == np.arange(clusters.max() + 1)
         categories = opened.labels.multi_hot(len(opened.label_names))
         similarity = np.array(open_array(vectors, "similarity"))
         return Night(
-            Titles(similarity, table["airings"].to_numpy(), channels),
+            Titles(similarity, table["airings"].to_numpy()),
             {"clusters": _usable(members), "categories": _usable(categories)},
         )
 
@@ -104,7 +95,7 @@ def draw_viewers(
 System = Callable[[Titles, Viewer], np.ndarray]
 
 
-def _strategy(kind: type[NearestLikes] | type[Popularity] | type[ChannelHabits]) -> System:
+def _strategy(kind: type[NearestLikes] | type[Popularity]) -> System:
     strategy = kind()
     cache: dict[int, object] = {}
 
@@ -143,7 +134,6 @@ RIVALS: dict[str, System] = {
     "one averaged vector": _averaged,
     "one averaged vector, MMR": _averaged_mmr,
     "popularity": _strategy(Popularity),
-    "channel_habits": _strategy(ChannelHabits),
 }
 FIGURES = ("all tastes in the first ten", "two titles of each", "share of the ten that are of a taste")
 

@@ -33,7 +33,7 @@ LastStart = Annotated[
 Hours = Annotated[
     float | None, Option(metavar="H", help="length in hours, from --from or from now", min=0.1, max=240)
 ]
-RECOMMENDER_HELP = "how titles are scored: nearest_likes, factorisation, channel_habits or popularity"
+RECOMMENDER_HELP = "how titles are scored: nearest_likes, factorisation or popularity"
 Recommender = Annotated[str, Option(metavar="NAME", help=RECOMMENDER_HELP)]
 ProgrammeCount = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
 INCLUDE_HELP = "also list placeholders, shopping or adult programmes; may be repeated"

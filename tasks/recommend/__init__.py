@@ -9,7 +9,6 @@ likes has no effect, and that a viewer without likes gets popular titles.
 
 from typing import get_args
 
-from tasks.recommend.channel_habits import ChannelHabits
 from tasks.recommend.factorised_likes import FactorisedLikes
 from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.lists import Counterfactual, best_titles, diversify, find_counterfactual
@@ -17,9 +16,9 @@ from tasks.recommend.nearest_likes import NearestLikes
 from tasks.recommend.popularity import Popularity
 
 __all__ = [
-    "RECOMMENDERS", "ChannelHabits", "Counterfactual", "FactorisedLikes", "Likes", "NearestLikes",
+    "RECOMMENDERS", "Counterfactual", "FactorisedLikes", "Likes", "NearestLikes",
     "Popularity", "Reason", "Recommender", "Titles", "best_titles", "diversify", "find_counterfactual",
 ]  # fmt: skip
 
-Recommender = ChannelHabits | FactorisedLikes | NearestLikes | Popularity
+Recommender = FactorisedLikes | NearestLikes | Popularity
 RECOMMENDERS: dict[str, Recommender] = {kind().name: kind() for kind in get_args(Recommender)}

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from storage.arrays import Ragged, offsets_of
+from storage.arrays import offsets_of
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,15 @@ class Titles:
     Attributes:
         vectors: float32 (titles, dim), with unit norm, or zero if a title has no vector.
         airings: int64 (titles,), number of airings.
-        channels: Ids of the channels of each title, from 0; rows may be empty.
     """
 
     vectors: np.ndarray
     airings: np.ndarray
-    channels: Ragged
 
     def __post_init__(self) -> None:
-        lengths = [len(self.vectors), len(self.airings), len(self.channels)]
-        if len(set(lengths)) > 1:
-            actual = "{} vectors, {} airings, {} rows of channels".format(*lengths)
-            raise ValueError(f"titles need a vector, airings and channels each, got {actual}")
+        if len(self.vectors) != len(self.airings):
+            actual = f"{len(self.vectors)} vectors, {len(self.airings)} airings"
+            raise ValueError(f"titles need a vector and a number of airings each, got {actual}")
 
     def __len__(self) -> int:
         return len(self.vectors)

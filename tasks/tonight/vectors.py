@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from storage.arrays import Ragged
 from storage.atomic import replaced_file
 from storage.catalogue.likes import unchanged_likes
 from storage.formats.model import open_similarity
@@ -27,7 +26,7 @@ FILE_NAME = "unlisted-{}.parquet"
 def open_titles(
     folder: Path, digest: str, home: Path, titles: Mapping[str, str], opinions: pa.Table
 ) -> Titles:
-    """Loads the vectors, numbers of airings and channels of titles. Row i belongs to the i-th title.
+    """Loads the vectors and numbers of airings of titles. Row i belongs to the i-th title.
 
     Args:
         folder: Model folder of the champion.
@@ -43,18 +42,15 @@ def open_titles(
     table = open_similarity(folder)
     vectors = np.zeros((len(titles), table.shape[1]), dtype=np.float32)
     vectors[listed] = table[rows[listed]]
-    airings, channels = np.zeros(len(titles), dtype=np.int64), [[] for _ in titles]
-    title_data = file.read(["airings", "channels"]).take(indices.drop_null())
+    airings = np.zeros(len(titles), dtype=np.int64)
+    title_data = file.read(["airings"]).take(indices.drop_null())
     if "airings" in title_data.column_names:  # missing in models of older versions
         airings[listed] = title_data["airings"].to_pylist()
-    names: dict[str, int] = {}
-    for index, title_channels in zip(listed.tolist(), title_data["channels"].to_pylist(), strict=True):
-        channels[index] = [names.setdefault(channel, len(names)) for channel in title_channels]
     if unlisted := {key: title for key, title, row in zip(titles, titles.values(), rows) if row < 0}:
         vectors[rows < 0] = _unlisted_vectors(
             folder, home / FILE_NAME.format(digest[:16]), unlisted, opinions
         )
-    return Titles(vectors, airings, Ragged.from_rows(channels))
+    return Titles(vectors, airings)
 
 
 def forget_unlisted(home: Path) -> None:

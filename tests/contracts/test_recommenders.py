@@ -6,7 +6,7 @@ import numpy as np
 import pydantic
 import pytest
 
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import unit_rows
 from tasks.recommend import Likes, Recommender, Titles, best_titles, find_counterfactual
 
 KINDS = [pytest.param(kind(), id=kind().name) for kind in get_args(Recommender)]
@@ -15,12 +15,12 @@ TASTES, EACH = 4, 30
 
 
 def guide(seed: int = 0) -> Titles:
-    """Titles of four tastes, one after the other, on a channel each; later titles of a taste air more."""
+    """Titles of four tastes, one after the other; later titles of a taste air more."""
     rng = np.random.default_rng(seed)
     taste = np.repeat(np.arange(TASTES), EACH)
     vectors = unit_rows((np.eye(16)[taste] + 0.2 * rng.normal(size=(len(taste), 16))).astype(np.float32))
     airings = np.tile(np.arange(1, EACH + 1), TASTES)
-    return Titles(vectors, airings, Ragged.from_rows([[own] for own in taste]))
+    return Titles(vectors, airings)
 
 
 def likes_of(*viewers: dict[int, float]) -> Likes:
@@ -113,7 +113,7 @@ def test_titles_without_a_vector_are_scored(strategy: Recommender):
 @pytest.mark.parametrize("count", [0, 1, 2, 11])
 def test_few_titles(strategy: Recommender, count: int):
     vectors = np.eye(max(count, 1), 16, dtype=np.float32)[:count]
-    titles = Titles(vectors, np.ones(count, np.int64), Ragged.from_rows([[]] * count))
+    titles = Titles(vectors, np.ones(count, np.int64))
     likes = likes_of({count - 1: 1.0} if count else {})
     assert np.isfinite(strategy.fit(likes, titles).scores(np.array([0]), np.arange(count))).all()
 

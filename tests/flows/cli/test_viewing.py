@@ -112,7 +112,7 @@ def test_what_was_seen_is_not_recommended(home):
         (("like", "--from", "nowhere.csv"), "nowhere.csv is not a file"),
         (("tonight", "--at", AT, "--viewer", "Nobody"), 'run `guidespace like "TITLE"`'),
         (("tonight", "--at", "2031-01-01T20:00", "--viewer", "Ann"), "it has programmes from 2026-01-12"),
-        (("tonight", "--recommender", "best"), "'best'; choose channel_habits, factorisation"),
+        (("tonight", "--recommender", "best"), "'best'; choose factorisation, nearest_likes"),
         (("tonight", "--at", "tomorrow"), "'tomorrow' is not a date; expected an instant such as"),
         (("tonight", "--at", AT, "--hours", "2", "--until", AT), "not both"),
         (("tonight", "--at", AT, "--viewer", "Ann", "--out", "x.pdf"), "expected .html, .ics, .json"),

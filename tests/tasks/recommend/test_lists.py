@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import unit_rows
 from tasks.recommend import Likes, NearestLikes, Titles, best_titles, diversify, find_counterfactual
 from tasks.recommend.lists import top_indices
 
@@ -40,7 +40,7 @@ def world() -> tuple[Titles, dict[int, float], np.ndarray]:
     rng, taste = np.random.default_rng(0), np.repeat(np.arange(4), [38, 33, 30, 30])
     vectors = unit_rows((np.eye(16)[taste] + 0.15 * rng.normal(size=(len(taste), 16))).astype(np.float32))
     own = dict.fromkeys([*range(8), 38, 39, 40], 1.0)
-    titles = Titles(vectors, np.ones(len(taste), np.int64), Ragged.from_rows([[]] * len(taste)))
+    titles = Titles(vectors, np.ones(len(taste), np.int64))
     return titles, own, np.setdiff1d(np.arange(len(taste)), list(own))
 
 

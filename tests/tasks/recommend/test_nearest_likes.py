@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import unit_rows
 from tasks.recommend import Likes, NearestLikes, Titles
 from tasks.recommend.nearness import GROUPS, REACH, crowds, nearness
 
 
 def titles(*vectors: np.ndarray) -> Titles:
     rows = unit_rows(np.array(vectors, dtype=np.float32))
-    return Titles(rows, np.ones(len(rows), np.int64), Ragged.from_rows([[]] * len(rows)))
+    return Titles(rows, np.ones(len(rows), np.int64))
 
 
 def likes(pairs: dict[int, float]) -> Likes:
@@ -143,4 +143,4 @@ def test_columns_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="one entry per like"):
         Likes(np.zeros(1, np.int32), np.zeros(2, np.int32), np.ones(2, np.float32), np.zeros(2), 1)
     with pytest.raises(ValueError, match="2 vectors, 3 airings"):
-        Titles(np.eye(2, dtype=np.float32), np.ones(3, np.int64), Ragged.from_rows([[], []]))
+        Titles(np.eye(2, dtype=np.float32), np.ones(3, np.int64))

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from storage.arrays import Ragged, unit_rows
+from storage.arrays import unit_rows
 from tasks.recommend import Titles
 from tasks.tonight.choose import Evening, titles_to_rank
 from tasks.tonight.programmes import fold_programmes
@@ -37,7 +37,6 @@ def titles_of(names):
     return Titles(
         unit_rows(np.array(vectors, np.float32)),
         np.ones(len(names), np.int64),
-        Ragged.from_rows([[]] * len(names)),
     )
 
 
