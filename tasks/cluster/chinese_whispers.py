@@ -62,16 +62,10 @@ class ChineseWhispers:
         "Strength of a link: the share of neighbours that both titles have in common, or their cosine. "
         "'shared' gives smaller clusters and fewer hubs.",
     )
-    sharpness: float = setting(
-        1.0, "Exponent of link strengths; higher values give smaller clusters.", gt=0, le=16
-    )
     weighting: Weighting = setting(
         "log",
         "Weight of a neighbour: the strength of its link, divided by nothing (top), by its number of links "
         "(lin), or by that number's logarithm (log).",
-    )
-    mutual: bool = setting(
-        False, "Whether only titles are linked that are among each other's nearest; gives more noise."
     )
     iterations: int = setting(50, "Maximum number of passes over all titles; fewer if nothing changes.", ge=1)
     minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
@@ -80,14 +74,12 @@ class ChineseWhispers:
         """Clusters titles by their neighbours. ``vectors`` only show which titles have no vector (zero)."""
         nearest = Neighbours(neighbours.ids[:, : self.neighbours], neighbours.cosines[:, : self.neighbours])
         strength = neighbour_jaccard(nearest) if self.links == "shared" else np.maximum(nearest.cosines, 0)
-        np.power(strength, self.sharpness, out=strength)
-        minimum, mutual = self.minimum_similarity, self.mutual
-        graph = neighbour_graph(nearest, strength, minimum_similarity=minimum, mutual=mutual)
+        graph = neighbour_graph(nearest, strength, minimum_similarity=self.minimum_similarity)
         rng = np.random.default_rng(seed)
         labels, passes, converged = whisper(graph, self.weighting, self.iterations, rng)
         labels[graph.degrees == 0] = -1
         note = "" if converged else f"Some titles changed their cluster in the last of {passes} iterations."
-        remedy, size = "raise minimum_similarity or sharpness, or lower neighbours.", self.minimum_size
+        remedy, size = "raise minimum_similarity, or lower neighbours.", self.minimum_size
         has_vector = nonzero_rows(vectors)
         return finish(labels, has_vector, minimum_size=size, iterations=passes, note=note, remedy=remedy)
 

@@ -1,7 +1,6 @@
 """Builds the symmetric weighted graph that links titles with their nearest neighbours.
 
-Titles i and j are linked if i is a neighbour of j or j is a neighbour of i. In the mutual graph, both must be
-the case. The mutual graph has fewer links of hubs: titles that are neighbours of very many other titles.
+Titles i and j are linked if i is a neighbour of j or j is a neighbour of i.
 """
 
 from dataclasses import dataclass
@@ -48,11 +47,7 @@ class Graph:
 
 
 def neighbour_graph(
-    neighbours: Neighbours,
-    weights: np.ndarray | None = None,
-    *,
-    minimum_similarity: float = 0,
-    mutual: bool = False,
+    neighbours: Neighbours, weights: np.ndarray | None = None, *, minimum_similarity: float = 0
 ) -> Graph:
     """Builds the graph that links each title with its neighbours.
 
@@ -60,19 +55,16 @@ def neighbour_graph(
         neighbours: Nearest titles; pairs with a cosine or weight of at most 0 are omitted.
         weights: Symmetric weights of the neighbours, (titles, k); None: the cosines.
         minimum_similarity: Minimum cosine of a pair.
-        mutual: Whether two titles are linked only if each is a neighbour of the other.
     """
     ids, cosines = neighbours.ids, neighbours.cosines
     weights = cosines if weights is None else weights
     mask = (ids >= 0) & (ids != np.arange(len(ids))[:, None])
     mask &= (cosines >= minimum_similarity) & (cosines > 0) & (weights > 0)
     sources = np.repeat(np.arange(len(ids), dtype=np.int32), mask.sum(axis=1))
-    return symmetric_graph(len(ids), sources, ids[mask], weights[mask], mutual=mutual)
+    return symmetric_graph(len(ids), sources, ids[mask], weights[mask])
 
 
-def symmetric_graph(
-    titles: int, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, *, mutual: bool = False
-) -> Graph:
+def symmetric_graph(titles: int, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Graph:
     """Builds a symmetric graph from weighted pairs of titles.
 
     If a pair occurs in one direction only, both directions get its weight.
@@ -82,7 +74,6 @@ def symmetric_graph(
         sources: First title of each pair, (pairs,).
         targets: Second title of each pair, (pairs,), different from the first.
         weights: Weight of each pair, (pairs,).
-        mutual: Whether only pairs that occur in both directions are linked.
 
     Raises:
         ValueError: There are more than MAX_PAIRS pairs.
@@ -93,11 +84,11 @@ def symmetric_graph(
             f"the graph has {len(sources):,} pairs, at most {MAX_PAIRS:,} are possible; {remedy}"
         )
     ends = (ids.astype(np.int32, copy=False) for ids in (sources, targets))
-    return Graph(*compiled(_symmetric)(titles, *ends, weights.astype(np.float32, copy=False), mutual))
+    return Graph(*compiled(_symmetric)(titles, *ends, weights.astype(np.float32, copy=False)))
 
 
 @no_type_check
-def _symmetric(titles, sources, targets, weights, mutual):
+def _symmetric(titles, sources, targets, weights):
     """Sorts all pairs, in both directions, by source and target with a counting sort.
 
     For a million titles with 25 neighbours this needs 1 GB of memory; an argsort needed 2.5 GB.
@@ -125,17 +116,14 @@ def _symmetric(titles, sources, targets, weights, mutual):
         while position < end:
             entry = entries[position]  # for equal targets, the original direction is first
             target = targets[entry] if entry < pairs else sources[entry - pairs]
-            last = entry
             position += 1
             while position < end:
                 other = entries[position]
                 if (targets[other] if other < pairs else sources[other - pairs]) != target:
                     break
-                last = other
                 position += 1
-            if not mutual or entry < pairs <= last:
-                by_target[edges] = entry
-                edges += 1
+            by_target[edges] = entry
+            edges += 1
         offsets[title + 1] = edges
     edge_targets, edge_weights = np.empty(edges, dtype=np.int32), np.empty(edges, dtype=np.float32)
     for position in range(edges):

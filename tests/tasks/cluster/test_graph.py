@@ -29,10 +29,6 @@ def test_a_graph_with_too_many_pairs_for_its_entry_numbers_is_refused():
         symmetric_graph(2, ends, ends, ends)
 
 
-def test_a_mutual_graph_links_those_who_name_each_other():
-    assert edges(neighbour_graph(Neighbours(IDS, COSINES), mutual=True)) == {(0, 1): 0.9, (1, 0): 0.9}
-
-
 def test_dissimilar_pairs_are_not_linked():
     assert set(edges(neighbour_graph(Neighbours(IDS, COSINES), minimum_similarity=0.5))) == {
         (0, 1),
@@ -77,8 +73,7 @@ def test_shared_neighbours_equal_sets_of_python():
     )
 
 
-@pytest.mark.parametrize("mutual", [False, True])
-def test_the_graph_equals_pairs_collected_one_by_one(mutual: bool):
+def test_the_graph_equals_pairs_collected_one_by_one():
     rng = np.random.default_rng(1)
     wide = rng.random((60, 60)).astype(np.float32)
     wide = np.triu(wide, 1) + np.triu(wide, 1).T  # the same strength in both directions
@@ -91,12 +86,8 @@ def test_the_graph_equals_pairs_collected_one_by_one(mutual: bool):
         for other in own
         if other >= 0 and wide[row, other] >= 0.9
     }
-    pairs = (
-        {(row, other) for row, other in named if (other, row) in named}
-        if mutual
-        else named | {(other, row) for row, other in named}
-    )
-    graph = neighbour_graph(Neighbours(ids, cosines), minimum_similarity=0.9, mutual=mutual)
+    pairs = named | {(other, row) for row, other in named}
+    graph = neighbour_graph(Neighbours(ids, cosines), minimum_similarity=0.9)
     assert edges(graph) == {(row, other): round(float(wide[row, other]), 6) for row, other in pairs} and len(
         graph.targets
     ) == len(pairs)
