@@ -4,9 +4,11 @@ An artifact refers to a folder with data. Prefect stores it as one line of JSON 
 of the folder, so that a cached result can be verified. This module imports only the standard library.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,11 @@ class Model(Artifact):
 
 class Tonight(Artifact):
     """Recommendations for one evening for each viewer (tonight.parquet), and HTML pages for some viewers."""
+
+
+def read_details(folder: Path) -> dict[str, Any]:
+    """Returns the values in ``details`` of the artifact in a folder (see Draft in workspace.py)."""
+    return json.loads((folder / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
 @dataclass(frozen=True)

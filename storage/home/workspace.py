@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar
 
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from storage.artifacts import Artifact
+from storage.artifacts import Artifact, read_details
 from storage.atomic import replaced_folder
 from storage.errors import ExpectedError
 from storage.home.files import describe_file, folder_size
@@ -253,7 +253,7 @@ class Workspace:
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
         """Returns the values in ``details`` of a published artifact (see Draft)."""
-        return json.loads((self.folder(artifact) / "artifact.json").read_text(encoding="utf-8"))["details"]
+        return read_details(self.folder(artifact))
 
 
 def _now_text() -> str:

@@ -16,16 +16,16 @@ A challenger that cannot be compared with the champion is promoted only by a man
 was promoted before.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from storage.arrays import open_array, row_blocks
+from storage.artifacts import read_details
 from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.shapes import Float
 from tasks.encoder.title_encoder import TitleEncoder
@@ -122,7 +122,7 @@ class QualityScorer:
     def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
         """Embeds the titles that are needed. Returns arrays by the names of VECTORS, with a row per title."""
         table = pq.read_table(self.corpus / "titles.parquet", columns=["raw_title", "context"])
-        identity = _details(self.corpus).get("sentences", {}).get("identity")
+        identity = read_details(self.corpus).get("sentences", {}).get("identity")
         has_same_sentences = (
             encoder.meaning is not None and encoder.meaning.encoder_info["identity"] == identity
         )
@@ -159,12 +159,7 @@ class QualityScorer:
 
 def neighbour_count(scores: Path) -> int:
     """Returns the number k of neighbours that voted on each title, from a Scores folder."""
-    return int(_details(scores)["k"])
-
-
-def _details(artifact: Path) -> dict[str, Any]:
-    """Returns the field "details" of artifact.json in the folder of an artifact."""
-    return json.loads((artifact / "artifact.json").read_text(encoding="utf-8"))["details"]
+    return int(read_details(scores)["k"])
 
 
 def query_quality(correct: np.ndarray, precision_at_k: np.ndarray) -> Float[np.ndarray, " queries"]:
