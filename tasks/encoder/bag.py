@@ -55,7 +55,7 @@ class Bag:
     manner: float = setting(2.25, "Weight of language, airings, sub-titles and episode numbers", ge=0)
     person: float = setting(1.0, "Weight of people in the credits", ge=0)
     country: float = setting(2.25, "Weight of countries of production", ge=0)
-    date: float = setting(2.25, "Weight of the decade and the year of production", ge=0)
+    date: float = setting(1.0, "Weight of the decade and the year of production", ge=0)
     rating: float = setting(2.25, "Weight of age ratings", ge=0)
     keyword: float = setting(2.25, "Weight of keywords", ge=0)
     original_language: float = setting(2.25, "Weight of the original language", ge=0)
