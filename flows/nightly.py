@@ -18,6 +18,7 @@ from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate, score_baselines
 from tasks.ingest.task import check, ingest
 from tasks.neighbours.task import find_nearest
+from tasks.predictor.task import fit_linear
 from tasks.preprocess.task import preprocess
 from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.registry.task import promote, register
@@ -61,10 +62,11 @@ def nightly(
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
         baselines = score_baselines.submit(home, corpus, settings.evaluate)
+        linear = fit_linear.submit(home, corpus)
         checkpoint = train(home, corpus, settings.train, night.run)
         encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         vectors = embed(home, corpus, encoder)
-        packed = pack.submit(home, corpus, encoder, vectors)
+        packed = pack.submit(home, corpus, encoder, vectors, linear.result())
         nearest = find_nearest(
             home, corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
         )
@@ -88,7 +90,8 @@ def nightly(
         clustering = cluster(
             home, clustering_inputs, previous=previous_artifact(home, CLUSTERS, clustering_inputs)
         )
-        scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)
+        results = clustering, baselines.result(), linear.result()
+        scores = evaluate(home, corpus, encoder, vectors, *results, settings.evaluate)
         page_inputs = PageInputs(
             guide=guide,
             corpus=corpus,

@@ -60,6 +60,10 @@ class Baselines(Artifact):
     """Scores of simple models (such as TF-IDF with k-NN) on the held-out titles of a Corpus."""
 
 
+class LinearModel(Artifact):
+    """Linear models that predict categories from the tokens of titles: a part of the predictor."""
+
+
 class Scores(Artifact):
     """File scores.json: accuracy of k-NN and of simple models on held-out titles, quality of the clusters."""
 

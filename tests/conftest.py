@@ -184,9 +184,10 @@ def toy_model(learnt: tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEn
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
+    from tasks.predictor.task import fit_linear
     from tasks.publish.task import pack
 
     home, _, _, corpus, _, encoder = learnt
     with disable_run_logger():
-        vectors = embed.fn(str(home), corpus, encoder)
-        return home / pack.fn(str(home), corpus, encoder, vectors).path
+        vectors, linear = embed.fn(str(home), corpus, encoder), fit_linear.fn(str(home), corpus)
+        return home / pack.fn(str(home), corpus, encoder, vectors, linear).path

@@ -88,11 +88,13 @@ def learn(fold: Fold) -> Path:
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
+    from tasks.predictor.task import fit_linear
     from tasks.publish.task import pack
 
     home, encoder = str(fold.home), train_and_augment(fold.home, fold.vocabulary, fold.corpus)
     with disable_run_logger():
-        model: Model = pack.fn(home, fold.corpus, encoder, embed.fn(home, fold.corpus, encoder))
+        vectors, linear = embed.fn(home, fold.corpus, encoder), fit_linear.fn(home, fold.corpus)
+        model: Model = pack.fn(home, fold.corpus, encoder, vectors, linear)
     return Workspace(fold.home).folder(model)
 
 

@@ -43,6 +43,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.neighbours.task import find_nearest
     from tasks.pool import helper_process
+    from tasks.predictor.task import fit_linear
     from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
     from tasks.publish.registry.task import promote, register
     from tasks.publish.task import compute_layout, draw, pack, report
@@ -67,11 +68,13 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         baselines = pool.submit(
             context().run, timed, "baselines", score_baselines.fn, place, corpus, settings.evaluate
         )
+        linear = pool.submit(context().run, timed, "linear", fit_linear.fn, place, corpus)
         checkpoint = timed("train", train.fn, place, corpus, settings.train, run)
         inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
         encoder = timed("augment", augment.fn, place, *inputs)
         vectors = timed("embed", embed.fn, place, corpus, encoder)
-        packed = pool.submit(context().run, timed, "pack", pack.fn, place, corpus, encoder, vectors)
+        inputs = corpus, encoder, vectors, linear.result()
+        packed = pool.submit(context().run, timed, "pack", pack.fn, place, *inputs)
         inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
         nearest = timed("neighbours", find_nearest.fn, place, *inputs)
         layout_inputs = LayoutInputs(
@@ -92,7 +95,8 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
         )
         clustering = timed("cluster", cluster.fn, place, clustering_inputs)
-        inputs = corpus, vectors, clustering, baselines.result(), settings.evaluate
+        results = clustering, baselines.result(), linear.result()
+        inputs = corpus, encoder, vectors, *results, settings.evaluate
         scores = timed("evaluate", evaluate.fn, place, *inputs)
         page_inputs = PageInputs(
             guide=guide,

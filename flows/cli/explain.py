@@ -108,7 +108,7 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
         yield f"“{decision.title}”: the guide says: {', '.join(decision.guide)}"
     for kind in decision.kinds:
         yield f"“{decision.title}”: {kind.kind}, {EVIDENCE[kind.source].format(kind.probability)}"
-    if not decision.voted:
+    if not decision.predicted:
         yield f"“{decision.title}”: no neighbour votes"
         return
     confidence = (
@@ -117,7 +117,12 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
         else f"confidence {decision.confidence:.3f}"
     )
     votes = ", ".join(f"{category} {count}" for category, count in decision.votes.items())
-    yield f"“{decision.title}”: the vote says: {decision.voted}, {confidence}"
+    yield f"“{decision.title}”: predicted: {decision.predicted}, {confidence}"
+    width = max(len(candidate.category) for candidate in decision.candidates)
+    yield f"\n{'':{width}}  score   vote  linear model"
+    for candidate in decision.candidates:
+        linear = "" if candidate.linear is None else f"  {candidate.linear:.3f}"
+        yield f"{candidate.category:<{width}}  {candidate.score:.3f}  {candidate.vote:.3f}{linear}"
     yield f"\nof {len(decision.voters)} voters: {votes}"
     width = min(60, max(len(voter.title) for voter in decision.voters))
     for voter in decision.voters:

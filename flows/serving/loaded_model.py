@@ -22,9 +22,10 @@ from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
 from storage.installed import is_installed
 from storage.tracking import Champion
+from tasks.enrich.ballot import Ballot
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
-from tasks.enrich.model import Ballot, CategoryModel
+from tasks.enrich.model import CategoryModel
 from tasks.enrich.vocabulary import GuideVocabulary
 from tasks.neighbours.codes import with_codes
 from tasks.search.query import Query
@@ -128,7 +129,7 @@ class LoadedModel:
 
     @cached_property
     def category_model(self) -> tuple[CategoryModel, Ballot]:
-        """The model that predicts categories. Loaded at the first use."""
+        """The model that predicts categories, and its calibrated candidates."""
         try:
             model = CategoryModel(self.champion.folder, self.corrections)
         except EnrichError as error:

@@ -1,11 +1,11 @@
 """Reads and writes the files of a Model folder from which categories and confidence are predicted.
 
-``votes.parquet`` has a row per labelled held-out title:
-
-    title        row of the title in titles.parquet
-    neighbours   rows of the nearest labelled training titles, by vectors with airing context; -1: none
-    cosines      similarities of these neighbours
-
+``votes.parquet`` has a row per labelled held-out title: ``title`` is the row of the title in titles.parquet,
+``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing context; best
+first; -1: none), and ``cosines`` are the similarities of these neighbours. ``votes_support.npy`` has the
+support of each label by the linear part for each of these titles. ``channel_votes.parquet`` and
+``channel_votes_support.npy`` have the same as if the channels of each title had no labelled titles
+(tasks/scoring/channels.py). Models of older versions lack all but votes.parquet.
 ``spellings.json`` maps a label to the most frequent spelling of the category in guides.
 """
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from storage.arrays import open_array
 
-VOTES, SPELLINGS = "votes.parquet", "spellings.json"
+VOTES, CHANNEL_VOTES, SPELLINGS = "votes", "channel_votes", "spellings.json"
 
 
 class Votes(NamedTuple):
@@ -29,6 +29,11 @@ class Votes(NamedTuple):
     titles: np.ndarray  # int64 (queries,)
     neighbours: np.ndarray  # int64 (queries, k)
     cosines: np.ndarray  # float32 (queries, k)
+    support: np.ndarray | None = None  # float16 (queries, labels); None for models of older versions
+
+    def where(self, mask: np.ndarray) -> "Votes":
+        """Returns the queries that ``mask`` selects, bool (queries,)."""
+        return Votes(*(None if array is None else array[mask] for array in self))
 
 
 def open_similarity(folder: Path) -> np.ndarray:
@@ -39,8 +44,8 @@ def open_similarity(folder: Path) -> np.ndarray:
     return open_array(folder, "similarity" if (folder / "similarity.npy").exists() else "vectors")
 
 
-def write_votes(folder: Path, votes: Votes) -> None:
-    """Writes votes.parquet into a Model folder."""
+def write_votes(folder: Path, votes: Votes, name: str = VOTES) -> None:
+    """Writes NAME.parquet and NAME_support.npy into a Model folder."""
     k = votes.neighbours.shape[1]
     lists = (
         pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), k)
@@ -48,20 +53,24 @@ def write_votes(folder: Path, votes: Votes) -> None:
     )
     columns = [pa.array(votes.titles.astype(np.int32)), *lists]
     table = pa.table(dict(zip(("title", "neighbours", "cosines"), columns, strict=True)))
-    pq.write_table(table, folder / VOTES, compression="zstd")
+    pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+    if votes.support is not None:
+        np.save(folder / f"{name}_support.npy", votes.support.astype(np.float16))
 
 
-def read_votes(folder: Path) -> Votes | None:
-    """Reads votes.parquet of a Model folder; returns None if an older version has written the model."""
-    if not (folder / VOTES).exists():
+def read_votes(folder: Path, name: str = VOTES) -> Votes | None:
+    """Reads NAME.parquet of a Model folder; returns None if an older version has written the model."""
+    if not (folder / f"{name}.parquet").exists():
         return None
-    table = pq.read_table(folder / VOTES).combine_chunks()
+    table = pq.read_table(folder / f"{name}.parquet").combine_chunks()
     titles = table["title"].to_numpy().astype(np.int64)
     neighbours, cosines = (
-        table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(titles), -1)
-        for name in ("neighbours", "cosines")
+        table[column].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(titles), -1)
+        for column in ("neighbours", "cosines")
     )
-    return Votes(titles, neighbours.astype(np.int64), cosines)
+    file = f"{name}_support"
+    support = open_array(folder, file) if (folder / f"{file}.npy").exists() else None
+    return Votes(titles, neighbours.astype(np.int64), cosines, support)
 
 
 def write_spellings(folder: Path, spellings: Mapping[str, str]) -> None:

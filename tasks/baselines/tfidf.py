@@ -67,6 +67,7 @@ from tasks.baselines.predictions import (
     vote,
 )
 from tasks.form import configurable, setting
+from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
 
 RIDGE = 3.0  # λ of label_directions; 30 gives the same scores
@@ -211,18 +212,15 @@ class LinearSvm:
         """Trains the classifiers of all labels on TF-IDF and ``directions`` of the sentence vectors."""
         features, words = self.features.fit_transform(training.titles)
         inputs = _append_dense(words, training.titles.dense @ directions)
-        label_count = training.label_count
-        shared: dict[str, Any] = {"cost": self.cost, "seed": self.seed}
-        dual_bytes = 4 * len(training.titles) * label_count
-        if inputs.data.nbytes + inputs.indices.nbytes + dual_bytes > self.memory_bytes:
-            from tasks.linear.svm_on_disk import fit_from_disk  # imports numba
-
-            solver, shared["memory_bytes"] = "the dual cached SVM from disk", self.memory_bytes
-            classifiers = fit_from_disk(inputs, training.labels, label_count, **shared)
-        else:
-            solver, shared["epochs"] = "the online SVM in memory", self.epochs
-            classifiers = OnlineSvm(inputs.shape[1], label_count, **shared)
-            classifiers.partial_fit(inputs, training.labels)
+        classifiers, solver = fit_svms(
+            inputs,
+            training.labels,
+            training.label_count,
+            cost=self.cost,
+            epochs=self.epochs,
+            seed=self.seed,
+            memory_bytes=self.memory_bytes,
+        )
         return FittedTfidfSvm(features, directions, classifiers, training.frequency, solver)
 
 

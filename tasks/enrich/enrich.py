@@ -1,9 +1,9 @@
 """Decides which categories and episode numbers are added to a guide, and inserts them.
 
-The categories of a programme come from the first of these sources that has any: a correction by a user, other
-programmes of the same show, a k-NN vote of similar titles. Votes are used only for programmes without
-categories, because a category that the vocabulary table lacks is nearly always missing in the model, too.
-Episode numbers, which are optional, come from other airings (episodes.py).
+Categories come from a user's correction, else from other programmes of the same show, else from the
+predictor. Episode numbers, which are optional, come from other airings (episodes.py). Categories are
+predicted only for programmes that have none, because the model can predict only its labels, and a category
+that is missing in the vocabulary table is nearly always missing in the model too.
 """
 
 import html
@@ -18,7 +18,7 @@ from storage.episodes.numbers import fold_sub_title
 from tasks.enrich.episodes import NUMBERS, Episode, Numbers, find_numbers, has_number
 from tasks.enrich.for_players import PlayerNames, prepare_names
 from tasks.enrich.insertion import declare, insert
-from tasks.enrich.model import CategoryModel, Voted
+from tasks.enrich.model import CategoryModel, Predicted
 from tasks.enrich.players.base import DECLARATION
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
@@ -30,7 +30,8 @@ from tasks.pool import open_pool
 EXAMPLES = 20  # maximum number of predictions that the report shows
 SEPARATE_PROCESS_BYTES = 16 << 20  # file size from which a guide is read in another process (starts in 1 s)
 # Sources of categories, as named in the report.
-GUIDE, MODEL, VOTE = "the same show in this guide", "the same show in the home's guides", "the vote"
+GUIDE, MODEL = "the same show in this guide", "the same show in the home's guides"
+PREDICTION = "prediction"
 CORRECTED, EDITION = "a person's correction", "a person's correction of the nearest edition of the show"
 
 
@@ -39,7 +40,7 @@ class Answer:
     """Categories to add to the programmes of a title that have none."""
 
     names: tuple[str, ...]  # names of the categories
-    by: str  # source of the names: GUIDE, MODEL, VOTE, CORRECTED or EDITION
+    by: str  # source of the names: GUIDE, MODEL, PREDICTION, CORRECTED or EDITION
     confidence: float = 1.0  # lowest probability that a name is correct
 
 
@@ -53,7 +54,7 @@ class Example:
 
 @dataclass
 class Report:
-    """Numbers of programmes that an enrichment reads and changes, and results of the vote."""
+    """Numbers of programmes that an enrichment changes, and results of predictions."""
 
     programmes: int = 0  # all programmes of the guide
     unreadable: int = 0  # elements that could not be read
@@ -62,7 +63,7 @@ class Report:
     filled: Counter[str] = field(default_factory=Counter)
     extended: int = 0  # programmes with categories that got additional categories
     placeholders: int = 0  # programmes without categories whose title names no programme
-    levels: list[Voted] = field(default_factory=list)  # results of the vote by level of the vocabulary
+    levels: list[Predicted] = field(default_factory=list)  # predictions by level of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
     numbered: int = 0  # programmes among ``without_number`` that got a number
     written: Mapping[str, Counter[str]] = field(default_factory=dict)  # programmes by player and added name
@@ -199,24 +200,23 @@ def plan(
     queries = model.embed(guide, title_ids)
     neighbours = model.neighbours(queries)
     titles = [guide.title[title] for title in unanswered]
-    for position, labels in model.corrected_editions(titles, queries, neighbours).items():
+    for position, labels in model.corrected_editions(titles, queries.vectors, neighbours).items():
         answers[unanswered[position]] = Answer(_of_labels(vocabulary, labels), EDITION)
     languages = np.array([guide.language[title] for title in title_ids], dtype=str)
+    above: Predicted | None = None
     for level in range(vocabulary.levels):
-        voted = model.vote(neighbours, languages, vocabulary, level, options.minimum_precision)
-        written = np.zeros_like(voted.chosen)
-        for position in np.flatnonzero(voted.chosen):
-            broader, name = answers.get(unanswered[position]), voted.names[position]
+        above = model.predict(neighbours, languages, vocabulary, level, options.minimum_precision, above)
+        written = np.zeros_like(above.chosen)
+        for position in np.flatnonzero(above.chosen):
+            broader, name = answers.get(unanswered[position]), above.names[position]
             if broader and broader.by == EDITION:
                 continue
-            if level and not (broader and vocabulary.fits(broader.names[-1], name)):
-                continue
             names = (*(broader.names if broader else ()), name)
-            confidence = min(broader.confidence if broader else 1.0, float(voted.confidence[position]))
-            answers[unanswered[position]] = Answer(names, VOTE, confidence)
+            confidence = min(broader.confidence if broader else 1.0, float(above.confidence[position]))
+            answers[unanswered[position]] = Answer(names, PREDICTION, confidence)
             written[position] = True
-        report.levels.append(replace(voted, chosen=written))
-    chosen = [title for title in unanswered if title in answers and answers[title].by == VOTE]
+        report.levels.append(replace(above, chosen=written))
+    chosen = [title for title in unanswered if title in answers and answers[title].by == PREDICTION]
     step = max(1, len(chosen) // EXAMPLES)
     report.examples += [Example(guide.title[title], answers[title]) for title in chosen[::step][:EXAMPLES]]
     numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}

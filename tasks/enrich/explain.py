@@ -1,8 +1,8 @@
 """Explains from which source the categories of a title come.
 
 The sources, in order of precedence, are: a user's correction, the guide, a correction of the most similar
-edition of the same show, and a vote of the nearest training titles. The result of the vote is always
-included.
+edition of the same show, and the predictor. The prediction is always included, with both of its parts: the
+votes of the nearest training titles, and the support by the linear part.
 """
 
 from collections import Counter
@@ -12,11 +12,15 @@ from typing import Literal
 
 import numpy as np
 
-from tasks.enrich.model import Ballot, CategoryModel
+from tasks.enrich.ballot import Ballot, VotingNeighbours
+from tasks.enrich.model import CategoryModel
 from tasks.enrich.vocabulary import GuideVocabulary
 from tasks.kinds.kinds import KindPrediction
+from tasks.predictor.prediction import count_votes, score_labels
 from tasks.search.search import SearchError, no_match_message
 from tasks.text.titles import parse_title
+
+CANDIDATES = 5  # categories that an explanation shows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,17 +33,30 @@ class Voter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Category with its score, which combines two parts (tasks/predictor/prediction.py); all from 0 to 1."""
+
+    category: str
+    score: float
+    vote: float  # sum of the cosines of the neighbours that have the category, divided by k
+    linear: float | None  # support by the linear part; None for models of older versions
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decision:
     """Categories of a title, with their source and the votes of the nearest training titles."""
 
     title: str
     categories: list[str]
-    by: Literal["correction", "guide", "edition", "vote"] | None  # source; None: no source has categories
+    by: (
+        Literal["correction", "guide", "edition", "prediction"] | None
+    )  # source; None: no source has categories
     guide: list[str]  # categories of the title in the model; empty if they equal the correction
-    voted: str  # category with the highest score; empty without votes
-    confidence: float | None  # probability that ``voted`` is correct
+    predicted: str  # category with the highest score; empty without votes
+    confidence: float | None  # probability that ``predicted`` is correct
     unsure: str  # why ``confidence`` is None; "" if it is not
-    votes: dict[str, int]  # number of votes by category: ``voted`` first, then in descending order
+    candidates: list[Candidate]  # categories with the highest scores, ``predicted`` first
+    votes: dict[str, int]  # number of votes by category: ``predicted`` first, then in descending order
     voters: list[Voter]  # training titles that vote, nearest first
     kinds: list[KindPrediction]  # kinds of the title in the model: film, series, …
 
@@ -59,18 +76,16 @@ def decide(model: CategoryModel, title: str) -> Decision:
 def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> list[Decision | SearchError]:
     """Decides the categories of several titles. The result contains an error for a title that fails."""
     shows = [parse_title(title).show_key for title in titles]
-    rows = np.array([model.row_of.get(show, -1) for show in shows], dtype=np.int64)
-    queries = np.zeros((len(titles), model.dim), dtype=np.float32)
-    queries[rows >= 0] = model.vectors(rows[rows >= 0])
-    if (rows < 0).any():
-        queries[rows < 0] = model.encoder.embed([title for title, row in zip(titles, rows) if row < 0])
+    rows, queries = model.embed_texts(titles)
     neighbours = model.neighbours(queries, rows)
-    votes, _, confidence = ballot.count(neighbours, np.where(rows >= 0, model.languages[rows], ""))
-    editions = model.corrected_editions(titles, queries, neighbours)
+    languages = np.where(rows >= 0, model.languages[rows], "")
+    predicted, _, confidence = ballot.count(neighbours, languages)
+    candidates = _candidates(ballot, neighbours, predicted)
+    editions = model.corrected_editions(titles, queries.vectors, neighbours)
     decisions: list[Decision | SearchError] = []
-    for position, (title, row, top_category) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
+    for position, (title, row, top_category) in enumerate(zip(titles, rows.tolist(), predicted, strict=True)):
         correction = model.corrections.get(shows[position])
-        if not (queries[position].any() or correction):
+        if not (queries.vectors[position].any() or correction):
             decisions.append(SearchError(no_match_message(title)))
             continue
         guide = model.labels[row] if row >= 0 else []
@@ -82,10 +97,10 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
         elif position in editions:
             by, categories = "edition", [*editions[position]]
         else:
-            by, categories = ("vote", [top_category]) if top_category else (None, [])
+            by, categories = ("prediction", [top_category]) if top_category else (None, [])
         voters = [
             Voter(title=model.titles[near], cosine=round(cosine, 4), categories=model.labels[near])
-            for near, cosine in zip(*(array[position].tolist() for array in neighbours), strict=True)
+            for near, cosine in zip(neighbours.ids[position].tolist(), neighbours.cosines[position].tolist())
             if near >= 0
         ]
         counts = Counter(category for voter in voters for category in voter.categories)
@@ -94,12 +109,40 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
             categories=categories,
             by=by,
             guide=guide,
-            voted=top_category,
+            predicted=top_category,
             confidence=round(float(confidence[position]), 4) if top_category and not ballot.unsure else None,
             unsure=ballot.unsure,
+            candidates=candidates[position],
             votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top_category, -pair[1]))),
             voters=voters,
             kinds=model.kinds_of(row) if row >= 0 else [],
         )
         decisions.append(decision)
     return decisions
+
+
+def _candidates(
+    ballot: Ballot, neighbours: VotingNeighbours, predicted: Sequence[str]
+) -> list[list[Candidate]]:
+    """Returns the categories of each title with the highest scores, the predicted one first; none without."""
+    names, labels = ballot.candidates.names, ballot.candidates.labels
+    support = ballot.candidates.support(neighbours)
+    votes = count_votes(neighbours.ids, neighbours.cosines, labels, len(names))
+    every = votes if support is None else score_labels(votes, support)
+    candidates: list[list[Candidate]] = []
+    for title, top in enumerate(predicted):
+        order = [names[column] for column in np.argsort(-every[title], kind="stable")[:CANDIDATES].tolist()]
+        order = [*dict.fromkeys([top, *order])][:CANDIDATES] if top else []
+        columns = [names.index(name) for name in order]
+        candidates.append(
+            [
+                Candidate(
+                    category=names[column],
+                    score=round(float(every[title, column]), 4),
+                    vote=round(float(votes[title, column]), 4),
+                    linear=None if support is None else round(float(support[title, column]), 4),
+                )
+                for column in columns
+            ]
+        )
+    return candidates

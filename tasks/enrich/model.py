@@ -1,7 +1,7 @@
-"""Predicts the categories of titles by a k-NN vote of the training titles of a model (the voters).
+"""Predicts the categories of titles by the predictor of a model (tasks/predictor/prediction.py).
 
-Voters are training titles with labels (categories), both in predictions and on the held-out titles to which
-the confidence is fitted. Their vectors are the last columns of the similarity vectors, normalized.
+Training titles with labels (categories) vote, both in predictions and on the held-out titles to which the
+confidence is fitted. Their vectors are the last columns of the similarity vectors, normalized.
 
 Corrections of users form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR
 2017). A slot has the vector of a corrected title as key and its categories as value. The categories of the
@@ -12,99 +12,50 @@ torch (200 MB) is imported only after the guide was read, when the memory of rea
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import safe_open
 
-from storage.arrays import Ragged, open_array, unit_rows
-from storage.formats.model import Votes, read_spellings, read_votes
+from storage.arrays import open_array, unit_rows
+from storage.formats.model import CHANNEL_VOTES, Votes, read_spellings, read_votes
 from storage.formats.programme_kinds import COLUMNS
 from storage.home.corrections import Correction
 from storage.shapes import Float32
+from tasks.enrich.ballot import (
+    Ballot,
+    Calibrated,
+    CandidateNames,
+    Embedded,
+    Predicted,
+    VotingNeighbours,
+    fits_above,
+)
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.titles import GuideTitles
 from tasks.enrich.vocabulary import Vocabulary
 from tasks.kinds.kinds import KindPrediction
+from tasks.predictor.linear_part import LinearPart
+from tasks.predictor.prediction import support_of
+from tasks.search.airing import channel_ids
 from tasks.search.editions import show_name
 from tasks.text.titles import parse_title
 
 if TYPE_CHECKING:
     from tasks.encoder.title_encoder import TitleEncoder
     from tasks.neighbours.index import Exact
-    from tasks.scoring.confidence import Calibrations
 
 _CHUNK = 4096  # texts encoded at once
 _TOLERANCE = 1e-5  # tolerance for cosines, which depend on block sizes of matrix products
 
 
-class VotingNeighbours(NamedTuple):
-    """The k nearest training titles (voters) of each title, nearest first."""
-
-    ids: np.ndarray  # int64 (titles, k), row numbers of voters in the model; -1: no voter
-    cosines: np.ndarray  # float32 (titles, k), cosine similarities
-
-
-@dataclass(frozen=True)
-class Voted:
-    """Result of a vote at one level of a vocabulary.
-
-    Attributes:
-        names: Predicted name (category) of each title; "" without votes.
-        confidence: Probability that each name is correct.
-        chosen: Whether each name reaches the requested precision and is added to the guide.
-        held_out: Precision and coverage on held-out titles (tasks/scoring/confidence.py), or the reason why
-            they cannot be computed.
-    """
-
-    names: list[str]
-    confidence: np.ndarray
-    chosen: np.ndarray
-    held_out: dict[str, object]
-
-
-@dataclass(frozen=True, eq=False)
-class Ballot:
-    """Candidate names of a vote at one level of a vocabulary, and the calibration of its confidence.
-
-    Attributes:
-        names: Candidate names (categories).
-        labels: Names of each title of the model, as indices into ``names``.
-        scores, correct, languages, groups: For each held-out title: score of the predicted name, whether the
-            name is correct, language, and franchise.
-        calibrations: Calibrations that map scores to confidence; None if too few titles are held out.
-        unsure: Why ``calibrations`` is None; "" if it is not.
-    """
-
-    names: list[str]
-    labels: Ragged
-    scores: np.ndarray
-    correct: np.ndarray
-    languages: np.ndarray
-    groups: np.ndarray
-    calibrations: "Calibrations | None"
-    unsure: str
-
-    def count(
-        self, neighbours: VotingNeighbours, languages: np.ndarray
-    ) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """Returns predicted names ("" without votes), their scores, and confidences (0 if uncalibrated)."""
-        from tasks.scoring.confidence import score_votes
-
-        best, scores = score_votes(neighbours.ids, neighbours.cosines, self.labels, len(self.names))
-        names = [self.names[label] if label >= 0 else "" for label in best]
-        fitted = self.calibrations
-        return names, scores, np.zeros(len(best)) if fitted is None else fitted.confidence(scores, languages)
-
-
 class CategoryModel:
-    """Predictor of categories by a vote of the training titles of a Model folder, or by a correction."""
+    """Predictor of categories of a Model folder; users' corrections take precedence."""
 
     def __init__(self, folder: Path, corrections: Mapping[str, Correction] | None = None) -> None:
         self.folder, self.corrections = folder, corrections or {}
@@ -115,6 +66,7 @@ class CategoryModel:
             why = "the champion model was made by an older version, which stored no votes on held-out titles"
             raise EnrichError(f"{why}; run `guidespace nightly --feed …` again")
         self.votes: Votes = votes
+        self.channel_votes = read_votes(folder, CHANNEL_VOTES)
         self.spellings = read_spellings(folder)
         lexicon = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         self.descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # texts per title
@@ -169,31 +121,95 @@ class CategoryModel:
         similarity = open_array(self.folder, "similarity")
         return unit_rows(np.asarray(similarity[rows][:, -self.dim :], dtype=np.float32))
 
-    def embed(self, guide: GuideTitles, titles: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
-        """Returns unit vectors of titles of a guide. The encoder computes those that the model lacks."""
-        rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
-        new = np.flatnonzero(rows < 0)
-        contexts, described = guide.contexts(titles[new]), guide.descriptions(titles[new], self.descriptions)
-        queries = np.zeros((len(titles), self.dim), dtype=np.float32)
-        queries[rows >= 0] = self.vectors(rows[rows >= 0])
-        if len(new):
-            raw, display = (
-                [names[title] for title in titles[new]] for names in (guide.raw_title, guide.title)
-            )
-            queries[new] = self.encoder.embed_with_context(raw, contexts, self._dense(display, *described))[1]
-        return queries
+    @cached_property
+    def linear(self) -> LinearPart | None:
+        """Linear part of the predictor; None for models of older versions."""
+        return LinearPart.open(self.folder) if self.votes.support is not None else None
 
-    def neighbours(
-        self, queries: Float32[np.ndarray, "titles dim"], exclude: np.ndarray | None = None
-    ) -> VotingNeighbours:
+    def embed(self, guide: GuideTitles, titles: np.ndarray) -> Embedded:
+        """Embeds titles of a guide; those that the model lacks from their text, airings and descriptions."""
+        rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
+        new = titles[rows < 0]
+        contexts, described = guide.contexts(new), guide.descriptions(new, self.descriptions)
+        raw, display = ([names[title] for title in new] for names in (guide.raw_title, guide.title))
+        return self._merge(rows, raw, contexts, lambda: self._dense(display, *described))
+
+    def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, Embedded]:
+        """Embeds titles as a user enters them; those that the model lacks from their text alone.
+
+        Returns:
+            The row of each title in the model, or -1, int64 (titles,), and the embedded titles.
+        """
+        shows = (parse_title(title).show_key for title in titles)
+        rows = np.array([self.row_of.get(show, -1) for show in shows], dtype=np.int64)
+        new = [title for title, row in zip(titles, rows, strict=True) if row < 0]
+        return rows, self._merge(rows, new, [()] * len(new), lambda: self.encoder.dense(new))
+
+    def _merge(
+        self,
+        rows: np.ndarray,
+        new_titles: Sequence[str],
+        contexts: Sequence[Sequence[str]],
+        new_dense: Callable[[], np.ndarray],
+    ) -> Embedded:
+        """Embeds titles of the model by row number, and new titles in place of the rows -1.
+
+        Args:
+            rows: Row of each title in the model, or -1.
+            new_titles, contexts: Text and context tokens of the new titles.
+            new_dense: Function that returns the sentence features of the new titles.
+        """
+        vectors, is_new = np.zeros((len(rows), self.dim), dtype=np.float32), rows < 0
+        vectors[~is_new] = self.vectors(rows[~is_new])
+        linear = self.linear
+        support = np.zeros((len(rows), len(linear.label_names)), dtype=np.float32) if linear else None
+        if new_titles:
+            dense = new_dense()
+            vectors[is_new] = self.encoder.embed_with_context(new_titles, contexts, dense)[1]
+            if linear and support is not None:
+                support[is_new] = self._support(linear, new_titles, contexts, dense)
+        on_new_channels = np.zeros(len(rows), dtype=bool)
+        on_new_channels[is_new] = [self._is_on_new_channels(tokens) for tokens in contexts]
+        if linear and support is not None and (~is_new).any():
+            stored = self._inputs.take(rows[~is_new])
+            raw_titles, stored_contexts = (stored[name].to_pylist() for name in ("raw_title", "context"))
+            dense = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
+            support[~is_new] = self._support(linear, raw_titles, stored_contexts, dense)
+            on_new_channels[~is_new] = [self._is_on_new_channels(tokens) for tokens in stored_contexts]
+        return Embedded(vectors, support, on_new_channels)
+
+    def _is_on_new_channels(self, context: Sequence[str]) -> bool:
+        """Returns whether a title with this context has channels, all of them without labelled titles."""
+        channels = channel_ids(context)
+        return bool(channels) and channels.isdisjoint(self._labelled_channels)
+
+    @cached_property
+    def _labelled_channels(self) -> frozenset[str]:
+        """Context tokens of the channels that have labelled training titles."""
+        tokens = self._inputs["context"].take(self.voters).combine_chunks().flatten().unique().to_pylist()
+        return channel_ids(tokens)
+
+    def _support(
+        self, part: LinearPart, titles: Sequence[str], contexts: Sequence[Sequence[str]], dense: np.ndarray
+    ) -> Float32[np.ndarray, "titles labels"]:
+        """Returns the support of each label for titles, from text, context tokens and sentence features."""
+        lookup = self.encoder.look_up(titles, contexts)
+        return support_of(part.margins(lookup.tokens, lookup.kinds, dense))
+
+    @cached_property
+    def _inputs(self) -> pa.Table:
+        """Text and context tokens of each title of the model."""
+        return pq.read_table(self.folder / "titles.parquet", columns=["raw_title", "context"])
+
+    def neighbours(self, queries: Embedded, exclude: np.ndarray | None = None) -> VotingNeighbours:
         """Finds the nearest voters of each query, without the title of row ``exclude`` (-1: none)."""
         k = self.votes.neighbours.shape[1]
-        ids, cosines = self.voters_index.nearest(queries, k + (exclude is not None))
+        ids, cosines = self.voters_index.nearest(queries.vectors, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
         if exclude is not None:  # drop the title itself, or the last neighbour
             others = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
             ids, cosines = np.take_along_axis(ids, others, 1), np.take_along_axis(cosines, others, 1)
-        return VotingNeighbours(ids, cosines)
+        return VotingNeighbours(ids, cosines, queries.support, queries.on_new_channels)
 
     def corrected_editions(
         self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: VotingNeighbours
@@ -216,63 +232,51 @@ class CategoryModel:
                 labels_of[int(position)] = slot.categories
         return labels_of
 
-    def ballot(self, vocabulary: Vocabulary, level: int) -> "Ballot":
-        """Returns the candidates at one level of a vocabulary, and calibrates the vote on held-out titles."""
-        from tasks.scoring import confidence as scoring
+    def ballot(self, vocabulary: Vocabulary, level: int, above: Predicted | None = None) -> Ballot:
+        """Returns the names at one level of a vocabulary, with predictions calibrated on held-out titles.
 
-        names, labels = self._names(vocabulary, level)
-        with_labels = np.flatnonzero(labels.lengths[self.votes.titles] > 0)
-        truth = labels.take(self.votes.titles[with_labels])
-        votes = self.votes.neighbours[with_labels], self.votes.cosines[with_labels]
-        answers, scores = scoring.score_votes(*votes, labels, len(names))
-        correct = scoring.contains_label(truth, answers)
-        languages = self.languages[self.votes.titles[with_labels]]
-        families = [parse_title(self.shows[row]).family for row in self.votes.titles[with_labels]]
-        groups = np.unique(np.array(families, dtype=str), return_inverse=True)[1]
-        try:
-            calibrations, unsure = scoring.Calibrations.fit(scores, correct, languages), ""
-        except scoring.TooFewHeldOut as error:
-            calibrations, unsure = None, str(error)
-        return Ballot(names, labels, scores, correct, languages, groups, calibrations, unsure)
+        Args:
+            vocabulary: Vocabulary with the names.
+            level: Level of the names.
+            above: Predictions at the level above, to which the names of held-out titles must fit.
+        """
+        linear_labels = self.linear.label_names if self.linear else ()
+        candidates = CandidateNames.of(self.labels, linear_labels, vocabulary, level)
+        # Predictions for titles whose categories are not in the table can be neither right nor wrong.
+        broadest = CandidateNames.of(self.labels, linear_labels, vocabulary, 0) if level else candidates
+        is_in_table = broadest.labels.lengths > 0
 
-    def vote(
+        def calibrate(votes: Votes, names_above: Sequence[str] | None) -> Calibrated:
+            votes = votes.where(is_in_table[votes.titles])
+            families = [parse_title(self.shows[row]).family for row in votes.titles]
+            fits = None if names_above is None else fits_above(vocabulary, names_above)
+            return Calibrated.fit(candidates, votes, self.languages[votes.titles], families, fits)
+
+        names_above = above.held_out_names if above else (None, None)
+        shows = channels = calibrate(self.votes, names_above[0])
+        if self.channel_votes is not None:
+            channels = calibrate(self.channel_votes, names_above[1])
+        return Ballot(candidates, shows, channels if channels.calibrations else shows)
+
+    def predict(
         self,
         neighbours: VotingNeighbours,
         languages: np.ndarray,
         vocabulary: Vocabulary,
         level: int,
         minimum_precision: float,
-    ) -> Voted:
-        """Predicts a name at a level of a vocabulary for each title, and which names reach the precision."""
-        from tasks.scoring import confidence as scoring
+        above: Predicted | None = None,
+    ) -> Predicted:
+        """Predicts a name at a level of a vocabulary for each title, and which names reach the precision.
 
-        ballot = self.ballot(vocabulary, level)
-        names, scores, confidence = ballot.count(neighbours, languages)
-        if ballot.calibrations is None:
-            reason = {"n": len(ballot.scores), "reason": ballot.unsure}
-            return Voted(names, confidence, confidence > 0, reason)
-        held_out = ballot.scores, ballot.correct
-        crossed = scoring.cross_fitted(*held_out, ballot.groups, ballot.languages)
-        figures = scoring.measure_confidence(crossed, *held_out, ballot.languages, (minimum_precision,))
-        chosen = ballot.calibrations.select(scores, languages, minimum_precision)
-        return Voted(names, confidence, chosen, figures)
+        ``above`` are the predictions at the level above: a name is added only if it fits to the name there.
+        """
+        fits = fits_above(vocabulary, above.written) if above else None
+        ballot = self.ballot(vocabulary, level, above)
+        return ballot.predict(neighbours, languages, minimum_precision, fits)
 
-    def _names(self, vocabulary: Vocabulary, level: int) -> tuple[list[str], Ragged]:
-        """Returns the distinct names at a level of a vocabulary, and the name indices of each model title."""
-        name_by_label = {
-            label: vocabulary.of_label(label)[level] for title_labels in self.labels for label in title_labels
-        }
-        names = list(dict.fromkeys(filter(None, name_by_label.values())))
-        number = {name: index for index, name in enumerate(names)}
-        numbers = {label: number[name] for label, name in name_by_label.items() if name}
-        rows = [
-            sorted({numbers[label] for label in title_labels if label in numbers})
-            for title_labels in self.labels
-        ]
-        return names, Ragged.from_rows(rows)
-
-    def _dense(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray | None:
-        """Computes the sentence and description vectors of titles. Returns None without a sentence encoder.
+    def _dense(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray:
+        """Computes the sentence features of titles; they are zero without a sentence encoder.
 
         Args:
             display: Display titles.
@@ -281,7 +285,7 @@ class CategoryModel:
         """
         meaning = self.encoder.meaning
         if meaning is None or meaning.encoder is None:
-            return None
+            return np.zeros((len(display), 0 if meaning is None else len(meaning.projection)), np.float32)
         description_sums = np.zeros((len(display), meaning.encoder.dim), dtype=np.float32)
         for start in range(0, len(texts), _CHUNK):
             chunk = slice(start, start + _CHUNK)

@@ -1,6 +1,6 @@
 """Formats the report of an enrichment as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tasks.enrich.enrich import Report
 from tasks.enrich.output import genres_file
@@ -33,17 +33,15 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
     for level, voted in enumerate(report.levels):
         minimum, level_text = options.minimum_precision, LEVELS[min(level, 2)]
         if "reason" in voted.held_out:
-            yield f"no vote{level_text}: {voted.held_out['reason']}"
+            yield f"no predictions{level_text}: {voted.held_out['reason']}"
             continue
         count = int(voted.chosen.sum())
         expected = f", expected precision {voted.confidence[voted.chosen].mean():.3f}" if count else ""
         titles = f"{count:,} of {report.titles_voted_on:,} titles{expected}"
-        yield f"the vote{level_text}: {titles} (minimum precision: {minimum:g})"
-        figures = voted.held_out[f"asked_{minimum:g}"]
-        assert isinstance(figures, dict)
-        reached = "–" if figures["precision"] is None else f"{figures['precision']:.3f}"
-        n = voted.held_out["n"]
-        yield f"  on {n:,} held-out titles: precision {reached}, coverage {figures['coverage']:.3f}"
+        yield f"predictions{level_text}: {titles} (minimum precision: {minimum:g})"
+        yield f"  on held-out shows: {_measured(voted.held_out, minimum)}"
+        if isinstance(channels := voted.held_out.get("channels"), dict):
+            yield f"  on held-out channels: {_measured(channels, minimum)}"
     if report.damage:
         yield f"the guide is damaged ({report.damage}): the output ends at the damage"
     if written:
@@ -51,6 +49,14 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
         if options.needs(GENRES):
             yield f"The table of genres for Kodi: {genres_file(written)}"
     elif report.examples:
-        yield "Examples of the vote:"
+        yield "Examples of predictions:"
         for example in report.examples:
             yield f"  {example.answer.confidence:.2f}  {example.title}: {', '.join(example.answer.names)}"
+
+
+def _measured(held_out: Mapping[str, object], minimum: float) -> str:
+    """Formats the number of held-out titles, and the precision and coverage on them."""
+    figures = held_out[f"asked_{minimum:g}"]
+    assert isinstance(figures, dict)
+    reached = "–" if figures["precision"] is None else f"{figures['precision']:.3f}"
+    return f"precision {reached}, coverage {figures['coverage']:.3f} of {held_out['n']:,} titles"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,25 +10,28 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.arrays import open_array
-from storage.artifacts import Baselines, Clustering, Corpus, Scores, Vectors
+from storage.artifacts import Baselines, Clustering, Corpus, LinearModel, Scores, TitleEncoderFiles, Vectors
 from storage.formats.baselines import read_baselines, write_baselines
 from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace
 from storage.stages import Stage
+from tasks.encoder.title_encoder import TitleEncoder
 from tasks.evaluate.baselines import draw_held_out, empty_reasons, fit_and_score_baselines, read_titles
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
 from tasks.kinds.scores import kind_scores
 from tasks.pool import helper_submit, iterate
+from tasks.predictor.linear_part import LinearPart
+from tasks.predictor.prediction import corpus_support, predict_top
 from tasks.scoring.agreement import measure_agreement, reference_labels
+from tasks.scoring.channels import channel_votes
 from tasks.scoring.confidence import (
+    HeldOutPredictions,
     HeldOutVotes,
     TooFewHeldOut,
     contains_label,
-    cross_fitted,
     held_out_votes,
     measure_confidence,
-    score_votes,
 )
 from tasks.scoring.protocols import CorpusTitles, score_title_vectors
 
@@ -58,9 +62,11 @@ def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Ba
 def evaluate(
     home: str,
     corpus: Corpus,
+    encoder: TitleEncoderFiles,
     vectors: Vectors,
     clustering: Clustering,
     baselines: Baselines,
+    linear: LinearModel,
     settings: EvaluateSettings,
 ) -> Scores:
     """Publishes the scores of title vectors, baselines and clusters (scores.json and Parquet tables)."""
@@ -75,8 +81,14 @@ def evaluate(
     submit = helper_submit(corpus.counts["titles"])
     pending_agreement = submit(measure_agreement, clusters, reference, held_out=~is_training)
     sets = draw_held_out(titles, empty_reasons(workspace, corpus, table), settings)
-    baselines_folder = workspace.folder(baselines)
-    scores = score_title_vectors(titles, forms, read_baselines(baselines_folder), sets, settings.k)
+    part = LinearPart.open(workspace.folder(linear))
+    assert part is not None  # the stage writes it
+
+    def support(queries: np.ndarray, form: str) -> np.ndarray:
+        return corpus_support(part, corpus_files, queries, form)
+
+    baseline_scores = read_baselines(workspace.folder(baselines))
+    scores = score_title_vectors(titles, forms, support, baseline_scores, sets, settings.k)
 
     augmented = forms["title_only"]
     unaugmented = augmented.copy()
@@ -90,9 +102,14 @@ def evaluate(
     score_document = {"protocols": scores.protocols, "k": settings.k, "clusters": agreement}
     score_document["unseen_words"] = unseen_words
     score_document["kinds"] = kind_scores(workspace.folder(corpus))
-    votes = held_out_votes(titles, forms["title_context"], settings.seed)
-    score_document["confidence"], confidence_rows = measure_votes(titles, votes, languages)
-    with STAGE.publish(home, corpus, vectors, clustering, baselines, settings) as draft:
+    in_context = partial(support, form="title_context")
+    votes = held_out_votes(titles, forms["title_context"], in_context, settings.seed)
+    confidence, confidence_rows = measure_votes(titles, votes, languages)
+    opened = TitleEncoder.open(workspace.folder(encoder))
+    on_channels = channel_votes(corpus_files, opened, part, forms["title_context"], settings.seed)
+    of_channels, _ = measure_votes(titles, on_channels, languages)
+    score_document["confidence"] = {**confidence, "channels": of_channels}
+    with STAGE.publish(home, corpus, encoder, vectors, clustering, baselines, linear, settings) as draft:
         (draft.folder / "scores.json").write_text(json.dumps(score_document, indent=1), encoding="utf-8")
         pq.write_table(pa.table(scores.rows), draft.folder / "queries.parquet")
         pq.write_table(pa.table(confidence_rows), draft.folder / "confidence.parquet")
@@ -105,7 +122,7 @@ def evaluate(
 def measure_votes(
     titles: CorpusTitles, votes: HeldOutVotes, languages: Sequence[str | None]
 ) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-    """Calibrates and evaluates the confidence of k-NN votes on held-out titles.
+    """Calibrates and evaluates the confidence of predictions on held-out titles.
 
     Args:
         titles: All titles of the corpus.
@@ -116,15 +133,16 @@ def measure_votes(
         The section "confidence" of scores.json, and the columns of confidence.parquet (a row per title).
     """
     queries = votes.titles
-    top_labels, scores = score_votes(votes.neighbours, votes.cosines, titles.labels, titles.label_count)
+    inputs = votes.neighbours, votes.cosines, titles.labels, titles.label_count, votes.support
+    top_labels, scores = predict_top(*inputs)
     correct = contains_label(titles.labels.take(queries), top_labels)
     language_column = np.array([languages[title] or "" for title in queries], dtype=str)
-    rows = {"title_id": queries.astype(np.int32), "language": language_column}
+    held_out = HeldOutPredictions(scores, correct, titles.family[queries], language_column)
+    rows = {"title_id": queries.astype(np.int32), "language": language_column, "family": held_out.families}
     rows |= {"score": scores, "correct": correct}
     try:
-        confidence = cross_fitted(scores, correct, titles.family[queries], language_column)
+        figures, confidence = measure_confidence(held_out), held_out.cross_fitted()
     except TooFewHeldOut as error:
         no_rows = {name: column[:0] for name, column in rows.items()}
         return {"n": 0, "reason": str(error)}, {**no_rows, "confidence": np.zeros(0)}
-    figures = measure_confidence(confidence, scores, correct, language_column)
     return figures, {**rows, "confidence": confidence}

@@ -25,8 +25,9 @@ from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
 from tasks.publish.plots.topics import plot_topics
+from tasks.scoring.confidence import HeldOutPredictions
 
-CONFIDENCE_COLUMNS = ("confidence", "score", "correct", "language")
+PREDICTION_COLUMNS = ("score", "correct", "family", "language")  # as in HeldOutPredictions
 
 
 def write_page(
@@ -80,7 +81,8 @@ def write_page(
         Density(**density) if density else None,
     )
     confidence = pq.read_table(scores / "confidence.parquet")
-    figures["reliability"] = plot_reliability(*(np.asarray(confidence[name]) for name in CONFIDENCE_COLUMNS))
+    held_out = HeldOutPredictions(*(np.asarray(confidence[name]) for name in PREDICTION_COLUMNS))
+    figures["reliability"] = plot_reliability(np.asarray(confidence["confidence"]), held_out)
     for name, plot in (("topics", plot_topics), ("memory", plot_memory)):
         if training.get(name):
             figures[name] = plot(training[name])

@@ -17,6 +17,7 @@ METRIC_NAMES = {
     "macro_f1": "macro-F1",
 }
 PREDICTORS = {  # names of compared predictors of categories, by key in scores.json
+    "predictor": "**GuideSpace predictor**",
     "knn": "**GuideSpace k-NN**",
     "knn_oov": "… on titles with unseen words",
     "tfidf_knn": "TF-IDF k-NN",

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,22 +18,26 @@ from prefect.context import TaskRunContext
 from pyarrow.csv import WriteOptions, write_csv
 
 from storage.arrays import array_writer, open_array, row_blocks
-from storage.artifacts import Corpus, Layout, Model, Page, TitleEncoderFiles, Vectors
+from storage.artifacts import Corpus, Layout, LinearModel, Model, Page, TitleEncoderFiles, Vectors
 from storage.formats.clustering import read_clusters
 from storage.formats.corpus import open_corpus
-from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
+from storage.formats.linear_part import FILE as LINEAR
+from storage.formats.model import CHANNEL_VOTES, VOTES, Votes, read_spellings, write_spellings, write_votes
 from storage.formats.programme_kinds import copy_kinds, read_title_kinds
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import MAX_HELPER_TITLES, helper_submit, open_pool
+from tasks.predictor.linear_part import LinearPart
+from tasks.predictor.prediction import corpus_support
 from tasks.publish.drawing import write_page
 from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
 from tasks.publish.provenance import render_artifacts, trace
 from tasks.publish.report import RunReport, Verdict, headline, run_report_markdown
+from tasks.scoring.channels import channel_votes
 from tasks.scoring.confidence import held_out_votes
 from tasks.scoring.protocols import CorpusTitles
 from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
@@ -81,25 +86,29 @@ def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> 
 
 
 @task(**MODEL.options)
-def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors) -> Model:
+def pack(
+    home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors, linear: LinearModel
+) -> Model:
     """Publishes a Model, the files of the served model.
 
-    The files are the title encoder, the similarity vectors, a table of the titles, and the nearest training
-    titles of held-out titles, from which the confidence of predictions is calibrated.
+    The files are the title encoder, the similarity vectors, a table of the titles, the linear part of the
+    predictor of categories, and the nearest training titles of held-out titles with the support of each
+    label, from which the confidence of predictions is calibrated.
     """
     folder = Workspace(home).folder
     kinds = read_title_kinds(folder(corpus))
     columns = {*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"} - {*kinds.column_names}
     titles = pq.read_table(folder(corpus) / "titles.parquet", columns=sorted(columns))
     is_shown = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
-    with MODEL.publish(home, corpus, encoder, vectors) as draft:
+    with MODEL.publish(home, corpus, encoder, vectors, linear) as draft:
+        shutil.copyfile(folder(linear) / LINEAR, draft.folder / LINEAR)
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
             shutil.copyfile(folder(encoder) / name, draft.folder / name)
         for column in kinds.column_names:
             titles = titles.append_column(column, kinds[column])
         pq.write_table(titles.filter(is_shown), draft.folder / "titles.parquet", compression="zstd")
         copy_kinds(folder(corpus), draft.folder, np.flatnonzero(is_shown))
-        corpus_files, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
+        corpus_files, opened = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder))
         rows = np.flatnonzero(is_shown)
         blocks = [rows[block] for block in row_blocks(len(rows))]
         for name in SIMILARITY_ARRAYS:
@@ -109,11 +118,17 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
                     add(array[block])
         with array_writer(draft.folder, "dense", np.float16, corpus_files.sentences.shape[1:]) as add:
             for block in blocks:
-                dense = bag.dense(corpus_files.sentences[block], corpus_files.descriptions[block])
+                dense = opened.bag.dense(corpus_files.sentences[block], corpus_files.descriptions[block])
                 add(dense.astype(np.float16))
-        votes = held_out_votes(CorpusTitles.of(corpus_files), np.asarray(open_array(folder(vectors), "full")))
+        part, full = LinearPart.open(folder(linear)), np.asarray(open_array(folder(vectors), "full"))
+        assert part is not None  # the stage writes it
+        support = partial(corpus_support, part, corpus_files, form="title_context")
         row = np.append(np.cumsum(is_shown) - 1, -1)  # row in titles.parquet by title; -1 at index -1
-        write_votes(draft.folder, Votes(row[votes.titles], row[votes.neighbours], votes.cosines))
+        by_name = {VOTES: held_out_votes(CorpusTitles.of(corpus_files), full, support)}
+        by_name[CHANNEL_VOTES] = channel_votes(corpus_files, opened, part, full)
+        for name, votes in by_name.items():
+            ids = row[votes.titles], row[votes.neighbours]
+            write_votes(draft.folder, Votes(*ids, votes.cosines, votes.support), name)
         write_spellings(draft.folder, read_spellings(folder(corpus)))
         draft.counts |= {"titles": int(is_shown.sum())}
     return draft.artifact

@@ -1,46 +1,38 @@
-"""Computes the calibrated confidence of a k-NN vote: the probability that the predicted label is correct.
+"""Computes the calibrated confidence of predictions: the probability that the predicted label is correct.
 
-    score = 1/k Σ cos(title, neighbour), summed over those of the k neighbours that have the label
+Isotonic regression on held-out titles maps the score of a prediction (tasks/predictor/prediction.py) to a
+probability, which is evaluated on other held-out titles (cross-fitting: five folds by franchise).
 
-The score is the share of neighbours that have the label, times their mean similarity. Isotonic regression on
-held-out titles maps the score to a probability, the confidence. It is evaluated on held-out titles of other
-franchises (cross-fitting with five folds).
+To reach a requested precision, a label is predicted for a title if its score is at least a threshold: the
+lowest score from which on the predictions of held-out titles have the precision with 95 % confidence
+(precision.py). The precision therefore refers to all predicted labels together.
 
-To reach a requested precision, a label is predicted for a title if its score is at least a threshold. The
-threshold is chosen on held-out titles as low as possible, so that the mean confidence of the titles above it
-is the requested precision. The precision therefore refers to all predicted labels together. With a requested
-precision of .9, this rule reached .91 and predicted labels for 55 % of the titles; requiring a confidence of
-.9 for each title reached .97 and 35 %.
-
-A language with enough held-out titles has a separate calibration. With a requested precision of .8, the
-actual precision then differed by .045 (root mean square over 13 guides), instead of .077 with one calibration
-for all languages.
+A language with enough held-out titles has a separate calibration.
 
 References: Zadrozny, Elkan. Transforming classifier scores into accurate multiclass probability estimates.
     KDD 2002. El-Yaniv, Wiener. On the foundations of noise-free selective classification. JMLR 11, 2010
     (coverage).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from storage.arrays import Ragged
 from storage.shapes import Bool, Float, Float32, Int
-from tasks.baselines.predictions import vote
 from tasks.neighbours.similarity import top_neighbours
+from tasks.predictor.prediction import NEIGHBOURS
 from tasks.scoring.isotonic import fit_shares
+from tasks.scoring.precision import lowest_threshold
 from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
 
-NEIGHBOURS = 10  # voting neighbours
 MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
 MIN_HELD_OUT = 50  # held-out titles needed to estimate the precision
 FOLDS = 5  # folds of cross-fitting
 MIN_GROUP_TITLES = 200  # held-out titles for a separate calibration of a language
 PRECISION_TARGETS = (0.8, 0.9)  # requested precisions at which coverage is measured
 BINS = 10  # bins of equal size for the calibration error and the reliability plot
-_CHUNK = 4096  # titles per batch, because the scores of all labels are in memory
 
 
 class TooFewHeldOut(ValueError):
@@ -54,16 +46,21 @@ class HeldOutVotes:
     titles: Int[np.ndarray, " queries"]  # rows of the held-out titles in the corpus
     neighbours: Int[np.ndarray, "queries k"]  # rows of the training titles; -1 if there are fewer than k
     cosines: Float32[np.ndarray, "queries k"]  # cosine similarities of ``neighbours``
+    support: Float[np.ndarray, "queries labels"]  # support of each label by the linear part
 
 
 def held_out_votes(
-    titles: CorpusTitles, vectors: Float32[np.ndarray, "titles dim"], seed: int = 0
+    titles: CorpusTitles,
+    vectors: Float32[np.ndarray, "titles dim"],
+    support: Callable[[np.ndarray], np.ndarray],
+    seed: int = 0,
 ) -> HeldOutVotes:
     """Finds the nearest training titles of a random sample of at most MAX_HELD_OUT held-out titles.
 
     Args:
         titles: All titles of the corpus.
         vectors: Vectors of the titles, with unit norm or zero.
+        support: Function that returns the support of each label for the titles with some row numbers.
         seed: Seed of the sample.
     """
     queries = np.sort(np.concatenate([titles.labelled(protocol) for protocol in PROTOCOLS]))
@@ -71,42 +68,8 @@ def held_out_votes(
         queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))
     training = titles.labelled("train")
     ids, cosines = top_neighbours(vectors[queries], np.ascontiguousarray(vectors[training]), NEIGHBOURS)
-    if not len(training):
-        return HeldOutVotes(queries, ids, cosines)
-    return HeldOutVotes(queries, np.where(ids >= 0, training[ids], -1), cosines)
-
-
-def score_votes(
-    neighbours: Int[np.ndarray, "queries k"],
-    cosines: Float32[np.ndarray, "queries k"],
-    labels: Ragged,
-    label_count: int,
-) -> tuple[Int[np.ndarray, " queries"], Float[np.ndarray, " queries"]]:
-    """Predicts a label for each query by the vote of its neighbours.
-
-    Args:
-        neighbours: Neighbours of each query as rows of ``labels``; -1 stands for no neighbour.
-        cosines: Cosine similarities of ``neighbours``.
-        labels: Label ids of all titles; a neighbour without labels does not vote.
-        label_count: Number of label ids.
-
-    Returns:
-        The label with the highest score, and its score from 0 to 1, or -1 and 0 without votes.
-    """
-    top_labels, scores = np.full(len(neighbours), -1), np.zeros(len(neighbours))
-    frequency = np.bincount(labels.values, minlength=label_count)
-    for start in range(0, len(neighbours) if label_count else 0, _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        top = vote(neighbours[chunk], cosines[chunk], labels, frequency).top
-        rows, columns = np.nonzero(neighbours[chunk] >= 0)
-        neighbour_labels = labels.take(neighbours[chunk][rows, columns])
-        neighbour_ids = neighbour_labels.row_ids
-        is_agreement = neighbour_labels.values == top[rows[neighbour_ids]]
-        weights = np.maximum(cosines[chunk][rows, columns].astype(np.float64)[neighbour_ids[is_agreement]], 0)
-        vote_sums = np.bincount(rows[neighbour_ids[is_agreement]], weights, minlength=len(top))
-        scores[chunk] = vote_sums / neighbours.shape[1]
-        top_labels[chunk] = np.where(vote_sums > 0, top, -1)
-    return top_labels, scores
+    neighbours = np.where(ids >= 0, training[ids], -1) if len(training) else ids
+    return HeldOutVotes(queries, neighbours, cosines, support(queries))
 
 
 @dataclass(frozen=True)
@@ -114,27 +77,27 @@ class Calibration:
     """Increasing, piecewise linear function that maps the score of a title to its confidence."""
 
     fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles on which it was fitted
+    correct: Bool[np.ndarray, " titles"]  # whether the top label of each of these titles is correct
     scores: Float[np.ndarray, " knots"]  # scores of the knots of the function, ascending
     probabilities: Float[np.ndarray, " knots"]  # confidence at each knot
 
     @staticmethod
     def fit(scores: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]) -> "Calibration":
         """Fits an isotonic regression of ``correct`` (whether the top label is correct) on the scores."""
-        return Calibration(scores, *fit_shares(scores, correct)[:2])
+        return Calibration(scores, correct, *fit_shares(scores, correct)[:2])
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:
         """Returns the probability that the top label of each title is correct; 0 for score 0 (no label)."""
         return np.where(scores > 0, np.interp(scores, self.scores, self.probabilities), 0.0)
 
     def score_threshold(self, minimum_precision: float) -> float:
-        """Returns the lowest score from which on held-out titles have the requested precision on average.
+        """Returns the lowest score from which on held-out titles have the precision with 95 % confidence.
 
         If all titles together have this precision, returns the smallest positive float; if none, infinity.
         """
-        chosen = choose(self.confidence(self.fit_scores), self.fit_scores, minimum_precision)
-        if chosen.sum() == np.count_nonzero(self.fit_scores) > 0:
-            return float(np.finfo(np.float64).tiny)
-        return float(self.fit_scores[chosen].min(initial=np.inf))
+        threshold = lowest_threshold(self.fit_scores, self.correct, minimum_precision)
+        lowest = self.fit_scores[self.fit_scores > 0].min(initial=np.inf)
+        return float(np.finfo(np.float64).tiny) if threshold == lowest < np.inf else threshold
 
 
 @dataclass(frozen=True)
@@ -201,59 +164,45 @@ def _check_count(held_out: int) -> None:
         raise TooFewHeldOut(f"{problem} to calibrate the confidence of predictions; read more feeds or days")
 
 
-def cross_fitted(
-    scores: Float[np.ndarray, " titles"],
-    correct: Bool[np.ndarray, " titles"],
-    families: Int[np.ndarray, " titles"],
-    groups: np.ndarray,
-) -> Float[np.ndarray, " titles"]:
-    """Computes the confidence of each title with calibrations that were fitted on the other folds.
+@dataclass(frozen=True)
+class HeldOutPredictions:
+    """Predictions for held-out titles. Arrays have one entry per title."""
 
-    Args:
-        scores: Score of the top label of each title.
-        correct: Whether the top label of each title is correct.
-        families: Number of each title's franchise; a franchise is in one of FOLDS folds.
-        groups: Language of each title.
+    scores: Float[np.ndarray, " titles"]  # score of the top label
+    correct: Bool[np.ndarray, " titles"]  # whether the top label is correct
+    families: Int[np.ndarray, " titles"]  # number of the franchise; a franchise is in one of FOLDS folds
+    groups: np.ndarray  # language
 
-    Raises:
-        TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
-    """
-    _check_count(len(scores))
-    fold, groups = np.unique(families, return_inverse=True)[1] % FOLDS, _pool_small_groups(groups)
-    confidence = np.zeros(len(scores))
-    for number in range(FOLDS):
-        rows = fold == number
-        fitted = Calibrations._fit(scores[~rows], correct[~rows], groups[~rows])
-        confidence[rows] = fitted.confidence(scores[rows], groups[rows])
-    return confidence
+    def cross_fitted(self) -> Float[np.ndarray, " titles"]:
+        """Computes the confidence of each title with calibrations that were fitted without its fold.
 
+        Raises:
+            TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
+        """
+        confidence = np.zeros(len(self.scores))
+        for rows, fitted in self._folds():
+            confidence[rows] = fitted.confidence(self.scores[rows], self.groups[rows])
+        return confidence
 
-def choose(
-    confidence: Float[np.ndarray, " titles"], scores: Float[np.ndarray, " titles"], minimum_precision: float
-) -> Bool[np.ndarray, " titles"]:
-    """Marks as many of the most confident titles as have the requested precision on average.
+    def cross_selected(self, minimum_precision: float) -> Bool[np.ndarray, " titles"]:
+        """Marks the titles whose label is predicted, by thresholds that were computed without their fold.
 
-    Titles with equal confidence are ordered by score. Titles with score 0 are not marked.
-    """
-    order = np.lexsort((-scores, -confidence))
-    mean = np.cumsum(confidence[order]) / np.arange(1, len(order) + 1)
-    chosen = np.zeros(len(order), dtype=bool)
-    chosen[order[: np.max(np.flatnonzero(mean >= minimum_precision), initial=-1) + 1]] = True
-    return chosen & (scores > 0)
+        Raises:
+            TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
+        """
+        selected = np.zeros(len(self.scores), dtype=bool)
+        for rows, fitted in self._folds():
+            selected[rows] = fitted.select(self.scores[rows], self.groups[rows], minimum_precision)
+        return selected
 
-
-def choose_by_group(
-    confidence: Float[np.ndarray, " titles"],
-    scores: Float[np.ndarray, " titles"],
-    groups: np.ndarray,
-    minimum_precision: float,
-) -> Bool[np.ndarray, " titles"]:
-    """Applies ``choose`` to each group of at least MIN_GROUP_TITLES titles, and once to all other titles."""
-    groups, chosen = _pool_small_groups(groups), np.zeros(len(scores), dtype=bool)
-    for name in np.unique(groups):
-        rows = groups == name
-        chosen[rows] = choose(confidence[rows], scores[rows], minimum_precision)
-    return chosen
+    def _folds(self) -> Iterator[tuple[np.ndarray, Calibrations]]:
+        """Yields the titles of each fold, bool (titles,), and calibrations fitted to the other titles."""
+        _check_count(len(self.scores))
+        fold = np.unique(self.families, return_inverse=True)[1] % FOLDS
+        groups = _pool_small_groups(self.groups)
+        for number in range(FOLDS):
+            rows = fold == number
+            yield rows, Calibrations._fit(self.scores[~rows], self.correct[~rows], groups[~rows])
 
 
 def reliability(
@@ -266,11 +215,7 @@ def reliability(
 
 
 def measure_confidence(
-    confidence: Float[np.ndarray, " titles"],
-    scores: Float[np.ndarray, " titles"],
-    correct: Bool[np.ndarray, " titles"],
-    groups: np.ndarray,
-    precisions: tuple[float, ...] = PRECISION_TARGETS,
+    held_out: HeldOutPredictions, precisions: tuple[float, ...] = PRECISION_TARGETS
 ) -> dict[str, object]:
     """Evaluates cross-fitted confidences of held-out titles, for the section "confidence" of scores.json.
 
@@ -279,7 +224,11 @@ def measure_confidence(
         ``expected_calibration_error``, the mean absolute difference of confidence and precision over bins;
         and for each requested precision, with keys such as ``asked_0.9``: the reached ``precision`` (None if
         no title is assigned a label) and the ``coverage`` (share of titles that are assigned a label).
+
+    Raises:
+        TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
     """
+    confidence, correct = held_out.cross_fitted(), held_out.correct
     bins = reliability(confidence, correct)
     errors = (abs(mean_confidence - accuracy) * count for mean_confidence, accuracy, count in bins)
     calibration_error = sum(errors) / max(1, len(correct))
@@ -287,7 +236,7 @@ def measure_confidence(
     figures: dict[str, object] = {"n": len(correct), "brier_score": brier}
     figures["expected_calibration_error"] = calibration_error
     for precision in precisions:
-        chosen = choose_by_group(confidence, scores, groups, precision)
+        chosen = held_out.cross_selected(precision)
         reached = float(correct[chosen].mean()) if chosen.any() else None
         figures[f"asked_{precision:g}"] = {"precision": reached, "coverage": float(chosen.mean())}
     return figures

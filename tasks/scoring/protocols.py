@@ -5,7 +5,7 @@ labels vote. A score that cannot be computed is ``{"n": 0, "reason": "…"}``.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from storage.formats.vocabulary import SPLITS
 from storage.shapes import Float32, Int
 from tasks.baselines.predictions import Predictions, vote
 from tasks.neighbours.similarity import top_neighbours
+from tasks.predictor.linear_part import FORMS
+from tasks.predictor.prediction import predict
 from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number_groups
 from tasks.scoring.metrics import Judged, judge, measure
 
@@ -25,9 +27,8 @@ PROTOCOLS = {  # held-out sets, with the names that reports and plots show
     "unseen_show": "unseen franchises",
     "next_period": "next period",
 }
-FORMS = ("title_only", "title_context")  # input of a predictor: the title without or with airing context
-# Maximum number of scored titles of a held-out set, and of training titles, which vote and to which baselines
-# are fitted. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
+# Maximum numbers of scored titles per held-out set, and of training titles that vote and that baselines are
+# fitted on. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
 NO_REASONS: Mapping[str, str] = {}
 NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
@@ -125,7 +126,7 @@ def held_out_sets(
 
 
 class ProtocolScores(NamedTuple):
-    """Scores of all predictors, and results of the k-NN on title vectors for each held-out title."""
+    """Scores of all predictors, and results of k-NN and predictor for each held-out title."""
 
     protocols: dict[str, dict[str, dict[str, object]]]  # scores by protocol and form, for scores.json
     rows: dict[str, np.ndarray]  # columns of queries.parquet, with one row per held-out title and form
@@ -134,15 +135,18 @@ class ProtocolScores(NamedTuple):
 def score_title_vectors(
     titles: CorpusTitles,
     vectors: Mapping[str, np.ndarray],
+    support: Callable[[np.ndarray, str], np.ndarray],
     baselines: Mapping[tuple[str, str], Mapping[str, object]],
     sets: Iterable[HeldOut],
     k: int,
 ) -> ProtocolScores:
-    """Scores title vectors by k-NN on every held-out set, and adds the scores of the baselines.
+    """Scores the predictor and the k-NN vote on every held-out set, and adds the scores of the baselines.
 
     Args:
         titles: All titles of the corpus.
         vectors: Vectors of all titles by form.
+        support: Function that returns the support of each label by the linear part (tasks/predictor), from
+            the row numbers of titles and the form.
         baselines: Scores of the baselines by (form, protocol).
         sets: Held-out sets.
         k: Number of neighbours that vote.
@@ -150,22 +154,32 @@ def score_title_vectors(
     protocols: dict[str, dict[str, dict[str, object]]] = {protocol: {} for protocol in PROTOCOLS}
     no_rows = np.zeros(0, dtype=np.int64)
     no_queries = Judged(no_rows > 0, no_rows / 1, no_rows / 1, np.zeros((0, 0), bool), np.zeros((0, 0), bool))
-    rows = [_query_rows("", "", no_rows, no_rows, no_queries)]  # fixes the column types if nothing is scored
+    # fixes the column types if nothing is scored
+    rows = [_query_rows("", "", no_rows, no_rows, no_queries, no_queries)]
     training = titles.labelled("train")
+    training_labels = titles.labels.take(training)
+    frequency = np.bincount(training_labels.values, minlength=titles.label_count)
     for held_out in sets:
         if held_out.reason:
             protocols[held_out.protocol][held_out.form] = {"n": 0, "reason": held_out.reason}
             continue
-        knn = judge_knn(titles, vectors[held_out.form], held_out.queries, training, k)
+        in_form, queries = vectors[held_out.form], held_out.queries
+        truth = titles.labels.take(queries)
+        neighbours, cosines = top_neighbours(in_form[queries], in_form[training], k)
+        knn = judge(vote(neighbours, cosines, training_labels, frequency), truth, training_labels)
+        supported = support(queries, held_out.form)
+        predictions = predict(neighbours, cosines, training_labels, frequency, supported)
+        predictor = judge(predictions, truth, training_labels)
         unseen: dict[str, object] = {"n": 0, "reason": NO_UNSEEN_REASON}
         if held_out.is_oov.any():
             unseen = held_out.oov_resamples.score(knn.take(held_out.is_oov))
             unseen["n"] = int(held_out.is_oov.sum())
-        scores: dict[str, object] = {"knn": held_out.resamples.score(knn), "knn_oov": unseen}
+        scores: dict[str, object] = {"predictor": held_out.resamples.score(predictor)}
+        scores |= {"knn": held_out.resamples.score(knn), "knn_oov": unseen}
         scores |= baselines[held_out.form, held_out.protocol]
         protocols[held_out.protocol][held_out.form] = {**scores, "n": len(knn)}
         groups = titles.family[held_out.queries]
-        rows.append(_query_rows(held_out.form, held_out.protocol, held_out.queries, groups, knn))
+        rows.append(_query_rows(held_out.form, held_out.protocol, queries, groups, knn, predictor))
     columns = {name: np.concatenate([part[name] for part in rows]) for name in rows[0]}
     return ProtocolScores(protocols, columns)
 
@@ -212,9 +226,10 @@ def predict_labels(
 
 
 def _query_rows(
-    form: str, protocol: str, title_ids: np.ndarray, groups: np.ndarray, judged: Judged
+    form: str, protocol: str, title_ids: np.ndarray, groups: np.ndarray, judged: Judged, predictor: Judged
 ) -> dict[str, np.ndarray]:
     """Returns the columns of queries.parquet for one held-out set in one form."""
     constants = {"form": np.full(len(judged), form), "protocol": np.full(len(judged), protocol)}
     measures = {name: getattr(judged, name) for name in ("correct", "precision_at_k", "reciprocal_rank")}
+    measures["predictor_correct"] = predictor.correct
     return {**constants, "title_id": title_ids.astype(np.int64), "group": groups.astype(np.int64), **measures}

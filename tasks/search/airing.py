@@ -75,3 +75,10 @@ def find_channel(channels: Mapping[str, Sequence[str]], channel: str) -> Sequenc
 
 def _word_tokens(name: str) -> list[str]:
     return [f"{WORD_PREFIX}{word}" for word in _LETTERS.findall(name.lower())]
+
+
+def channel_ids(context: Sequence[str]) -> frozenset[str]:
+    """Returns those context tokens that are ids of channels."""
+    return frozenset(
+        token for token in context if token.startswith(ID_PREFIX) and not token.startswith(WORD_PREFIX)
+    )

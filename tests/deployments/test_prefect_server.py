@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FEED = str(ROOT / "sample" / "guide.xml.gz")
 CACHED = {"tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster", "evaluate", "draw"}
-CACHED |= {"neighbours", "layout", "pack"}
+CACHED |= {"linear", "neighbours", "layout", "pack"}
 OURS = {"prefect.resource.id": "prefect.tag.guidespace", "prefect.resource.role": "tag"}
 
 

@@ -3,27 +3,21 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from storage.shapes import Bool, Float
+from storage.shapes import Float
 from tasks.plotting import BLUE, LEGEND_ABOVE, MUTED, ORANGE, make_figure, show_message
-from tasks.scoring.confidence import choose_by_group, reliability
+from tasks.scoring.confidence import HeldOutPredictions, reliability
 
 TARGETS = np.arange(0.5, 0.99, 0.05)  # requested precisions
 
 
-def plot_reliability(
-    confidence: Float[np.ndarray, " titles"],
-    scores: Float[np.ndarray, " titles"],
-    correct: Bool[np.ndarray, " titles"],
-    languages: np.ndarray,
-) -> go.Figure:
+def plot_reliability(confidence: Float[np.ndarray, " titles"], held_out: HeldOutPredictions) -> go.Figure:
     """Draws the accuracy by confidence, and the actual precision and coverage by requested precision.
 
     Args:
         confidence: Cross-fitted confidence of each held-out title (tasks/scoring/confidence.py), 0 to 1.
-        scores: Score of each title's top category, from which the confidence was computed.
-        correct: Whether the top category of each title is correct.
-        languages: Language of each title; frequent languages are calibrated separately.
+        held_out: Predictions for these titles.
     """
+    correct = held_out.correct
     xaxis = {"title": "confidence or target precision", "range": [0, 1.02]}
     yaxis = {"title": "share of held-out titles", "range": [0, 1.02]}
     figure = make_figure("Confidence in predicted categories", 440, xaxis, yaxis, LEGEND_ABOVE)
@@ -40,7 +34,7 @@ def plot_reliability(
         text=[f"{share:.2f} of {count:,} titles" for share, count in zip(shares, counts, strict=True)],
         hovertemplate="confidence %{x:.2f}: correct %{text}<extra></extra>",
     )
-    selected = {float(target): choose_by_group(confidence, scores, languages, target) for target in TARGETS}
+    selected = {float(target): held_out.cross_selected(float(target)) for target in TARGETS}
     selected = {target: mask for target, mask in selected.items() if mask.any()}
     for values, name, dash, symbol in (
         ([float(correct[mask].mean()) for mask in selected.values()], "precision", "solid", "diamond"),

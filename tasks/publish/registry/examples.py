@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from tasks.publish.registry.gate import CHAMPION, HEADLINE, QueryQualities
+from tasks.publish.registry.gate import CHAMPION
+from tasks.publish.registry.quality import HEADLINE, QueryQualities
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 

@@ -16,23 +16,20 @@ from storage.stages import ROOT
 from storage.tracking import Champion, Registry, Tracking
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
-from tasks.publish.registry.gate import (
-    CHAMPION,
-    OVERRIDE,
-    REFERENCE,
-    NotComparable,
-    QualityScorer,
-    QueryQualities,
-    decide_promotion,
-    neighbour_count,
-    read_headline,
-)
+from tasks.publish.registry.gate import CHAMPION, OVERRIDE, REFERENCE, decide_promotion
 from tasks.publish.registry.lineage import (
     champion_or_reason,
     feed_fingerprints,
     lineage_id,
     lineage_mismatch,
     salt_and_sources,
+)
+from tasks.publish.registry.quality import (
+    NotComparable,
+    QualityScorer,
+    QueryQualities,
+    neighbour_count,
+    read_headline,
 )
 from tasks.publish.report import Verdict
 from tasks.publish.settings import PublishSettings
@@ -147,5 +144,6 @@ def _score(
     if reference and reference.digest not in (champion.digest, challenger.model.digest):
         with suppress(NotComparable):  # a model of an older version of GuideSpace
             others[REFERENCE] = scorer.score_model(reference.folder)
-    tonight = {**qualities.challenger, **scorer.score_vectors(workspace.folder(challenger.vectors))}
+    tonight = scorer.score_challenger(workspace.folder(challenger.vectors), scores)
+    tonight = {**qualities.challenger, **tonight}
     return qualities._replace(challenger=tonight, others=others), ""

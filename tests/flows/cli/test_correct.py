@@ -70,7 +70,7 @@ def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command,
     _, said, _ = command("explain", TITLE)
     first, guide, vote = said.splitlines()[:3]
     assert first.startswith(f"“{TITLE}”: music, corrected by a person on {one['corrected_at'][:10]}")
-    assert "the guide says: crime" in guide and "the vote says: crime" in vote
+    assert "the guide says: crime" in guide and "predicted: crime" in vote
     for title, category, guide in ((TITLE, "music", ["crime"]), (NEW, "news", [])):
         found = json.loads(command("explain", title, "--json")[1])
         assert found["by"] == "correction" and found["guide"] == guide

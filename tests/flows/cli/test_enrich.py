@@ -38,10 +38,10 @@ def test_a_guide_is_filled_and_all_else_is_as_it_was(night, gaps, tmp_path):
     written = gzip.decompress(out.read_bytes())
     added = re.compile(rb"\s*<category>[^<]*</category><!-- guidespace [0-9.]+ -->")
     assert added.sub(b"", written) == content and len(added.findall(written)) > 1000
-    words = "filled by the vote", "filled by the same show", "(minimum precision: 0.9)", f"The guide: {out}"
+    words = "filled by prediction", "filled by the same show", "(minimum precision: 0.9)", f"The guide: {out}"
     for line in words:
         assert line in done.stdout
-    match = re.search(r"held-out titles: precision ([0-9.]+), coverage ([0-9.]+)", done.stdout)
+    match = re.search(r"held-out shows: precision ([0-9.]+), coverage ([0-9.]+)", done.stdout)
     assert match and float(match[1]) > 0.8 and float(match[2]) > 0.3
 
 
@@ -60,7 +60,7 @@ def test_a_dry_run_writes_nothing_and_shows_examples(night, gaps, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "lack an episode number" not in done.stdout
-    examples = done.stdout.split("Examples of the vote:\n")[1].splitlines()
+    examples = done.stdout.split("Examples of predictions:\n")[1].splitlines()
     assert 0 < len(examples) <= 20 and all(re.match(r"  [01]\.\d\d  .+: .+", line) for line in examples)
     assert not list(tmp_path.iterdir())
 

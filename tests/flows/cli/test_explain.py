@@ -43,7 +43,7 @@ def test_the_vote_is_that_of_the_evaluation(night, model):
     assert len(queries) > 20 and len({query["protocol"] for query in queries}) == 3
     for query in queries:
         found = decide(model, titles[query["title_id"]].as_py())
-        assert found.by == "guide" and (found.voted in found.guide) == query["correct"]
+        assert found.by == "guide" and (found.predicted in found.guide) == query["predictor_correct"]
         agree = [bool({*voter.categories} & {*found.guide}) for voter in found.voters]
         assert sum(agree) / len(agree) == pytest.approx(query["precision_at_k"])
 
@@ -59,16 +59,15 @@ def test_voters_are_labelled_training_titles_and_never_the_title_itself(model):
         assert cosines == sorted(cosines, reverse=True) and 0 < cosines[0] <= 1
         for category, count in found.votes.items():
             assert count == sum(category in voter.categories for voter in found.voters)
-        assert next(iter(found.votes)) == found.voted and found.votes[found.voted] == max(
-            found.votes.values()
-        )
+        scores = [candidate.score for candidate in found.candidates]
+        assert found.candidates[0].category == found.predicted and scores == sorted(scores, reverse=True)
 
 
 def test_a_title_without_categories_is_decided_by_the_vote(model):
     bare = next(row for row, labels in enumerate(model.labels) if not labels)
     titles = pq.read_table(model.folder / "titles.parquet", columns=["title"])["title"]
     found = decide(model, titles[bare].as_py())
-    assert found.by == "vote" and found.categories == [found.voted] and not found.guide
+    assert found.by == "prediction" and found.categories == [found.predicted] and not found.guide
 
 
 def test_what_is_said_is_in_the_document(explain):
@@ -76,11 +75,11 @@ def test_what_is_said_is_in_the_document(explain):
     document = json.loads(said)
     assert code == 0 and (document["title"], document["by"]) == (TITLE, "guide")
     assert document["categories"] == document["guide"] == ["crime"] and document["corrected"] == []
-    assert document["voted"] == "crime" and 0.5 < document["confidence"] <= 1 and not document["unsure"]
+    assert document["predicted"] == "crime" and 0.5 < document["confidence"] <= 1 and not document["unsure"]
     _, said, _ = explain(f"{TITLE} (2/3)")  # any airing names the show
     guide, vote, empty, votes, *voters = said.splitlines()
     assert guide == f"“{TITLE}”: the guide says: crime" and not empty
-    assert vote == f"“{TITLE}”: the vote says: crime, confidence {document['confidence']:.3f}"
+    assert vote == f"“{TITLE}”: predicted: crime, confidence {document['confidence']:.3f}"
     assert votes.startswith(f"of 10 voters: crime {document['votes']['crime']}")
     for line, voter in zip(voters, document["voters"], strict=True):
         assert line.split()[0] == f"{voter['cosine']:.3f}" and voter["title"] in line
@@ -90,7 +89,7 @@ def test_what_is_said_is_in_the_document(explain):
 def test_a_title_that_the_guide_lacks(explain):
     code, said, _ = explain(UNKNOWN, "--json")
     document = json.loads(said)
-    assert code == 0 and document["by"] == "vote" and document["categories"] == [document["voted"]]
+    assert code == 0 and document["by"] == "prediction" and document["categories"] == [document["predicted"]]
     assert len(document["voters"]) == 10 and document["guide"] == [] and 0 < document["confidence"] <= 1
     assert "the guide says" not in explain(UNKNOWN)[1]
     code, said, error = explain("☃☃☃")

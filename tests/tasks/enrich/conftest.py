@@ -15,13 +15,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
+    from tasks.predictor.task import fit_linear
     from tasks.publish.task import pack
 
     home = tmp_path_factory.mktemp("enrich") / "home"
     with disable_run_logger():
         _, vocabulary, corpus = worlds.publish_corpus(home, worlds.programmes(200))
         _, encoder = worlds.learn(home, vocabulary, corpus)
-        return home / pack.fn(str(home), corpus, encoder, embed.fn(str(home), corpus, encoder)).path
+        inputs = corpus, encoder, embed.fn(str(home), corpus, encoder), fit_linear.fn(str(home), corpus)
+        return home / pack.fn(str(home), *inputs).path
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from storage.home.corrections import Correction
-from tasks.enrich.enrich import CORRECTED, EDITION, VOTE
+from tasks.enrich.ballot import Embedded
+from tasks.enrich.enrich import CORRECTED, EDITION, PREDICTION
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel
 from tests.tasks.enrich.guides import ADDED, BAKING, NEW, programme
@@ -70,7 +71,7 @@ def test_the_nearest_edition_follows_a_correction(fill: Callable, title: str, of
     content = f"<tv>{editions}{''.join(map(programme, [*OTHERS, NEW]))}</tv>".encode()
     before, voted = fill(content, minimum_precision=0.5)
     after, report = fill(content, corrections=corrected(title, "football"), minimum_precision=0.5)
-    assert voted.filled[VOTE] > 0 and report.filled[EDITION] == of_model
+    assert voted.filled[PREDICTION] > 0 and report.filled[EDITION] == of_model
     assert filled(after)[1:] == filled(before)[1:]
     assert filled(after)[0] == ("<category>FOOTBALL</category>" if of_model else filled(before)[0])
 
@@ -81,7 +82,11 @@ def test_a_correction_applies_to_its_nearest_editions(model: Path) -> None:
     row, voter = opened.row_of[BAKING.casefold()], opened.voters[0]
     titles = [f"Celebrity {BAKING}", "Harbour kitchen murders", f"{BAKING} II"]
     queries = opened.vectors(np.array([row, row, voter]))
-    requested = titles, queries, opened.neighbours(queries)
+    requested = (
+        titles,
+        queries,
+        opened.neighbours(Embedded(queries, None, np.zeros(len(queries), dtype=bool))),
+    )
     assert opened.corrected_editions(*requested) == {0: ("football",)}
     assert CategoryModel(model).corrected_editions(*requested) == {}
 
@@ -89,10 +94,12 @@ def test_a_correction_applies_to_its_nearest_editions(model: Path) -> None:
 def test_explanations_of_corrected_titles_and_editions(model: Path) -> None:
     """The edition is not in the model and gets the vector of the corrected title."""
     before, after = CategoryModel(model), CategoryModel(model, corrected(BAKING, "football"))
-    alike: Any = SimpleNamespace(embed=lambda _: before.vectors(np.array([before.row_of[BAKING.casefold()]])))
+    encoder, vector = before.encoder, before.vectors(np.array([before.row_of[BAKING.casefold()]]))
+    alike: Any = SimpleNamespace(dense=encoder.dense, look_up=encoder.look_up)
+    alike.embed_with_context = lambda *_: (vector, vector)
     before.encoder = after.encoder = alike
     for requested, by in ((BAKING, "correction"), (f"Celebrity {BAKING}", "edition")):
         decisions, voted = decide(after, requested), decide(before, requested)
         assert decisions.by == by and decisions.categories == ["football"] != voted.categories
         assert decisions.votes == voted.votes and decisions.voters == voted.voters
-    assert decide(before, f"Celebrity {BAKING}").by == "vote"
+    assert decide(before, f"Celebrity {BAKING}").by == "prediction"

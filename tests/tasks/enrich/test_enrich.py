@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from storage.formats.model import VOTES, read_votes, write_votes
-from tasks.enrich.enrich import GUIDE, MODEL, VOTE, read_guide
+from tasks.enrich.enrich import GUIDE, MODEL, PREDICTION, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.insertion import insert
 from tasks.enrich.model import CategoryModel
@@ -35,7 +35,7 @@ def test_precedence_of_sources(fill: Callable) -> None:
             programme(NEW),
         )
     )
-    assert report.filled == {GUIDE: 1, MODEL: 1, VOTE: 1}
+    assert report.filled == {GUIDE: 1, MODEL: 1, PREDICTION: 1}
     assert (report.programmes, report.with_categories, report.missing) == (4, 1, 3)
     categories = [part.partition("</programme>")[0] for part in written.decode().split("</title>")[1:]]
     both = "<category>Puzzle &amp; Co</category><category>B</category>"
@@ -48,11 +48,13 @@ def test_the_vote_reaches_the_minimum_precision(fill: Callable) -> None:
     unsure = [programme(f"{one} kitchen murderer zzyzx{one}") for one in SPORT]
     written, report = fill(guide(*sure, *unsure), minimum_precision=0.95)
     voted = report.levels[0]
-    assert report.titles_voted_on == len(sure) + len(unsure) and voted.chosen.sum() == report.filled[VOTE]
+    assert (
+        report.titles_voted_on == len(sure) + len(unsure) and voted.chosen.sum() == report.filled[PREDICTION]
+    )
     assert voted.confidence[voted.chosen].mean() >= 0.95
     assert written.count(b"<category>FOOTBALL</category>") >= len(sure) - 2
     _, generous = fill(guide(*sure, *unsure), minimum_precision=0.3)
-    assert generous.filled[VOTE] == report.titles_voted_on >= report.filled[VOTE]
+    assert generous.filled[PREDICTION] == report.titles_voted_on >= report.filled[PREDICTION]
 
 
 def test_placeholders_are_skipped(fill: Callable) -> None:
@@ -85,7 +87,7 @@ def test_the_report_counts_titles_whose_name_is_written(fill: Callable) -> None:
         assert report.titles_voted_on == 0 and [voted.chosen.sum() for voted in report.levels] == [0, 0]
     _, report = fill(guide(programme(NEW, categories), programme(NEW)), vocabulary="etsi", every=True)
     assert report.titles_voted_on == 1 and [voted.chosen.sum() for voted in report.levels] == [1, 1]
-    assert report.filled == {VOTE: 1}
+    assert report.filled == {PREDICTION: 1}
 
 
 def test_a_custom_table(fill: Callable, tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ def test_options_are_checked() -> None:
 def test_a_model_of_an_older_version_is_refused(model: Path, tmp_path: Path) -> None:
     old = tmp_path / "model"
     shutil.copytree(model, old)
-    (old / VOTES).unlink()
+    (old / f"{VOTES}.parquet").unlink()
     with pytest.raises(EnrichError, match=r"older version.*guidespace nightly"):
         CategoryModel(old)
 
@@ -141,7 +143,9 @@ def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill:
     write_votes(few, type(votes)(*(field[:20] for field in votes)))
     _, report = fill(guide(programme(BAKING), programme(NEW)), few)
     assert report.filled == {MODEL: 1}
-    assert any("no vote: 20 held-out titles" in line for line in report_lines(report, EnrichOptions(), "x"))
+    assert any(
+        "no predictions: 20 held-out titles" in line for line in report_lines(report, EnrichOptions(), "x")
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

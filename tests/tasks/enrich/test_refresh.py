@@ -32,7 +32,7 @@ def test_feeds_are_filled_and_a_bad_one_stops_no_other(model, tmp_path: Path, wi
     assert out.parent == home / "enriched" and out.name == file_name(str(good))
     written = gzip.decompress(out.read_bytes())
     assert ADDED.sub(b"", written) == content and written.count(b"<category>") == 4
-    assert any("filled by the vote" in line for line in by_source[str(good)].report)
+    assert any("filled by prediction" in line for line in by_source[str(good)].report)
     assert read_status(home)["programmes"] == 2
     assert [path.name for path in home.iterdir() if path.name.startswith("refresh-")] == []
     again = without_run(fill, *inputs)  # an unchanged feed is written again, and not stored twice

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.artifacts import Clustering, Corpus, Vectors
+from storage.artifacts import Clustering, Corpus, TitleEncoderFiles, Vectors
 from tasks.baselines import SentenceKnn, TfidfSvm, TfidfSvmSentence
 from tasks.evaluate.settings import EvaluateSettings
 from tests import worlds
@@ -15,7 +15,9 @@ RIVALS = (SentenceKnn(), TfidfSvm(), TfidfSvmSentence())
 
 
 @pytest.fixture(scope="module")
-def clustered(learnt, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Corpus, Vectors, Clustering]:
+def clustered(
+    learnt, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Corpus, TitleEncoderFiles, Vectors, Clustering]:
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
@@ -25,12 +27,13 @@ def clustered(learnt, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, C
     shutil.copytree(source, home)
     with disable_run_logger():
         vectors = embed.fn(str(home), corpus, encoder)
-        return home, corpus, vectors, worlds.publish_clusters(home, corpus, vectors)
+        return home, corpus, encoder, vectors, worlds.publish_clusters(home, corpus, vectors)
 
 
 @pytest.mark.parametrize("encoder", ["with", "without"])
 def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, tmp_path, encoder):
     from tasks.evaluate.task import evaluate, score_baselines
+    from tasks.predictor.task import fit_linear
 
     source, *inputs = clustered
     home = tmp_path / "home"
@@ -39,7 +42,8 @@ def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, 
         (home / inputs[0].path / f"{name}.npy").unlink(missing_ok=True)
     settings = EvaluateSettings(baselines=RIVALS, resamples=100)
     baselines = without_run(score_baselines, str(home), inputs[0], settings)
-    scores = without_run(evaluate, str(home), *inputs, baselines, settings)
+    linear = without_run(fit_linear, str(home), inputs[0])
+    scores = without_run(evaluate, str(home), *inputs, baselines, linear, settings)
     protocols = json.loads((home / scores.path / "scores.json").read_text(encoding="utf-8"))["protocols"]
     for form in ("title_only", "title_context"):
         own = protocols["unseen_title"][form]

@@ -66,6 +66,9 @@ def run(
     steps = []
     settings = settings or EvaluateSettings(resamples=100)
 
+    def no_support(rows: np.ndarray, form: str) -> np.ndarray:
+        return np.zeros((len(rows), titles.label_count), dtype=np.float32)
+
     def sets():
         return held_out_sets(titles, settings.resamples, np.random.default_rng(seed), reasons)
 
@@ -74,9 +77,8 @@ def run(
         try:
             steps.append(next(work))
         except StopIteration as stop:
-            return score_title_vectors(
-                titles, dict.fromkeys(FORMS, vectors), stop.value, sets(), settings.k
-            ), steps
+            arguments = titles, dict.fromkeys(FORMS, vectors), no_support, stop.value, sets(), settings.k
+            return score_title_vectors(*arguments), steps
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,7 @@ def test_the_form_is_the_one_other_programs_read(scored):
     }
     scores = protocols["unseen_title"]["title_only"]
     rivals = ["majority", "tfidf_knn", "l1_logistic", "tfidf_svm", "sentence_knn", "tfidf_svm_sentence"]
-    assert list(scores) == ["knn", "knn_oov", *rivals, "n"]
+    assert list(scores) == ["predictor", "knn", "knn_oov", *rivals, "n"]
     for name in ("knn", *rivals):
         assert list(scores[name]) == [*METRICS, "ci95"]
         assert list(scores[name]["ci95"]) == list(METRICS)
@@ -132,6 +134,7 @@ def test_rows_name_every_held_out_title_and_its_group(scored):
         "correct",
         "precision_at_k",
         "reciprocal_rank",
+        "predictor_correct",
     ]
     titles, shows = rows["protocol"] == "unseen_title", rows["protocol"] == "unseen_show"
     assert rows["title_id"][titles].tolist() == [row for row in range(120, 150) if row != 121]
@@ -151,7 +154,7 @@ def test_next_period_and_context_are_scored_where_they_exist():
     settings = EvaluateSettings(resamples=100, baselines=(Majority(),))
     protocols = run(*toy(next_period=20), settings, reasons={})[0].protocols
     assert protocols["next_period"]["title_only"]["n"] == protocols["next_period"]["title_context"]["n"] == 20
-    assert list(protocols["next_period"]["title_only"]) == ["knn", "knn_oov", "majority", "n"]
+    assert list(protocols["next_period"]["title_only"]) == ["predictor", "knn", "knn_oov", "majority", "n"]
 
 
 def test_rivals_that_read_sentence_vectors_are_left_out_where_there_are_none():

@@ -6,14 +6,11 @@ import pytest
 
 from storage import arrays
 from tasks.evaluate.settings import EvaluateSettings
-from tasks.publish.registry.gate import (
-    CHAMPION,
-    REFERENCE,
-    VECTORS,
-    GateDecision,
+from tasks.publish.registry.gate import CHAMPION, REFERENCE, GateDecision, decide_promotion
+from tasks.publish.registry.quality import (
+    COMPARED,
     QualityScorer,
     QueryQualities,
-    decide_promotion,
     neighbour_count,
     query_quality,
     read_headline,
@@ -37,8 +34,8 @@ def run_gate(
     protocols = options.pop("protocols", protocols)
     groups = options.pop("groups", np.arange(len(challenger)) % 150)
     models = {CHAMPION: champion, REFERENCE: reference}
-    others = {name: dict.fromkeys(VECTORS, model) for name, model in models.items() if model is not None}
-    ours = dict.fromkeys(VECTORS, challenger)
+    others = {name: dict.fromkeys(COMPARED, model) for name, model in models.items() if model is not None}
+    ours = dict.fromkeys(COMPARED, challenger)
     ours |= options.pop("changed", {})
     answers = QueryQualities(ours, others, np.arange(len(challenger)), protocols, groups)
     return decide_promotion(answers, np.random.default_rng(1), **options)
@@ -80,11 +77,11 @@ def test_a_little_worse_within_the_noise_promotes():
     assert decision.promote and "not shown to be worse" in decision.reason
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", COMPARED)
 def test_a_loss_in_one_kind_of_vectors_refuses_and_is_named(name):
     decision = run_gate(qualities(), qualities(), changed={name: qualities() - 0.1})
     assert not decision.promote
-    assert decision.reason.startswith(f"worse than the champion: {VECTORS[name]}: quality ")
+    assert decision.reason.startswith(f"worse than the champion: {COMPARED[name]}: quality ")
 
 
 def test_a_loss_against_the_oldest_promoted_model_refuses():
@@ -105,7 +102,7 @@ class Year:
 
     def train(self, ability: float) -> dict[str, np.ndarray]:
         shared = self.rng.normal(ability, 0.15, self.TITLES)
-        return {name: shared + self.rng.normal(0, 0.1, self.TITLES) for name in VECTORS}
+        return {name: shared + self.rng.normal(0, 0.1, self.TITLES) for name in COMPARED}
 
     def run(self, night: int, ability: float) -> GateDecision:
         start = night * 40 % self.TITLES  # a twentieth of the titles is new each night
@@ -195,22 +192,29 @@ def test_decisions_are_deterministic():
 
 
 @pytest.mark.parametrize(("k", "block"), [(10, arrays.BLOCK_ROWS), (1000, arrays.BLOCK_ROWS), (10, 7)])
-def test_a_model_equals_itself_for_any_number_of_neighbours(learnt, without_run, monkeypatch, k, block):
+def test_a_model_equals_itself_for_any_number_of_neighbours(
+    learnt, toy_model, without_run, monkeypatch, k, block
+):
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
+    from tasks.predictor.task import fit_linear
 
     home, _, _, corpus, _, lexicon = learnt
     vectors = without_run(embed, str(home), corpus, lexicon)
     clustering = worlds.publish_clusters(home, corpus, vectors)
     settings = EvaluateSettings(k=k, baselines=(), resamples=100)
     baselines = without_run(score_baselines, str(home), corpus, settings)
-    scores = without_run(evaluate, str(home), corpus, vectors, clustering, baselines, settings)
+    linear = without_run(fit_linear, str(home), corpus)
+    results = clustering, baselines, linear
+    scores = without_run(evaluate, str(home), corpus, lexicon, vectors, *results, settings)
     assert neighbour_count(home / scores.path) == k
     monkeypatch.setattr(arrays, "BLOCK_ROWS", block)  # titles that the champion embeds at once
     headline = read_headline(home / scores.path)
     scorer = QualityScorer(home / corpus.path, headline.titles, k)
-    champion = scorer.score_model(home / lexicon.path)
-    ours = {**headline.challenger, **scorer.score_vectors(home / vectors.path)}
+    champion = scorer.score_model(toy_model)
+    tonight = scorer.score_challenger(home / vectors.path, home / scores.path)
+    ours = {**headline.challenger, **tonight}
+    np.testing.assert_array_equal(champion["predictor"], tonight["predictor"])
     answers = headline._replace(challenger=ours, others={CHAMPION: champion})
     rows = pq.read_table(home / scores.path / "queries.parquet", filters=[("form", "==", "title_only")])
     assert scorer.rows.tolist() == rows["title_id"].to_pylist()

@@ -10,7 +10,7 @@ import pytest
 from storage.digests import content_digest
 from storage.tracking import Registry, Tracking
 from tasks.evaluate.settings import EvaluateSettings
-from tasks.publish.registry.gate import QualityScorer
+from tasks.publish.registry.quality import QualityScorer
 from tasks.publish.settings import PublishSettings
 from tests import worlds
 
@@ -24,6 +24,7 @@ def published(learnt, tmp_path_factory):
 
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
+    from tasks.predictor.task import fit_linear
     from tasks.publish.task import pack
 
     source, guide, _, corpus, _, encoder = learnt
@@ -31,12 +32,13 @@ def published(learnt, tmp_path_factory):
     shutil.copytree(source, home)
     place = str(home)
     with disable_run_logger():
-        vectors = embed.fn(place, corpus, encoder)
+        vectors, linear = embed.fn(place, corpus, encoder), fit_linear.fn(place, corpus)
         clustering = worlds.publish_clusters(home, corpus, vectors)
         settings = EvaluateSettings(baselines=(), resamples=100)
         baselines = score_baselines.fn(place, corpus, settings)
-        scores = evaluate.fn(place, corpus, vectors, clustering, baselines, settings)
-        return home, guide, corpus, vectors, pack.fn(place, corpus, encoder, vectors), scores
+        scores = evaluate.fn(place, corpus, encoder, vectors, clustering, baselines, linear, settings)
+        model = pack.fn(place, corpus, encoder, vectors, linear)
+        return home, guide, corpus, vectors, model, scores
 
 
 @pytest.fixture

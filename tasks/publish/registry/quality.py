@@ -1,0 +1,166 @@
+"""Scores models on tonight's held-out titles for the gate: their vectors, and their predicted categories."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from storage.arrays import open_array, row_blocks
+from storage.artifacts import read_details
+from storage.formats.corpus import OpenCorpus, open_corpus
+from storage.shapes import Float
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.neighbours.similarity import top_neighbours
+from tasks.predictor.linear_part import LinearPart
+from tasks.predictor.prediction import predict_top, support_of, support_of_names
+from tasks.scoring.confidence import contains_label
+from tasks.scoring.protocols import CorpusTitles, judge_knn
+
+# Arrays of the artifact Vectors that are compared, with their name in messages.
+VECTORS = {
+    "vectors": "vectors of titles",
+    "full": "vectors with airing context (categories, clusters, map)",
+    "similarity": "vectors for similar titles",
+}
+PREDICTOR, PREDICTOR_FORM = "predictor", "title_context"  # predictions as in `enrich`; their form in Scores
+COMPARED = {**VECTORS, PREDICTOR: "predicted categories"}
+HEADLINE, HEADLINE_FORM = "vectors", "title_only"  # vectors of the reported quality; their form in Scores
+
+Qualities = Mapping[str, np.ndarray]  # float64 (queries,), quality of each query by the names of COMPARED
+
+
+class NotComparable(Exception):
+    """Raised if a model cannot embed tonight's titles; the message has the reason."""
+
+
+class QueryQualities(NamedTuple):
+    """Qualities of all models on the same queries (held-out titles); arrays have one entry per query."""
+
+    challenger: Qualities
+    others: Mapping[str, Qualities]  # qualities of the compared models, by CHAMPION and REFERENCE
+    titles: np.ndarray  # int64, row of each query in the corpus
+    protocols: np.ndarray  # name of the held-out set of each query
+    groups: np.ndarray  # int64, id of the family (franchise), which the bootstrap resamples
+
+
+def read_headline(scores: Path) -> QueryQualities:
+    """Reads the qualities of the challenger's headline vectors from Scores; compares with no model."""
+    queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", HEADLINE_FORM)])
+    quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
+    titles, protocols, groups = (queries[name].to_numpy() for name in ("title_id", "protocol", "group"))
+    return QueryQualities({HEADLINE: quality}, {}, titles, protocols.astype(str), groups)
+
+
+class QualityScorer:
+    """Scorer of models on held-out titles of a Corpus.
+
+    Args:
+        corpus: Folder of the Corpus.
+        rows: Rows of the held-out titles, int64 [queries].
+        k: Number of neighbours that vote.
+    """
+
+    def __init__(self, corpus: Path, rows: np.ndarray, k: int) -> None:
+        self.corpus, self.rows, self.k = corpus, rows, k
+        self._files: OpenCorpus = open_corpus(corpus)
+        self._titles = CorpusTitles.of(self._files)
+        self._training = self._titles.labelled("train")
+        self._texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
+
+    def score_challenger(self, vectors: Path, scores: Path) -> Qualities:
+        """Returns the qualities of tonight's model, except HEADLINE, which ``read_headline`` returns."""
+        queries = pq.read_table(scores / "queries.parquet", columns=["form", "title_id", "predictor_correct"])
+        form = PREDICTOR_FORM if PREDICTOR_FORM in queries["form"].unique().to_pylist() else HEADLINE_FORM
+        queries = queries.filter(pc.equal(queries["form"], form))  # pyright: ignore[reportAttributeAccessIssue]
+        correct = np.zeros(len(self._files))
+        correct[queries["title_id"].to_numpy()] = queries["predictor_correct"].to_numpy()
+        arrays = {name: open_array(vectors, name) for name in VECTORS if name != HEADLINE}
+        return {**self._qualities(arrays), PREDICTOR: correct[self.rows]}
+
+    def score_model(self, model: Path) -> Qualities:
+        """Embeds tonight's titles with the model of an earlier night and returns the qualities of that model.
+
+        Raises:
+            NotComparable: The model cannot embed these titles.
+        """
+        try:
+            encoder = TitleEncoder.open(model)
+            vectors = self._embed(encoder)
+            predictor = self._predictor_quality(encoder, LinearPart.open(model), vectors["full"])
+            return {**self._qualities(vectors), PREDICTOR: predictor}
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            problem = f"this version of GuideSpace cannot read the model in {model}"
+            raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
+
+    def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
+        """Embeds titles; returns arrays by the names of VECTORS, with a row per title, zero if not needed."""
+        arrays: dict[str, np.ndarray] = {}
+        needed_rows = np.union1d(self.rows, self._training)
+        for block in (needed_rows[block] for block in row_blocks(len(needed_rows))):
+            raw_titles, contexts, dense = self._inputs(encoder, block)
+            title_only, with_context = encoder.embed_with_context(raw_titles, contexts, dense)
+            embedded = {
+                "vectors": title_only,
+                "full": with_context,
+                "similarity": encoder.similarity(dense, with_context),
+            }
+            for name, values in embedded.items():
+                if name not in arrays:
+                    arrays[name] = np.zeros((len(self._files), values.shape[1]), dtype=np.float32)
+                arrays[name][block] = values
+        return arrays
+
+    def _inputs(
+        self, encoder: TitleEncoder, rows: np.ndarray
+    ) -> tuple[list[str], list[list[str]], np.ndarray]:
+        """Returns text, context tokens and sentence features of tonight's titles in some rows."""
+        raw_titles, contexts = (column.to_pylist() for column in self._texts.take(rows).columns)
+        identity = read_details(self.corpus).get("sentences", {}).get("identity")
+        if encoder.meaning is None or encoder.meaning.encoder_info["identity"] != identity:
+            return raw_titles, contexts, encoder.dense(raw_titles)
+        sentences = self._files.sentences[rows], self._files.descriptions[rows]
+        return raw_titles, contexts, encoder.bag.dense(*sentences)
+
+    def _predictor_quality(
+        self, encoder: TitleEncoder, part: LinearPart | None, vectors: np.ndarray
+    ) -> Float[np.ndarray, " queries"]:
+        """Returns whether the predictor of a model is right, from its vectors with airing context."""
+        if not len(self.rows):
+            return np.zeros(0)
+        names, support = self._files.label_names, None
+        if part is not None:
+            raw_titles, contexts, dense = self._inputs(encoder, self.rows)
+            lookup = encoder.look_up(raw_titles, contexts)
+            number = {name: column for column, name in enumerate(names)}
+            columns = np.array([number.get(name, -1) for name in part.label_names])
+            of_model = support_of(part.margins(lookup.tokens, lookup.kinds, dense))
+            support = support_of_names(of_model, columns, len(names))
+        labels = self._titles.labels.take(self._training)
+        neighbours = top_neighbours(vectors[self.rows], vectors[self._training], self.k)
+        top, _ = predict_top(*neighbours, labels, len(names), support)
+        return contains_label(self._titles.labels.take(self.rows), top).astype(np.float64)
+
+    def _qualities(self, vectors: Mapping[str, np.ndarray]) -> Qualities:
+        """Returns the qualities of a model from its arrays of vectors."""
+        if not len(self.rows):
+            return dict.fromkeys(vectors, np.zeros(0))
+        return {name: self._quality(values) for name, values in vectors.items()}
+
+    def _quality(self, vectors: np.ndarray) -> np.ndarray:
+        """Returns the quality of each query by k-NN on an array of vectors, float64 [queries]."""
+        judged = judge_knn(self._titles, vectors, self.rows, self._training, self.k)
+        precision = np.zeros(len(self.rows)) if judged.precision_at_k is None else judged.precision_at_k
+        return query_quality(judged.correct, precision)
+
+
+def neighbour_count(scores: Path) -> int:
+    """Returns the number k of neighbours that voted on each title, from a Scores folder."""
+    return int(read_details(scores)["k"])
+
+
+def query_quality(correct: np.ndarray, precision_at_k: np.ndarray) -> Float[np.ndarray, " queries"]:
+    """Returns the mean of correctness and precision at k of each query."""
+    return (correct.astype(np.float64) + precision_at_k) / 2

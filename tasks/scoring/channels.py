@@ -1,0 +1,82 @@
+"""Finds the nearest training titles of held-out titles as if their channels had no labelled titles.
+
+Real gaps in a guide are often all programmes of a channel. Therefore a query has no channel tokens, and
+titles that share a channel with it do not vote.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from storage.arrays import Ragged
+from storage.formats.corpus import OpenCorpus
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.neighbours.similarity import top_neighbours
+from tasks.predictor.linear_part import LinearPart
+from tasks.predictor.prediction import NEIGHBOURS, support_of
+from tasks.scoring.confidence import HeldOutVotes
+from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
+from tasks.text.words import KINDS
+
+CHANNEL = KINDS.index("channel")
+CANDIDATES = 100  # nearest training titles, of which those on other channels vote
+MAX_HELD_OUT = 2_000  # held-out titles
+
+
+def channel_votes(
+    corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, vectors: np.ndarray, seed: int = 0
+) -> HeldOutVotes:
+    """Finds the nearest training titles on other channels of a sample of the held-out titles with channels.
+
+    Args:
+        corpus: All titles.
+        encoder: Encoder that embeds titles without channel tokens.
+        part: Linear part of the predictor.
+        vectors: Vectors of the titles with airing context, float32 (titles, dim).
+        seed: Seed of the sample.
+    """
+    titles = CorpusTitles.of(corpus)
+    table = pq.read_table(corpus.folder / "titles.parquet", columns=["raw_title", "context", "channels"])
+    channels = table["channels"].combine_chunks()
+    has_channel = np.asarray(channels.value_lengths().fill_null(0)) > 0
+    queries = np.sort(np.concatenate([titles.labelled(protocol) for protocol in PROTOCOLS]))
+    queries = queries[has_channel[queries]]
+    if len(queries) > MAX_HELD_OUT:
+        queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))
+    training = titles.labelled("train")
+    rows = table.select(["raw_title", "context"]).take(queries)
+    raw_titles, contexts = (column.to_pylist() for column in rows.columns)
+    contexts = [[token for token in tokens if not token.startswith("channel:")] for tokens in contexts]
+    dense = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
+    tokens, kinds = corpus.tokens.take(queries), np.asarray(corpus.kinds)
+    tokens = tokens.where(kinds[tokens.values] != CHANNEL)
+    embedded = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
+    ids, cosines = top_neighbours(embedded, np.ascontiguousarray(vectors[training]), CANDIDATES)
+    ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
+    ids, cosines = _on_other_channels(queries, ids, cosines, _channel_ids(channels.to_pylist()))
+    return HeldOutVotes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
+
+
+def _channel_ids(channels: Sequence[Sequence[str] | None]) -> Ragged:
+    """Numbers the channels of each title."""
+    number: dict[str, int] = {}
+    return Ragged.from_rows(
+        [[number.setdefault(name, len(number)) for name in row or ()] for row in channels]
+    )
+
+
+def _on_other_channels(
+    queries: np.ndarray, ids: np.ndarray, cosines: np.ndarray, channels: Ragged
+) -> tuple[np.ndarray, np.ndarray]:
+    """Keeps the first NEIGHBOURS neighbours of each query that share no channel with it; pads with -1."""
+    kept = np.full((len(ids), NEIGHBOURS), -1, dtype=np.int64)
+    kept_cosines = np.zeros(kept.shape, dtype=np.float32)
+    for row, query in enumerate(queries.tolist()):
+        hidden, candidates = {*channels[query].tolist()}, ids[row][ids[row] >= 0].tolist()
+        others = [
+            place for place, title in enumerate(candidates) if hidden.isdisjoint(channels[title].tolist())
+        ]
+        others = others[:NEIGHBOURS]
+        kept[row, : len(others)], kept_cosines[row, : len(others)] = ids[row][others], cosines[row][others]
+    return kept, kept_cosines

@@ -1,0 +1,39 @@
+"""Held-out channels: a query has no channel tokens, and titles on its channels do not vote."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from storage.formats.model import CHANNEL_VOTES, read_votes
+from tasks.enrich.model import CategoryModel
+from tasks.enrich.vocabulary import GuideVocabulary
+from tasks.scoring.confidence import MIN_HELD_OUT
+
+
+def test_no_voter_shares_a_channel_with_the_held_out_title(model: Path) -> None:
+    votes, titles = read_votes(model, CHANNEL_VOTES), pq.read_table(model / "titles.parquet")
+    assert votes is not None and len(votes.titles) > MIN_HELD_OUT
+    channels = [frozenset(row) for row in titles["channels"].to_pylist()]
+    for title, neighbours in zip(votes.titles.tolist(), votes.neighbours, strict=True):
+        others = [channels[row] for row in neighbours[neighbours >= 0].tolist()]
+        assert all(channels[title].isdisjoint(other) for other in others)
+
+
+def test_titles_on_channels_without_labelled_titles_have_their_calibration(model: Path) -> None:
+    opened = CategoryModel(model)
+    ballot = opened.ballot(GuideVocabulary({}), 0)
+    assert ballot.channels is not ballot.shows
+    context = pq.read_table(model / "titles.parquet", columns=["context"])["context"].to_pylist()
+    assert not opened._is_on_new_channels(context[int(opened.voters[0])])
+    assert opened._is_on_new_channels(["channel:new.example", "hour:20"])
+    assert not opened._is_on_new_channels(["hour:20"])
+    _, queries = opened.embed_texts([opened.titles[0], "Another Programme"])
+    neighbours = opened.neighbours(queries)
+    languages = np.array(["", ""])
+    on_new = neighbours._replace(on_new_channels=np.ones(2, dtype=bool))
+    scores = ballot.count(neighbours, languages)[1]
+    for expected, calibrated in ((ballot.shows, neighbours), (ballot.channels, on_new)):
+        assert expected.calibrations is not None
+        confidence = expected.calibrations.confidence(scores, languages)
+        np.testing.assert_allclose(ballot.count(calibrated, languages)[2], confidence)
