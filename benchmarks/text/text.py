@@ -37,7 +37,7 @@ def titles(*names: str) -> list[str]:
 
 
 def huggingface() -> Callable[[Sequence[str]], Any]:
-    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer  # pyright: ignore[reportMissingImports]
 
     split = BertPreTokenizer()
     return lambda texts: [split.pre_tokenize_str(text) for text in texts]
