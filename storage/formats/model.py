@@ -33,7 +33,8 @@ class Votes(NamedTuple):
 
     def where(self, mask: np.ndarray) -> "Votes":
         """Returns the queries that ``mask`` selects, bool (queries,)."""
-        return Votes(*(None if array is None else array[mask] for array in self))
+        support = None if self.support is None else self.support[mask]
+        return Votes(self.titles[mask], self.neighbours[mask], self.cosines[mask], support)
 
 
 def open_similarity(folder: Path) -> np.ndarray:
