@@ -89,7 +89,14 @@ Bramble Juniper Saffron Cobalt Ivory Scarlet Hazel Maple Ember Quartz Raven Spar
 """.split()  # noqa: SIM905
 PERSON = pa.struct({"role": pa.string(), "name": pa.string()})
 RATING = pa.struct({"system": pa.string(), "value": pa.string()})
-DETAILS = {"ratings": pa.list_(RATING), "credits": pa.list_(PERSON), "icon": pa.string()}
+DETAILS = {
+    "ratings": pa.list_(RATING),
+    "credits": pa.list_(PERSON),
+    **dict.fromkeys(("countries", "keywords"), pa.list_(pa.string())),
+    "original_language": pa.string(),
+    "length_minutes": pa.float64(),
+    "icon": pa.string(),
+}
 START = datetime.datetime(2025, 3, 1, 20)
 AUGMENTING = AugmentSettings(strategy=Distilled())
 TRAINING = TrainSettings(dim=16, epochs=4, threads=1, objective=LeaveOneOutSoftmax(pack=4, packs=24))

@@ -115,7 +115,8 @@ def test_snapshot(tmp_path: Path) -> None:
     names = (
         "source channel start stop title title_language sub_title categories episode_numbers episode_systems"
     )
-    assert table.schema.names == [*names.split(), *COLUMNS, "date", "zone", *DETAILS, "credits", "icon"]
+    facts = ["credits", "countries", "keywords", "original_language", "length_minutes", "icon"]
+    assert table.schema.names == [*names.split(), *COLUMNS, "date", "zone", *DETAILS, *facts]
     types = [str(table.schema.field(name).type) for name in ("start", "stop", "title", "categories")]
     assert types == ["timestamp[us]", "timestamp[us]", "string", "list<element: string>"]
     rows = [tuple(row.values()) for row in table.select(["source", "channel", "title"]).to_pylist()]

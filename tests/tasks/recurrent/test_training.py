@@ -100,7 +100,7 @@ def test_groups_have_optimizers_of_their_own():
 def test_a_group_that_matches_nothing_is_refused():
     groups = (ParameterGroup(pattern="letters"),)
     with pytest.raises(
-        ValueError, match=r"'letters'.*matches nothing; the parameters are characters, weight_ih"
+        ValueError, match=r"'letters'.*matches no parameter; the parameters are characters, weight_ih"
     ):
         training(replace(SETTINGS, groups=groups))
 

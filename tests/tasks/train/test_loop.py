@@ -144,7 +144,7 @@ def test_a_gradient_that_is_no_number_is_refused_with_its_tokens_named(
     first, second, *_ = batches
     training.trainer.step(first, 1.0)
     before = {name: tensor.clone() for name, tensor in tensors(training).items()}
-    training.loader.epoch = lambda epoch, first, stop: (2, iter([second]))
+    training.loader.epoch = lambda epoch, first: (2, iter([second]))
     with pytest.raises(Diverged, match=r"in step 2 \(epoch 1\); the step changed nothing") as caught:
         list(training.run())
     assert all(
