@@ -33,7 +33,7 @@ from storage.artifacts import Model
 from storage.digests import hashes
 from storage.episodes.numbers import fold_sub_title
 from storage.home.workspace import Workspace
-from tasks.enrich.enrich import VOTE, Enrichment, plan, read_guide
+from tasks.enrich.enrich import PREDICTION, Enrichment, plan, read_guide
 from tasks.enrich.episodes import ONSCREEN, find_numbers
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.settings import EnrichOptions
@@ -123,7 +123,7 @@ def measure_guide(name: str) -> Judged:
             voted = [
                 answer.names[0] in {names_by_label[label] for label in truth[show]}
                 for title, answer in enrichment.answers.items()
-                if answer.by == VOTE and truth.get(show := enrichment.guide.show_key[title])
+                if answer.by == PREDICTION and truth.get(show := enrichment.guide.show_key[title])
             ]
             judged.filled[precision], judged.right[precision] = len(voted), sum(voted)
         return judged
