@@ -77,9 +77,13 @@ def test_what_is_said_is_in_the_document(explain):
     assert document["categories"] == document["guide"] == ["crime"] and document["corrected"] == []
     assert document["predicted"] == "crime" and 0.5 < document["confidence"] <= 1 and not document["unsure"]
     _, said, _ = explain(f"{TITLE} (2/3)")  # any airing names the show
-    guide, vote, empty, votes, *voters = said.splitlines()
+    guide, vote, empty, _, *candidates = said.splitlines()
     assert guide == f"“{TITLE}”: the guide says: crime" and not empty
     assert vote == f"“{TITLE}”: predicted: crime, confidence {document['confidence']:.3f}"
+    parts, (votes, *voters) = candidates[: candidates.index("")], candidates[candidates.index("") + 1 :]
+    for line, candidate in zip(parts, document["candidates"], strict=True):
+        figures = (f"{candidate[name]:.3f}" for name in ("score", "vote", "linear"))
+        assert line.split() == [*candidate["category"].split(), *figures]
     assert votes.startswith(f"of 10 voters: crime {document['votes']['crime']}")
     for line, voter in zip(voters, document["voters"], strict=True):
         assert line.split()[0] == f"{voter['cosine']:.3f}" and voter["title"] in line
