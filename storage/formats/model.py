@@ -26,10 +26,11 @@ VOTES, CHANNEL_VOTES, SPELLINGS = "votes", "channel_votes", "spellings.json"
 class Votes(NamedTuple):
     """Nearest labelled training titles of each held-out title (query), for k-NN predictions."""
 
-    titles: np.ndarray  # int64 (queries,)
-    neighbours: np.ndarray  # int64 (queries, k)
-    cosines: np.ndarray  # float32 (queries, k)
-    support: np.ndarray | None = None  # float16 (queries, labels); None for models of older versions
+    titles: np.ndarray  # int64 (queries,), rows of the queries in the Corpus or the Model
+    neighbours: np.ndarray  # int64 (queries, k), rows of training titles, nearest first; -1: none
+    cosines: np.ndarray  # float32 (queries, k), cosine similarities of ``neighbours``
+    # Support of each label by the linear part: (queries, labels), float16 in files. None: older versions.
+    support: np.ndarray | None = None
 
     def where(self, mask: np.ndarray) -> "Votes":
         """Returns the queries that ``mask`` selects, bool (queries,)."""

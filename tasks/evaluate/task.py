@@ -13,6 +13,7 @@ from storage.arrays import open_array
 from storage.artifacts import Baselines, Clustering, Corpus, LinearModel, Scores, TitleEncoderFiles, Vectors
 from storage.formats.baselines import read_baselines, write_baselines
 from storage.formats.corpus import open_corpus
+from storage.formats.model import Votes
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.encoder.title_encoder import TitleEncoder
@@ -27,7 +28,6 @@ from tasks.scoring.agreement import measure_agreement, reference_labels
 from tasks.scoring.channels import channel_votes
 from tasks.scoring.confidence import (
     HeldOutPredictions,
-    HeldOutVotes,
     TooFewHeldOut,
     contains_label,
     held_out_votes,
@@ -120,7 +120,7 @@ def evaluate(
 
 
 def measure_votes(
-    titles: CorpusTitles, votes: HeldOutVotes, languages: Sequence[str | None]
+    titles: CorpusTitles, votes: Votes, languages: Sequence[str | None]
 ) -> tuple[dict[str, object], dict[str, np.ndarray]]:
     """Calibrates and evaluates the confidence of predictions on held-out titles.
 

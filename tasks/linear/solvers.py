@@ -14,7 +14,7 @@ def fit_svms(
     cost: float = 0.2,
     epochs: int = 4,
     seed: int = 0,
-    memory_bytes: int = 1 << 30,
+    memory_bytes: int,
 ) -> tuple[OnlineSvm, str]:
     """Trains a linear SVM per label; returns the SVMs, and the name of the solver.
 

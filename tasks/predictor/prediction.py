@@ -99,7 +99,10 @@ def predict(
     """
     if support is None:
         return vote(neighbours, cosines, labels, frequency)
-    scores = score_labels(count_votes(neighbours, cosines, labels, len(frequency)), support)
+    return _rank(score_labels(count_votes(neighbours, cosines, labels, len(frequency)), support), frequency)
+
+
+def _rank(scores: np.ndarray, frequency: np.ndarray) -> Predictions:
     return predict_from_scores(scores, 2 * scores >= 1, frequency)
 
 
@@ -119,12 +122,13 @@ def predict_top(
     frequency = np.bincount(labels.values, minlength=label_count)
     for start in range(0, len(neighbours) if label_count else 0, _CHUNK):
         chunk = slice(start, start + _CHUNK)
-        chunk_support = None if support is None else support[chunk]
-        predictions = predict(neighbours[chunk], cosines[chunk], labels, frequency, chunk_support)
-        top, every = predictions.top, np.arange(len(predictions))
-        votes = count_votes(neighbours[chunk], cosines[chunk], labels, label_count)
-        score = votes if chunk_support is None else score_labels(votes, chunk_support)
+        score = votes = count_votes(neighbours[chunk], cosines[chunk], labels, label_count)
+        if support is None:
+            top = vote(neighbours[chunk], cosines[chunk], labels, frequency).top
+        else:
+            score = score_labels(votes, support[chunk])
+            top = _rank(score, frequency).top
         has_votes = votes.any(axis=1)
         top_labels[chunk] = np.where(has_votes, top, -1)
-        scores[chunk] = np.where(has_votes, score[every, top], 0)
+        scores[chunk] = np.where(has_votes, score[np.arange(len(top)), top], 0)
     return top_labels, scores

@@ -89,14 +89,17 @@ def _vectors(home: Path, strategy: SentenceStrategy, texts: Sequence[str]) -> np
 
 
 def _correct(vectors: np.ndarray, is_label: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """Returns for each title whether the label that its neighbours predict is one of its labels, float."""
+    """Returns for each title whether the label that its neighbours predict is one of its labels, float.
+
+    The label with the largest sum of 1 + cosine over the neighbours that have it is predicted.
+    """
     correct = np.zeros(len(vectors))
     for fold in np.unique(folds):
         inside, outside = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         if not len(outside):
             continue
         ids, cosines = top_neighbours(vectors[inside], vectors[outside], NEIGHBOURS)
-        weights = np.where(ids >= 0, 1 + cosines, 0)  # most votes win, then the largest similarity
+        weights = np.where(ids >= 0, 1 + cosines, 0)
         votes = np.einsum("tk,tkl->tl", weights, is_label[outside][ids])
         correct[inside] = is_label[inside, votes.argmax(axis=1)]
     return correct

@@ -22,7 +22,7 @@ from storage.artifacts import Corpus, Layout, LinearModel, Model, Page, TitleEnc
 from storage.formats.clustering import read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.linear_part import FILE as LINEAR
-from storage.formats.model import CHANNEL_VOTES, VOTES, Votes, read_spellings, write_spellings, write_votes
+from storage.formats.model import CHANNEL_VOTES, VOTES, read_spellings, write_spellings, write_votes
 from storage.formats.programme_kinds import copy_kinds, read_title_kinds
 from storage.home.workspace import Workspace
 from storage.stages import Stage
@@ -127,8 +127,8 @@ def pack(
         by_name = {VOTES: held_out_votes(CorpusTitles.of(corpus_files), full, support)}
         by_name[CHANNEL_VOTES] = channel_votes(corpus_files, opened, part, full)
         for name, votes in by_name.items():
-            ids = row[votes.titles], row[votes.neighbours]
-            write_votes(draft.folder, Votes(*ids, votes.cosines, votes.support), name)
+            model_rows = {"titles": row[votes.titles], "neighbours": row[votes.neighbours]}
+            write_votes(draft.folder, votes._replace(**model_rows), name)
         write_spellings(draft.folder, read_spellings(folder(corpus)))
         draft.counts |= {"titles": int(is_shown.sum())}
     return draft.artifact

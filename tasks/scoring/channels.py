@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
+from storage.formats.model import Votes
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import NEIGHBOURS, support_of
-from tasks.scoring.confidence import HeldOutVotes
 from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
 from tasks.text.words import KINDS
 
@@ -26,7 +26,7 @@ MAX_HELD_OUT = 2_000  # held-out titles
 
 def channel_votes(
     corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, vectors: np.ndarray, seed: int = 0
-) -> HeldOutVotes:
+) -> Votes:
     """Finds the nearest training titles on other channels of a sample of the held-out titles with channels.
 
     Args:
@@ -55,7 +55,7 @@ def channel_votes(
     ids, cosines = top_neighbours(embedded, np.ascontiguousarray(vectors[training]), CANDIDATES)
     ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
     ids, cosines = _on_other_channels(queries, ids, cosines, _channel_ids(channels.to_pylist()))
-    return HeldOutVotes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
+    return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
 
 
 def _channel_ids(channels: Sequence[Sequence[str] | None]) -> Ragged:

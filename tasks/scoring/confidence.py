@@ -14,12 +14,14 @@ References: Zadrozny, Elkan. Transforming classifier scores into accurate multic
     (coverage).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from storage.arrays import Ragged
+from storage.formats.model import Votes
 from storage.shapes import Bool, Float, Float32, Int
 from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.prediction import NEIGHBOURS
@@ -39,22 +41,12 @@ class TooFewHeldOut(ValueError):
     """Error: there are too few held-out titles to fit a calibration."""
 
 
-@dataclass(frozen=True)
-class HeldOutVotes:
-    """Labelled held-out titles with their nearest labelled training titles, nearest first."""
-
-    titles: Int[np.ndarray, " queries"]  # rows of the held-out titles in the corpus
-    neighbours: Int[np.ndarray, "queries k"]  # rows of the training titles; -1 if there are fewer than k
-    cosines: Float32[np.ndarray, "queries k"]  # cosine similarities of ``neighbours``
-    support: Float[np.ndarray, "queries labels"]  # support of each label by the linear part
-
-
 def held_out_votes(
     titles: CorpusTitles,
     vectors: Float32[np.ndarray, "titles dim"],
     support: Callable[[np.ndarray], np.ndarray],
     seed: int = 0,
-) -> HeldOutVotes:
+) -> Votes:
     """Finds the nearest training titles of a random sample of at most MAX_HELD_OUT held-out titles.
 
     Args:
@@ -69,7 +61,7 @@ def held_out_votes(
     training = titles.labelled("train")
     ids, cosines = top_neighbours(vectors[queries], np.ascontiguousarray(vectors[training]), NEIGHBOURS)
     neighbours = np.where(ids >= 0, training[ids], -1) if len(training) else ids
-    return HeldOutVotes(queries, neighbours, cosines, support(queries))
+    return Votes(queries, neighbours, cosines, support(queries))
 
 
 @dataclass(frozen=True)
@@ -180,7 +172,7 @@ class HeldOutPredictions:
             TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
         """
         confidence = np.zeros(len(self.scores))
-        for rows, fitted in self._folds():
+        for rows, fitted in self._folds:
             confidence[rows] = fitted.confidence(self.scores[rows], self.groups[rows])
         return confidence
 
@@ -191,18 +183,20 @@ class HeldOutPredictions:
             TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
         """
         selected = np.zeros(len(self.scores), dtype=bool)
-        for rows, fitted in self._folds():
+        for rows, fitted in self._folds:
             selected[rows] = fitted.select(self.scores[rows], self.groups[rows], minimum_precision)
         return selected
 
-    def _folds(self) -> Iterator[tuple[np.ndarray, Calibrations]]:
-        """Yields the titles of each fold, bool (titles,), and calibrations fitted to the other titles."""
+    @cached_property
+    def _folds(self) -> list[tuple[np.ndarray, Calibrations]]:
+        """Titles of each fold, bool (titles,), and calibrations fitted to the other titles."""
         _check_count(len(self.scores))
         fold = np.unique(self.families, return_inverse=True)[1] % FOLDS
         groups = _pool_small_groups(self.groups)
-        for number in range(FOLDS):
-            rows = fold == number
-            yield rows, Calibrations._fit(self.scores[~rows], self.correct[~rows], groups[~rows])
+        return [
+            (rows, Calibrations._fit(self.scores[~rows], self.correct[~rows], groups[~rows]))
+            for rows in (fold == number for number in range(FOLDS))
+        ]
 
 
 def reliability(

@@ -6,13 +6,13 @@ from scipy.special import betaincinv
 from sklearn.isotonic import IsotonicRegression
 
 from storage.arrays import Ragged
+from storage.formats.model import Votes
 from tasks.predictor.prediction import predict_top
 from tasks.scoring.confidence import (
     MIN_HELD_OUT,
     Calibration,
     Calibrations,
     HeldOutPredictions,
-    HeldOutVotes,
     TooFewHeldOut,
     contains_label,
     held_out_votes,
@@ -152,7 +152,7 @@ def test_neighbours_of_held_out_titles_are_labelled_training_titles() -> None:
         oov=np.zeros(6, dtype=bool),
     )
     votes = held_out_votes(titles, vectors, lambda rows: np.eye(2)[rows % 2])
-    assert isinstance(votes, HeldOutVotes) and votes.titles.tolist() == [1, 3, 5]
+    assert isinstance(votes, Votes) and votes.titles.tolist() == [1, 3, 5]
     assert votes.neighbours[:, 0].tolist() == [0, 2, 0] and votes.cosines[:, 0].tolist() == [1, 1, 0]
     assert set(votes.neighbours.ravel()) == {-1, 0, 2}
     first, _ = predict_top(votes.neighbours, votes.cosines, titles.labels, 2)
