@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storage.stages import ROOT
+from tests.busy import ask_until_answered
 
 if TYPE_CHECKING:
     from .conftest import Site
@@ -120,7 +121,7 @@ def test_a_person_is_told_of_everything_that_goes_wrong(server: Site, notified: 
             ],
             "payload": payload,
         }
-        server.api.post("/events", json=[told]).raise_for_status()
+        ask_until_answered(lambda: server.api.post("/events", json=[told])).raise_for_status()
 
     def told(text: str, again: Any) -> str:
         server.insist(again, lambda: bool(notified.about(text)))

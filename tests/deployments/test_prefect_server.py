@@ -23,6 +23,7 @@ from storage.home.identity import read_home_id
 from storage.home.workspace import Workspace
 from storage.stages import ROOT
 from storage.tracking import Tracking
+from tests.busy import ask_until_answered
 from tests.flows.command import QUICK_NIGHT
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def beat(site: Site, run: str, related: Sequence[dict[str, str]] = (OURS,)) -> N
         "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"},
         "related": list(related),
     }
-    assert site.api.post("/events", json=[event]).is_success
+    assert ask_until_answered(lambda: site.api.post("/events", json=[event])).is_success
 
 
 @pytest.mark.soak
@@ -232,7 +233,8 @@ def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
 def test_what_cannot_be_is_refused_when_it_is_asked_for(site: Site) -> None:
     content = {"parameters": {"feeds": [FEED], "settings": {"train": {"optimizer": {"name": "magic"}}}}}
     deployment = site.deployment("nightly-smoke")["id"]
-    response = site.api.post(f"/deployments/{deployment}/create_flow_run", json=content)
+    path = f"/deployments/{deployment}/create_flow_run"
+    response = ask_until_answered(lambda: site.api.post(path, json=content))
     assert response.status_code == 409
     assert "is not valid under any of the given schemas" in response.text
 

@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter
 from flows.settings import PRESETS
 from storage.stages import ROOT
 from tasks.form import configurable, setting, to_form_json
+from tests.busy import ask_until_answered
 
 if TYPE_CHECKING:
     from .conftest import Site
@@ -182,9 +183,8 @@ def test_strategies_with_equal_fields_open_on_their_own_tabs(page: Page, site: S
     content = {
         "parameters": {"pair": {"chosen": {"name": "left", "rate": 0.4}}}
     }  # as other programs write it
-    site.post(f"/deployments/{deployment}/create_flow_run", content)
-    refused = site.api.post(
-        f"/deployments/{deployment}/create_flow_run",
-        json={"parameters": {"pair": {"chosen": {"nome": "left"}}}},
-    )
+    path = f"/deployments/{deployment}/create_flow_run"
+    site.post(path, content)
+    invalid = {"parameters": {"pair": {"chosen": {"nome": "left"}}}}
+    refused = ask_until_answered(lambda: site.api.post(path, json=invalid))
     assert refused.status_code == 409
