@@ -19,9 +19,13 @@ run: $(READY)
 test: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -n 3 --dist loadfile
 
+# A test that fails beside others, for example because a server was too slow, runs a second time, alone.
+ALONE = echo "Repeating the failed tests one by one:" && .venv/bin/python -m pytest -m slow -v \
+	--last-failed --last-failed-no-failures none
+
 # In the order of folders: pytest-xdist would start files of one test, among them the longest, last.
 slow: $(DEVELOPER)
-	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile --no-loadscope-reorder
+	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile --no-loadscope-reorder || { test $$? -eq 1 && $(ALONE); }
 
 # Runs tests with the other supported versions of Python that are installed.
 versions: $(DEVELOPER)
