@@ -4,16 +4,19 @@
 whose columns are shuffled for each title, and the key with the system of each column. The reader rates each
 column from 0 to 10. ``score`` combines ratings and key. Lists omit placeholders, titles of the same family
 (editions and franchise) as the query, and all but the nearest title of another family, because users see
-editions in one line. Systems with the same list share a column.
+editions in one line. Systems with the same list share a column. ``titles`` writes the drawn titles and all
+titles of the guide for an editor, whose lists ``make`` adds as the system "editor": what can be reached by
+choosing from the same titles.
 
-ratings/NAME/ contains a set: lists.md, key.json, ratings.json ({number of the title: {column: rating}}) and
-reader.json (kind of reader, date).
+keys/NAME.json is the key of a set, committed before its ratings. ratings/NAME/ contains lists.md,
+ratings.json ({number of the title: {column: rating}}), ratings-2.json of a second reader (sets before
+2026-11-27 have one reader), and reader.json (kind of reader, model, date).
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
@@ -21,11 +24,10 @@ from string import ascii_uppercase
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.quality.rating_scores import agreement, read_set, score, table
 from storage.formats.vocabulary import PLACEHOLDER, SPLITS
-from tasks.scoring.bootstrap import draw_groups, percentiles
 
-MOST_AIRINGS, NEIGHBOURS, RESAMPLES = 30, 5, 10_000
-HIGH, LOW, BEST = 7, 3, 10  # thresholds of good and bad lists, and the best rating
+MOST_AIRINGS, NEIGHBOURS = 30, 5
 FOR_READERS = """\
 # Lists of similar TV programmes, to be rated
 
@@ -41,6 +43,16 @@ scale and read every line.
 
 Write JSON with every section and every letter: {"1": {"A": 6, "B": 3.5}, "2": {"A": 8}}
 """
+FOR_EDITORS = """\
+# Lists of similar TV programmes, to be chosen
+
+For each numbered programme, choose the five programmes of the guide below that a viewer who likes it would
+most want to see next, best first. Judge kind, subject, audience and tone. Do not choose the programme itself,
+other editions or parts of it, or two programmes of one franchise. Copy titles exactly.
+
+Write JSON: {"1": ["title", "title", "title", "title", "title"], "2": [...]}
+"""
+EDITOR = "editor"  # system whose lists an editor chose
 
 
 @dataclass(frozen=True)
@@ -100,20 +112,51 @@ def nearest(vectors: np.ndarray, titles: pa.Table, rows: np.ndarray) -> list[tup
 
 
 def make_lists(
-    titles: pa.Table, systems: dict[str, np.ndarray], rows: np.ndarray, *, seed: int
+    titles: pa.Table,
+    systems: dict[str, np.ndarray],
+    rows: np.ndarray,
+    *,
+    seed: int,
+    editor: Sequence[tuple[str, ...]] = (),
 ) -> list[Shown]:
-    """Returns the lists of each row by every system. Columns are shuffled by row and set."""
+    """Returns the lists of each row by all systems and an editor. Columns are shuffled by row and set."""
     lists_by_system = {name: nearest(vectors, titles, rows) for name, vectors in systems.items()}
+    if editor:
+        lists_by_system[EDITOR] = list(editor)
     rng, names = np.random.default_rng([seed, 1, *rows.tolist()]), titles["title"].to_pylist()
     shown = []
     for place, row in enumerate(rows):
         owners: dict[tuple[str, ...], list[str]] = {}
-        for name in systems:
+        for name in lists_by_system:
             owners.setdefault(lists_by_system[name][place], []).append(name)
         columns = list(owners.items())
         order = rng.permutation(len(columns))
         shown.append(Shown(names[row], [columns[i][0] for i in order], [columns[i][1] for i in order]))
     return shown
+
+
+def write_titles(titles: pa.Table, rows: np.ndarray, file: Path) -> None:
+    """Writes the titles of rows and all titles of the guide, without placeholders, for an editor."""
+    names, is_offered = titles["title"].to_pylist(), np.array(titles["split"]) != SPLITS[PLACEHOLDER]
+    queries = [f"{number}. {names[row]}" for number, row in enumerate(rows, 1)]
+    offered = sorted({names[row] for row in np.flatnonzero(is_offered)})
+    parts = [FOR_EDITORS, *queries, "", "## All programmes of the guide", "", *offered]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+def read_editor(file: Path, titles: pa.Table, rows: np.ndarray) -> list[tuple[str, ...]]:
+    """Reads the lists of an editor for the titles of rows.
+
+    Raises:
+        ValueError: A list is missing, does not have five titles, or has a title that the guide lacks.
+    """
+    chosen, names = json.loads(file.read_text(encoding="utf-8")), {*titles["title"].to_pylist()}
+    lists = [tuple(chosen.get(str(number), ())) for number in range(1, len(rows) + 1)]
+    for number, one in enumerate(lists, 1):
+        if len({*one}) != NEIGHBOURS or not {*one} <= names:
+            raise ValueError(f"{file}: choose {NEIGHBOURS} titles of the guide for {number}, got {one}")
+    return lists
 
 
 def write_lists(shown: Sequence[Shown], file: Path) -> None:
@@ -135,122 +178,50 @@ def write_key(shown: Sequence[Shown], file: Path, about: dict[str, object]) -> N
     file.write_text(f'{{{head}, "columns": {{\n' + ",\n".join(lines) + "\n}}\n", encoding="utf-8")
 
 
-def read_set(folder: Path) -> list[dict[str, float]]:
-    """Reads the ratings of a set; returns a dict from system to rating for each title.
-
-    Raises:
-        ValueError: Ratings do not have the titles and columns of the key, or are not from 0 to 10.
-    """
-    columns = json.loads((folder / "key.json").read_text(encoding="utf-8"))["columns"]
-    ratings = json.loads((folder / "ratings.json").read_text(encoding="utf-8"))
-    expected, rated = (
-        {(number, letter) for number, own in every.items() for letter in own} for every in (columns, ratings)
-    )
-    if expected != rated:
-        missing, unknown = sorted(expected - rated)[:5], sorted(rated - expected)[:5]
-        raise ValueError(f"{folder}: rate every column once; missing {missing}, not asked for {unknown}")
-    wrong = [
-        (number, own)
-        for number, own in ratings.items()
-        if not all(0 <= value <= BEST for value in own.values())
-    ]
-    if wrong:
-        raise ValueError(f"{folder}: ratings are 0 to {BEST}, got {wrong[0]}")
-    return [
-        {name: float(ratings[number][letter]) for letter, names in own.items() for name in names}
-        for number, own in columns.items()
-    ]
-
-
-@dataclass(frozen=True)
-class Line:
-    """Ratings of one system, and their difference to the reference on titles that were rated for both."""
-
-    system: str
-    titles: int
-    mean: float
-    high: float  # share rated 7 or more
-    low: float  # share rated 3 or less
-    wins: int
-    losses: int
-    difference: float  # mean of the paired differences
-    interval: list[float]  # 95 %, bootstrap over titles
-
-
-def score(titles: Sequence[dict[str, float]], reference: str) -> list[Line]:
-    """Returns one line per system, in order of first appearance.
-
-    Raises:
-        ValueError: The reference was not rated.
-    """
-    systems = list(dict.fromkeys(name for own in titles for name in own))
-    if reference not in systems:
-        raise ValueError(f"the reference {reference!r} is not among {', '.join(systems)}")
-    lines = []
-    for name in systems:
-        own = np.array([one[name] for one in titles if name in one])
-        apart = np.array([one[name] - one[reference] for one in titles if name in one and reference in one])
-        counts = draw_groups(len(apart), RESAMPLES, np.random.default_rng(0))
-        means = counts @ apart / max(len(apart), 1)
-        lines.append(
-            Line(
-                system=name, titles=len(own), mean=own.mean(),
-                high=(own >= HIGH).mean(), low=(own <= LOW).mean(),
-                wins=int((apart > 0).sum()), losses=int((apart < 0).sum()),
-                difference=apart.mean() if len(apart) else np.nan, interval=percentiles(means),
-            )
-        )  # fmt: skip
-    return lines
-
-
-def table(lines: Iterable[Line], reference: str) -> str:
-    """Formats lines as a Markdown table."""
-    rows = [
-        f"| system | titles | mean | ≥ {HIGH} | ≤ {LOW} | wins | losses | above {reference} |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for line in lines:
-        low, high = line.interval
-        against = f"{line.wins} | {line.losses} | {line.difference:+.2f} [{low:.2f}, {high:.2f}]"
-        figures = f"{line.titles} | {line.mean:.2f} | {line.high:.0%} | {line.low:.0%}"
-        rows.append(f"| {line.system} | {figures} | {against if line.system != reference else '– | – | –'} |")
-    return "\n".join(rows)
-
-
 def main() -> int:
     """Runs the command; returns the exit code."""
     from benchmarks.quality.similarities import SYSTEMS, Night
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.blind_ratings", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("titles", help="write the drawn titles and all titles for an editor")
+    listing.add_argument("--out", type=Path, required=True, help="Markdown file that the editor gets")
     making = commands.add_parser("make", help="write lists for a reader, and their key")
-    making.add_argument("--home", type=Path, required=True, help="home of a finished night")
     making.add_argument("--lists", type=Path, required=True, help="Markdown file that the reader gets")
+    making.add_argument("--editor", type=Path, help="JSON file with the lists of an editor")
     making.add_argument("--key", type=Path, required=True, help="JSON file that no reader may see")
     making.add_argument(
         "--systems", nargs="+", required=True, choices=SYSTEMS, metavar="SYSTEM", help=", ".join(SYSTEMS)
     )
-    making.add_argument("--titles", type=int, default=50, help="how many to draw")
-    making.add_argument(
-        "--skip", type=int, default=0, help="titles that earlier sets of this seed have drawn"
-    )
-    making.add_argument("--seed", type=int, default=1)
+    for drawing in (listing, making):
+        drawing.add_argument("--home", type=Path, required=True, help="home of a finished night")
+        drawing.add_argument("--titles", type=int, default=50, help="how many to draw")
+        drawing.add_argument(
+            "--skip", type=int, default=0, help="titles that earlier sets of this seed have drawn"
+        )
+        drawing.add_argument("--seed", type=int, default=1)
     scoring = commands.add_parser("score", help="print what the ratings of sets say, together")
-    scoring.add_argument("sets", type=Path, nargs="+", help="folders with key.json and ratings.json")
+    scoring.add_argument("sets", type=Path, nargs="+", help="folders with ratings.json")
     scoring.add_argument("--reference", default="title_only", help="system that the others are compared with")
     options = parser.parse_args()
     try:
         if options.command == "score":
             rated = [one for folder in options.sets for one in read_set(folder)]
             print(table(score(rated, options.reference), options.reference))
+            correlation, lists = agreement(options.sets)
+            if lists:
+                print(f"\nTwo readers rated {lists} lists: r = {correlation:.2f}")
             return 0
         night = Night.newest(options.home)
         rows = draw(night.titles, options.titles, seed=options.seed, skip=options.skip)
+        if options.command == "titles":
+            write_titles(night.titles, rows, options.out)
+            return 0
+        editor = read_editor(options.editor, night.titles, rows) if options.editor else ()
     except ValueError as error:
         parser.error(str(error))
-    shown = make_lists(
-        night.titles, {name: SYSTEMS[name](night) for name in options.systems}, rows, seed=options.seed
-    )
+    vectors = {name: SYSTEMS[name](night) for name in options.systems}
+    shown = make_lists(night.titles, vectors, rows, seed=options.seed, editor=editor)
     write_lists(shown, options.lists)
     about = {
         "guide": options.home.name,
@@ -258,7 +229,7 @@ def main() -> int:
         "seed": options.seed,
         "skip": options.skip,
     }
-    write_key(shown, options.key, {**about, "systems": options.systems})
+    write_key(shown, options.key, {**about, "systems": [*options.systems, *([EDITOR] if editor else [])]})
     return 0
 
 

@@ -52,5 +52,6 @@ SYSTEMS: dict[str, Callable[[Night], np.ndarray]] = {
     "title_only": lambda night: night.array("vectors"),
     "full": lambda night: night.array("full"),
     "minilm": minilm,
+    "sentences": lambda night: unit_rows(np.array(open_array(night.corpus, "sentences"), dtype=np.float32)),
     "similar": lambda night: night.array("similarity"),  # vectors of `guidespace similar`
 }

@@ -14,12 +14,12 @@ from benchmarks.quality.blind_ratings import (
     draw,
     make_lists,
     nearest,
-    read_set,
-    score,
-    table,
+    read_editor,
     write_key,
     write_lists,
+    write_titles,
 )
+from benchmarks.quality.rating_scores import agreement, read_set, score, table
 from storage.arrays import unit_rows
 from storage.stages import ROOT
 
@@ -93,9 +93,13 @@ def test_the_key_names_the_systems_of_each_column(titles, tmp_path):
         assert section[2:4] == [f"- {letter}: {' | '.join(own)}" for letter, own in lists]
 
 
-def write_set(folder: Path, columns: dict, ratings: dict) -> Path:
-    (folder / "key.json").write_text(json.dumps({"columns": columns}), encoding="utf-8")
-    (folder / "ratings.json").write_text(json.dumps(ratings), encoding="utf-8")
+def write_set(root: Path, columns: dict, *ratings: dict) -> Path:
+    folder, key = root / "ratings" / "toy", root / "keys" / "toy.json"
+    for parent in (folder, key.parent):
+        parent.mkdir(parents=True)
+    key.write_text(json.dumps({"columns": columns}), encoding="utf-8")
+    for name, reader in zip(("ratings.json", "ratings-2.json"), ratings, strict=False):
+        (folder / name).write_text(json.dumps(reader), encoding="utf-8")
     return folder
 
 
@@ -119,6 +123,34 @@ def test_scores_by_hand(tmp_path):
     assert (small.wins, small.losses, small.difference) == (1, 0, pytest.approx(5 / 3))
     assert (old.mean, old.difference) == (4, 0)
     assert "| new | 3 | 6.33 | 67% | 33% | 2 | 1 | +2.33 [-1.00, 5.00] |" in table(lines.values(), "old")
+
+
+def test_two_readers_are_averaged_and_their_agreement_is_measured(tmp_path):
+    second = {"1": {"A": 4, "B": 9}, "2": {"A": 5, "B": 6}, "3": {"A": 10, "B": 8, "C": 7}}
+    folder = write_set(tmp_path, COLUMNS, RATINGS, second)
+    assert read_set(folder)[0] == {"old": 3, "new": 8, "small": 8}
+    ratings = [[value for each in one.values() for value in each.values()] for one in (RATINGS, second)]
+    assert agreement([folder]) == (pytest.approx(np.corrcoef(ratings)[0, 1]), 7)
+    (folder / "ratings-2.json").write_text(json.dumps(second | {"1": {"A": 4, "B": 11}}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"ratings-2\.json: ratings are 0 to 10"):
+        read_set(folder)
+
+
+def test_an_editor_chooses_from_the_same_titles(titles, tmp_path):
+    rows, file = draw(titles, 2, seed=2), tmp_path / "editor.json"
+    write_titles(titles, rows, tmp_path / "titles.md")
+    listed = (tmp_path / "titles.md").read_text(encoding="utf-8").splitlines()
+    assert f"2. Title {rows[1]}" in listed and "Title 0" not in listed and "Title 39" in listed
+    chosen = {"1": [f"Title {n}" for n in range(1, 6)], "2": [f"Title {n}" for n in range(11, 16)]}
+    file.write_text(json.dumps(chosen), encoding="utf-8")
+    editor = read_editor(file, titles, rows)
+    shown = make_lists(titles, {"one": vectors(1)}, rows, seed=2, editor=editor)
+    columns = [dict(zip(map(tuple, one.systems), one.lists, strict=True)) for one in shown]
+    assert [each["editor",] for each in columns] == [tuple(chosen["1"]), tuple(chosen["2"])]
+    for wrong in (["Title 1"] * 5, [*chosen["2"][:4], "Elsewhere"]):
+        file.write_text(json.dumps(chosen | {"2": wrong}), encoding="utf-8")
+        with pytest.raises(ValueError, match="choose 5 titles of the guide for 2"):
+            read_editor(file, titles, rows)
 
 
 @pytest.mark.parametrize(
