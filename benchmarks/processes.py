@@ -67,6 +67,45 @@ def measure_apart(
     return call_apart(_measure, prepare, arguments, rival=rival, threads=threads)
 
 
+def repeat_apart(
+    prepare: Callable[..., Callable[[], Any]],
+    *arguments: object,
+    repeats: int,
+    clock: Callable[[], float] = time.process_time,
+    rival: bool = False,
+    one_core: bool = False,
+) -> list[float]:
+    """Returns the seconds of ``repeats`` calls in one fresh process, after a call that is not measured.
+
+    Args:
+        prepare: Importable; returns the call.
+        arguments: Arguments of ``prepare``.
+        repeats: Number of measured calls.
+        clock: CPU seconds by default; ``time.perf_counter`` measures wall seconds.
+        rival: Whether the process gets the environment without GuideSpace's settings.
+        one_core: Whether all threads of the process share one core.
+    """
+    return call_apart(_repeat, prepare, arguments, repeats, clock, one_core, rival=rival, threads=1)
+
+
+def _repeat(
+    prepare: Callable[..., Callable[[], Any]],
+    arguments: tuple[object, ...],
+    repeats: int,
+    clock: Callable[[], float],
+    one_core: bool,
+) -> list[float]:
+    if one_core:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    call, seconds = prepare(*arguments), []
+    call()
+    for _ in range(repeats):
+        started = clock()
+        call()
+        seconds.append(clock() - started)
+    return seconds
+
+
 def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object, ...]) -> Measured:
     call = prepare(*arguments)
     before, cpu, wall = peak(), time.process_time(), time.perf_counter()

@@ -1,4 +1,5 @@
-"""Runs the stages of a nightly run as plain functions, without Prefect, and prints the seconds of each.
+"""Runs the stages of a nightly run as plain functions, without Prefect, and prints the wall seconds of each
+and the CPU seconds of its thread.
 
 ``python -m benchmarks.nights.plain_run HOME FEED …``; orchestration.py compares it with the flow.
 """
@@ -53,9 +54,10 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     seconds: dict[str, float] = {}
 
     def timed(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), time.thread_time()
         result = function(*arguments)
         seconds[name] = round(time.perf_counter() - started, 2)
+        seconds[f"{name}, CPU"] = round(time.thread_time() - cpu, 2)
         return result
 
     place, publishing = str(Workspace(home).home), settings.publish

@@ -1,13 +1,11 @@
-"""Chinese Whispers beside chinese-whispers and dlib, and DBSCAN beside scikit-learn, in CPU seconds.
+"""Chinese Whispers beside the package chinese-whispers, and DBSCAN beside scikit-learn, in CPU seconds.
 
 Each method runs in a separate process with one thread, rivals without our environment; scikit-learn uses
 cosine and Euclidean distance. Whispers: the input is the graph of the 25 nearest titles. Not included are its
 construction, imports, and the additional time of the first call in a process (numba .8 s; 3 s for the first
 call on a machine). Planted graphs (2,000 nodes in 40 groups) show whether speed reduces quality, for one seed
 each and for the most typical of three seeds each, which a nightly run uses. The mean of a method over 16
-graphs has a standard error of up to .006. dlib has no seed and no weighting by degree, so it is compared only
-with one seed; it is built from source and is not in our extras. A rival that is not installed is reported and
-omitted.
+graphs has a standard error of up to .006. A rival that is not installed is reported and omitted.
 """
 
 import os
@@ -90,29 +88,6 @@ def package_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
     return whisper
 
 
-def dlib_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
-    """Prepares dlib, which draws as many nodes as 100 passes would, with repeats; ``seed`` has no effect."""
-    import dlib  # pyright: ignore[reportMissingImports]
-
-    heads = np.repeat(np.arange(len(graph)), graph.degrees)
-    once = heads <= graph.targets
-    edges = list(
-        zip(heads[once].tolist(), graph.targets[once].tolist(), graph.weights[once].tolist(), strict=True)
-    )
-
-    def whisper() -> np.ndarray:
-        labels = np.arange(len(graph)) + len(graph)  # dlib omits nodes after the last node with an edge
-        classes = np.array(dlib.chinese_whispers(edges), dtype=np.int64)
-        labels[: len(classes)] = classes
-        return labels
-
-    return whisper
-
-
-# module and function by package on PyPI
-RIVALS = {"chinese-whispers": ("chinese_whispers", package_whispers), "dlib": ("dlib", dlib_whispers)}
-
-
 def edges_and_whispers(titles: int) -> Callable[[], Any]:
     import torch
 
@@ -171,7 +146,7 @@ def whispers_speed(titles: int, rivals: dict[str, Whispers]) -> Iterator[Claim]:
     name = f"Chinese Whispers, {titles:,} titles x {K}, CPU s"
     for rival, whispers in rivals.items():
         theirs = measure_apart(whispers, graph, rival=True, threads=1)
-        yield Claim(name, mine.cpu, rival, theirs.cpu, aim=1 / 25, better="less")
+        yield Claim(name, mine.cpu, rival, theirs.cpu, aim=0.01, better="less")
     if not rivals:
         yield Claim(name, mine.cpu, better=None)
 
@@ -189,8 +164,7 @@ def whispers_quality(
     for about, judged in (("one seed each", one_seed), ("typical of three seeds each", typical)):
         ours = agreement(our_whispers, judged)
         for rival, whispers in rivals.items():
-            if rival != "dlib" or judged is one_seed:
-                yield Claim(f"{name}, {about}, ARI", ours, rival, agreement(whispers, judged), aim=1)
+            yield Claim(f"{name}, {about}, ARI", ours, rival, agreement(whispers, judged), aim=1)
         if not rivals:
             yield Claim(f"{name}, {about}, ARI", ours)
 
@@ -212,7 +186,8 @@ def dbscan(titles: int) -> Iterator[Claim]:
 
 def measure_clusters(quick: bool) -> Sequence[Claim]:
     """Measures all claims of this file."""
-    rivals = {name: whispers for name, (module, whispers) in RIVALS.items() if is_installed(module, name)}
+    installed = is_installed("chinese_whispers", "chinese-whispers")
+    rivals: dict[str, Whispers] = {"chinese-whispers": package_whispers} if installed else {}
     titles = 5_000 if quick else 100_000
     claims = [*whispers_speed(titles, rivals)]
     for inside, between in ((0.3, 0.002), (0.2, 0.005)):

@@ -1,8 +1,9 @@
 """Tokenizer beside other tokenizers on the same titles: titles a second of one core.
 
 The rivals split words, as we do in the first rows. The other rows are additional work of GuideSpace: show
-keys and marks, and all tokens with their n-grams. CPU seconds, best of several alternating runs. A rival that
-is not installed is reported and omitted.
+keys and marks, and all tokens with their n-grams. Each tokenizer runs in a separate process, once without
+measurement and then several times; CPU seconds, the best counts. A rival that is not installed is reported
+and omitted.
 """
 
 import functools
@@ -14,7 +15,7 @@ from typing import Any
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from benchmarks.claims import Claim, guides, is_installed, run
-from benchmarks.timing import in_turn
+from benchmarks.processes import repeat_apart
 from tasks.text.clean import clean
 from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
@@ -56,11 +57,29 @@ def gensim() -> Callable[[Sequence[str]], Any]:
     return lambda texts: [simple_preprocess(text, min_len=1, max_len=1000) for text in texts]
 
 
+def words() -> Callable[[Sequence[str]], Any]:
+    return lambda texts: [split_words(text) for text in texts]
+
+
+def show_keys() -> Callable[[Sequence[str]], Any]:
+    return lambda texts: [parse_title.__wrapped__(text) for text in texts]
+
+
+def all_tokens() -> Callable[[Sequence[str]], Any]:
+    tokenizer = WordsAndNgrams()
+    return lambda texts: [parse_title.cache_clear(), tokenizer.all_tokens(texts)]
+
+
 RIVALS = {
     "tokenizers": ("HuggingFace pre-tokenizer", huggingface),
     "spacy": ("spaCy blank", spacy),
     "gensim": ("gensim.simple_preprocess", gensim),
 }
+
+
+def prepare(split: Callable[[], Callable[[Sequence[str]], Any]], texts: Sequence[str]) -> Callable[[], Any]:
+    """Prepares a call that splits all texts."""
+    return functools.partial(split(), texts)
 
 
 def measure(quick: bool) -> list[Claim]:
@@ -70,21 +89,17 @@ def measure(quick: bool) -> list[Claim]:
         if quick
         else titles("UK1", "US1", "ZA1", "FR1", "GR1", "IT1", "SK1", "magenta_de_2022-05")
     )
-    rivals = {name: prepare() for module, (name, prepare) in RIVALS.items() if is_installed(module, name)}
-    tokenizer = WordsAndNgrams()
-    ours = {
-        "words": lambda some: [split_words(text) for text in some],
-        "show keys and marks": lambda some: [parse_title.__wrapped__(text) for text in some],
-        "all tokens": lambda some: [parse_title.cache_clear(), tokenizer.all_tokens(some)],
-    }
-    calls = {name: functools.partial(call, texts) for name, call in {**ours, **rivals}.items()}
-    seconds = in_turn(calls, 3 if quick else 7, summary=min)
-    speeds = {name: len(texts) / seconds[name] for name in calls}
-    claims = [Claim(f"titles/s to words ({len(texts):,} titles)", speeds["words"], aim=AIM)]
-    claims += [Claim("titles/s to words", speeds["words"], name, speeds[name], aim=1) for name in rivals]
-    for name, about in (("show keys and marks", ""), ("all tokens", ", n-grams too")):
-        claims.append(Claim(f"titles/s to {name}{about}", speeds[name], better=None))
-    return claims
+
+    def speed(split: Callable[[], Callable[[Sequence[str]], Any]], rival: bool = False) -> float:
+        return len(texts) / min(repeat_apart(prepare, split, texts, repeats=3 if quick else 7, rival=rival))
+
+    ours = speed(words)
+    claims = [Claim(f"titles/s to words ({len(texts):,} titles)", ours, aim=AIM)]
+    for module, (name, split) in RIVALS.items():
+        if is_installed(module, name):
+            claims.append(Claim("titles/s to words", ours, name, speed(split, rival=True), aim=1))
+    claims.append(Claim("titles/s to show keys and marks", speed(show_keys), better=None))
+    return [*claims, Claim("titles/s to all tokens, n-grams too", speed(all_tokens), better=None)]
 
 
 if __name__ == "__main__":
