@@ -1,13 +1,12 @@
-"""Runs benchmarks, each in a fresh process, and writes their sections of benchmarks/README.md as they
-finish.
+"""Runs benchmarks, each in a fresh process, and records their claims as they finish.
 
-A section has the date, the commit and the machine of the measurement. If a benchmark fails, its section does
-not change, the others continue, and its name is printed at the end. Finished sections are kept if the command
-is interrupted.
+Each finished benchmark is appended to ``history.jsonl``, and ``README.md`` and ``docs/figures.md`` are
+generated from it. If a benchmark fails, its section does not change, the others continue, and its name is
+printed at the end. An interrupted command can be called again: what was measured at the current commit is
+left out. The shortest benchmarks run first; those that would exceed the limit are left out and named.
 """
 
 import argparse
-import ast
 import datetime
 import json
 import os
@@ -15,33 +14,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import figures, page
 from benchmarks.claims import ROOT, Claim, commit, machine, table
+from benchmarks.history import HISTORY, Measurement, append, latest, read_history
+from benchmarks.page import MODULES, SUFFIX
 
-PAGE = Path(__file__).with_name("README.md")
-MODULES = {
-    name: f"benchmarks.{folder}.{name}"
-    for folder, names in {
-        "ingest": ("enrich", "ingest"),
-        "linear": ("factorisation", "linear"),
-        "nights": ("million", "nightly", "orchestration", "serve"),
-        "objectives": ("objectives",),
-        "offload": ("eviction", "offload", "rivals"),
-        "players": ("guide", "kinds", "players"),
-        "quality": ("quality",),
-        "recommend": ("recommend",),
-        "search": ("clusters", "layout", "neighbours"),
-        "text": ("fasttext_reader", "oov", "sentences", "text", "titles"),
-        "training": ("bag", "loader", "runners", "training"),
-    }.items()
-    for name in names
-}
 # benchmarks with --full
-FULL = {"fasttext_reader", "ingest", "linear", "million", "neighbours", "titles", "training"}
-ONLY_FULL = {"million"}
-BEGIN, END = "<!-- measured -->", "<!-- end -->"
+FULL = {
+    "fasttext_reader",
+    "ingest",
+    "kinds",
+    "linear",
+    "million",
+    "neighbours",
+    "quality",
+    "titles",
+    "training",
+}
+ONLY_FULL = {"million", "quality"}
+MINUTES = 90.0  # limit of all benchmarks without --full
+UNKNOWN = 10.0  # expected minutes of a benchmark that has not been measured
 LONGEST = 2 * 3600  # maximum seconds of a benchmark
 
 
@@ -64,63 +59,144 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="small sizes, to see that all works; prints, and writes nothing"
     )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        help=f"limit of the duration, by default {MINUTES:g}; none with --full or --only",
+    )
+    parser.add_argument("--again", action="store_true", help="repeat what was measured at this commit")
+    parser.add_argument("--render", action="store_true", help="write the pages from the history, and end")
+    parser.add_argument("--outdated", action="store_true", help="list changed benchmarks, and end")
     options = parser.parse_args()
+    if options.render:
+        write_pages()
+        return 0
+    if options.outdated:
+        for name, old in page.outdated(read_history()).items():
+            print(f"warning: the benchmark of section {name!r} has changed since its commit {old}")
+        return 0
     if options.full and options.quick:
         parser.error("--full and --quick are two sets of sizes: name one")
-    names = [
-        name
-        for name in options.only or names_available
-        if (name in FULL if options.full else name not in ONLY_FULL)
-    ]
+    chosen = options.only or names_available
+    names = [name for name in chosen if (name in FULL if options.full else name not in ONLY_FULL)]
     if not names:
         parser.error(
             f"nothing to measure: {' '.join(options.only)} "
             + ("has no heavy sizes" if options.full else "has heavy sizes alone: add --full")
         )
-    size = "--quick" if options.quick else "--full" if options.full else ""
-    failed = measure_all(
+    measured = commit()
+    if measured.endswith("-dirty") and not options.quick:
+        parser.error("a section names its commit: commit your changes, or use --quick, which writes nothing")
+    unlimited = options.full or options.quick or options.only
+    return run_all(
         names,
-        lambda name: run_one(name, size),
-        None if options.quick else PAGE,
-        ", full sizes" if options.full else "",
+        "--quick" if options.quick else "--full" if options.full else "",
+        history=None if options.quick else HISTORY,
+        minutes=options.minutes or (float("inf") if unlimited else MINUTES),
+        done=set() if options.again or options.quick else measured_at(measured, read_history()),
+    )
+
+
+def run_all(names: Sequence[str], size: str, *, history: Path | None, minutes: float, done: set[str]) -> int:
+    """Measures benchmarks within a limit and prints which failed or were left out; returns the exit code.
+
+    Args:
+        names: Names of benchmarks.
+        size: Option of the benchmarks, or "".
+        history: File to which measurements are appended; with None, claims are only printed.
+        minutes: Limit of the total duration.
+        done: Sections that are not measured again.
+    """
+    suffix = SUFFIX if size == "--full" else ""
+    expected = expected_minutes(names, suffix, read_history())
+    pending = [name for name in expected if name + suffix not in done]
+    failed, skipped = measure_all(
+        pending, lambda name: run_one(name, size), history, suffix, minutes=minutes, expected=expected
     )
     if failed:
         print(f"failed, and their sections left as they were: {', '.join(failed)}", file=sys.stderr)
+    if repeated := [name for name in expected if name not in pending]:
+        print(f"left out, measured at this commit already: {', '.join(repeated)}", file=sys.stderr)
+    if skipped:
+        print(f"left out, more than {minutes:g} minutes in total: {', '.join(skipped)}", file=sys.stderr)
+    if not size and len(names) > 1:
+        print(f"left out, heavy sizes (--full): {', '.join(sorted(FULL))}", file=sys.stderr)
     return 1 if failed else 0
 
 
+def expected_minutes(names: Iterable[str], suffix: str, history: Sequence[Measurement]) -> dict[str, float]:
+    """Returns the minutes of the last measurement of each benchmark, shortest first."""
+    last = latest(history)
+    minutes = {
+        name: (last[name + suffix].minutes if name + suffix in last else None) or UNKNOWN for name in names
+    }
+    return dict(sorted(minutes.items(), key=lambda item: item[1]))
+
+
+def measured_at(name: str, history: Sequence[Measurement]) -> set[str]:
+    """Returns the sections that were measured at a commit."""
+    return {each.section for each in history if each.commit == name}
+
+
 def measure_all(
-    names: Iterable[str], measure: Callable[[str], Sequence[Claim]], readme: Path | None, suffix: str = ""
-) -> list[str]:
-    """Measures one benchmark after the other and writes each section when it is done.
+    names: Iterable[str],
+    measure: Callable[[str], Sequence[Claim]],
+    history: Path | None,
+    suffix: str = "",
+    *,
+    minutes: float = float("inf"),
+    expected: Mapping[str, float] | None = None,
+) -> tuple[list[str], list[str]]:
+    """Measures one benchmark after the other and records each when it is done.
 
     Args:
         names: Names of benchmarks.
         measure: Returns the claims of a benchmark, or raises CalledProcessError or TimeoutExpired.
-        readme: Page whose sections are replaced; with None, the claims are only printed.
+        history: File to which measurements are appended; with None, claims are only printed.
         suffix: Suffix of the names of sections.
+        minutes: Limit of the total duration.
+        expected: Expected minutes by name; a benchmark that would exceed the limit is left out.
 
     Returns:
-        The names of benchmarks that failed.
+        The names of benchmarks that failed, and of those that were left out.
     """
-    failed, measured = [], commit()  # before the page is written, which changes the state of the commit
+    failed, skipped, measured = [], [], commit()
+    begun = time.monotonic()
     for name in names:
+        if (time.monotonic() - begun) / 60 + (expected or {}).get(name, 0) > minutes:
+            skipped.append(name)
+            continue
         print(f"{MODULES[name]}{suffix} …", file=sys.stderr, flush=True)
-        load, begun = os.getloadavg()[0], time.monotonic()
+        date, load, started = datetime.datetime.now(datetime.UTC), os.getloadavg()[0], time.monotonic()
         try:
             claims = measure(name)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             print(f"{MODULES[name]}: {error}", file=sys.stderr, flush=True)
             failed.append(name)
             continue
-        took = f"{(time.monotonic() - begun) / 60:.1f} min"
-        print(f"{took}\n{table(claims)}", flush=True)
-        if readme:
-            now = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
-            load_then = f"load average {load:.1f} at the start."
-            line = f"{now}, commit {measured}, {machine()}; {took}, {load_then}"
-            replace_section(readme, name + suffix, f"{about(name)}\n\n{line}\n\n{table(claims)}\n")
-    return failed
+        took = (time.monotonic() - started) / 60
+        print(f"{took:.1f} min\n{table(claims)}", flush=True)
+        if history:
+            one = Measurement(
+                section=name + suffix,
+                date=f"{date:%Y-%m-%d %H:%M} UTC",
+                commit=measured,
+                machine=machine(),
+                minutes=round(took, 1),
+                load=round(load, 1),
+                claims=tuple(claims),
+            )
+            append(one, history)
+            if history == HISTORY:
+                write_pages()
+    return failed, skipped
+
+
+def write_pages() -> None:
+    """Writes the sections of README.md of this folder, and docs/figures.md with its plot."""
+    history = read_history()
+    page.update(page.PAGE, history)
+    figures.update(history)
 
 
 def run_one(name: str, size: str = "") -> list[Claim]:
@@ -137,29 +213,6 @@ def run_one(name: str, size: str = "") -> list[Claim]:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return [Claim(**{field: row[field] for field in Claim.__dataclass_fields__}) for row in json.loads(out)]
-
-
-def about(name: str) -> str:
-    """Returns the first paragraph of the docstring of a benchmark."""
-    source = (ROOT / MODULES[name].replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].replace("\n", " ")
-
-
-def replace_section(readme: Path, name: str, content: str) -> None:
-    """Replaces or adds the section of a benchmark in a page, and keeps the sections in alphabetical order.
-
-    Comments mark the beginning and the end of a section.
-    """
-    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
-    measured, _, after = rest.partition(END)
-    sections = dict(part.split("\n", 1) for part in measured.split("\n### ")[1:])
-    sections[name] = f"\n{content}"
-    body = "\n".join(
-        f"### {title}\n{text.strip(chr(10)).join([chr(10)] * 2)}" for title, text in sorted(sections.items())
-    )
-    written = readme.with_suffix(".tmp")
-    written.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
-    os.replace(written, readme)
 
 
 if __name__ == "__main__":

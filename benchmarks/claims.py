@@ -1,13 +1,19 @@
 """Defines the command line and the output of every benchmark: ``python -m benchmarks.FOLDER.NAME [--quick]``.
 
 The other options are ``--full`` (large sizes) and ``--json``. A row of the output has a name, our value, the
-rival and its value from the same run, the ratio, the target (aim), and whether the target was met. The ratio
-is our value divided by the rival's; the aim says whether more or less is better.
+rival and its value from the same run, the ratio, the target (aim), and the verdict. The ratio is our value
+divided by the rival's; the aim says whether more or less is better.
+
+Verdicts use exact numbers: "yes", "**no**"; "undecided", if the difference to the target is smaller than the
+95 % error of both values; "loose target", if our value is more than ``LOOSE`` times better than the target,
+which could hardly be missed. Targets of 0, and of 1 beside a rival, are never
+loose.
 """
 
 import argparse
 import importlib.util
 import json
+import math
 import os
 import platform
 import subprocess
@@ -19,6 +25,9 @@ from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample" / "guide.xml.gz"  # the guide of --quick
+WRITTEN = ("benchmarks/README.md", "benchmarks/history.jsonl", "docs/figures.md", "docs/figures.svg")
+LOOSE = 3
+Verdict = Literal["yes", "**no**", "undecided", "loose target"]
 
 
 @dataclass(frozen=True)
@@ -52,19 +61,36 @@ class Claim:
         return self.value / self.rival_value if self.rival_value else None
 
     @property
-    def met(self) -> bool | None:
-        """Whether the target was reached; None without a target."""
+    def verdict(self) -> Verdict | None:
+        """Whether the target was reached, as the module describes; None without a target."""
         if self.aim is None or self.better is None:
             return None
         if self.rival and self.rival_value is None:
-            return False
-        # the value of a rival may be 0
-        bar = self.aim * (self.rival_value if self.rival_value is not None else 1)
-        return self.value >= bar if self.better == "more" else self.value <= bar
+            return "**no**"
+        more = self.better == "more"
+        bar = self.aim * (self.rival_value if self.rival_value is not None else 1)  # a rival may reach 0
+        lead = self.value - bar if more else bar - self.value
+        nearer = int((lead < 0) == more)  # the bound of our interval on the side of the target
+        error = math.hypot(
+            _margin(self.value, self.interval, nearer),
+            self.aim * _margin(self.rival_value, self.rival_interval, 1 - nearer),
+        )
+        if abs(lead) < error:
+            return "undecided"
+        if lead < 0:
+            return "**no**"
+        better, worse = (self.value, bar) if more else (bar, self.value)
+        is_loose = bar and better > LOOSE * worse and not (self.rival and self.aim == 1)
+        return "loose target" if is_loose else "yes"
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target was reached; None without a target and if it is undecided or loose."""
+        return {"yes": True, "**no**": False}.get(self.verdict or "")
 
     def row(self) -> dict[str, Any]:
-        """Returns all fields, the ratio and whether the target was met, for JSON."""
-        return {**asdict(self), "ratio": self.ratio, "met": self.met}
+        """Returns all fields, the ratio, the verdict and whether the target was met, for JSON."""
+        return {**asdict(self), "ratio": self.ratio, "verdict": self.verdict, "met": self.met}
 
 
 def run(
@@ -93,29 +119,25 @@ def run(
     return 0
 
 
-def table(claims: Sequence[Claim]) -> str:
-    """Formats claims as a Markdown table."""
+def table(claims: Sequence[Claim], verdicts: Sequence[str] | None = None) -> str:
+    """Formats claims as a Markdown table; ``verdicts`` replaces the column ``met``."""
     lines = [
         "| claim | ours | rival | theirs | ratio | aim | met |",
         "| --- | ---: | --- | ---: | ---: | ---: | --- |",
     ]
-    for claim in claims:
+    for claim, verdict in zip(claims, verdicts or [claim.verdict or "–" for claim in claims], strict=True):
         sign = {"more": "≥ ", "less": "≤ ", None: ""}[claim.better]
-        ours, theirs = (
-            _number(claim.value) + _bounds(claim.interval),
-            _number(claim.rival_value) + _bounds(claim.rival_interval),
-        )
+        aim = claim.aim if claim.better else None
         cells = [
             claim.name,
-            ours,
+            number(claim.value, None if claim.rival else aim) + _bounds(claim.interval),
             claim.rival or "–",
-            theirs,
-            _number(claim.ratio),
-            "–" if claim.aim is None else sign + _number(claim.aim),
+            number(claim.rival_value) + _bounds(claim.rival_interval),
+            number(claim.ratio, aim),
+            "–" if claim.aim is None else f"{sign}{claim.aim:,.10g}",
+            verdict,
         ]
-        lines.append(
-            f"| {' | '.join(cells)} | {'–' if claim.met is None else 'yes' if claim.met else '**no**'} |"
-        )
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -162,15 +184,16 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Returns the current commit, and whether files other than the page of results differ from it."""
+    """Returns the current commit, with ``-dirty`` if files other than the written results differ from it."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(
             ["git", *arguments], capture_output=True, encoding="utf-8", cwd=ROOT, check=False
         ).stdout.strip()
 
-    dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/README.md")
-    return (git("describe", "--always") or "unknown") + ("-dirty" if dirty else "")
+    excluded = [f":!{file}" for file in WRITTEN]
+    dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if dirty else "")
 
 
 def _lines(file: str) -> list[str]:
@@ -181,10 +204,22 @@ def _lines(file: str) -> list[str]:
 
 
 def _bounds(interval: Sequence[float] | None) -> str:
-    return "" if interval is None else f" [{_number(interval[0])}, {_number(interval[1])}]"
+    return "" if interval is None else f" [{number(interval[0])}, {number(interval[1])}]"
 
 
-def _number(value: float | None) -> str:
+def _margin(value: float | None, interval: Sequence[float] | None, bound: int) -> float:
+    return 0.0 if value is None or interval is None else abs(value - interval[bound])
+
+
+def number(value: float | None, aim: float | None = None) -> str:
+    """Formats a number with three digits, or as many as its side of the target needs."""
     if value is None:
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    if aim is None or value == aim:
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    rounded = value
+    for digits in range(max(3, len(f"{abs(value):.0f}")), 17):
+        rounded = float(f"{value:.{digits}g}")
+        if rounded != aim and (rounded > aim) == (value > aim):
+            break
+    return f"{rounded:,.10g}"

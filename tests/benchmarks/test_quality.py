@@ -91,7 +91,7 @@ def test_one_command_fills_the_page_and_keeps_what_was_measured_before(
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Above") and text.endswith("Below.\n") and "old" not in text
     assert "| GuideSpace | 2 | 0.600 ± 0.042 | – |" in text
-    assert "| UK1 | 200 | 0.500 | 0.400 |" in text and "GuideSpace abc; tfidf_svm abc" in text
+    assert "| UK1 | 200 | 0.500 | 0.400 |" in text and "Commits: abc (GuideSpace, tfidf_svm)." in text
     assert set(json.loads(stored.read_text(encoding="utf-8"))) == {"UK1", "DK1"}
 
 
