@@ -22,6 +22,8 @@ from tasks.sentences import (
     SentenceTransformers,
     UniversalSentenceEncoder,
     encoder,
+    use,
+    use_forward,
 )
 
 ENCODERS = [kind for kind in get_args(SentenceStrategy) if kind not in (NoSentences, AutomaticEncoder)]
@@ -87,6 +89,29 @@ def test_a_text_has_one_vector_whatever_stands_beside_it(opened: SentenceEncoder
 def test_the_identity_names_package_and_version(opened: SentenceEncoder):
     package, found, *_ = opened.identity.split()
     assert found == version(package)
+
+
+@pytest.mark.parametrize(("chunk", "block"), [(1 << 14, 384), (40, 16)])
+def test_use_computes_tokens_and_vectors_of_its_package(
+    chunk: int, block: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(use_forward, "CHUNK_TOKENS", chunk)
+    monkeypatch.setattr(use_forward, "BLOCK_TOKENS", block)
+    forward = use._load()
+    package = forward._weights
+    texts = [
+        "Casualty",
+        "a",
+        "  a  b ",
+        "a\u00a0b\tc",
+        "a ¨b ﬁ",
+        "Die Sendung mit der Maus",
+        "深夜食堂",
+        "★ a",
+    ]
+    texts += [" ".join(WORDS[:count] * 9) for count in range(1, len(WORDS))]
+    assert [forward._text_tokens(text) for text in [*texts, "", " "]] == package.sp.encode([*texts, "", " "])
+    np.testing.assert_allclose(forward.encode(texts), package.encode(texts), atol=2e-6)
 
 
 def test_texts_of_one_meaning_are_near_in_every_language():
