@@ -118,7 +118,8 @@ def run_all(names: Sequence[str], size: str, *, history: Path | None, minutes: f
     if repeated := [name for name in expected if name not in pending]:
         print(f"left out, measured at this commit already: {', '.join(repeated)}", file=sys.stderr)
     if skipped:
-        print(f"left out, more than {minutes:g} minutes in total: {', '.join(skipped)}", file=sys.stderr)
+        left = ", ".join(skipped)
+        print(f"left out, more than {minutes:g} minutes in total (run it again): {left}", file=sys.stderr)
     if not size and len(names) > 1:
         print(f"left out, heavy sizes (--full): {', '.join(sorted(FULL))}", file=sys.stderr)
     return 1 if failed else 0

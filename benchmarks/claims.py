@@ -16,6 +16,7 @@ import json
 import math
 import os
 import platform
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -139,6 +140,17 @@ def table(claims: Sequence[Claim], verdicts: Sequence[str] | None = None) -> str
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Returns the 95 % interval of the mean of values (Student's t); None for fewer than two."""
+    from scipy.stats import t  # not a package of the GPU measurements
+
+    if len(values) < 2:
+        return None
+    mean, error = statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
+    margin = float(t.ppf(0.975, len(values) - 1)) * error
+    return mean - margin, mean + margin
 
 
 def guides(*names: str) -> list[Path]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.claims import Claim, guides, run
+from benchmarks.claims import Claim, guides, mean_interval, run
 from benchmarks.stages import ingest, preprocess, tokenize
 from storage.formats.programme_kinds import read_kind_arrays
 from storage.home.workspace import Workspace
@@ -87,8 +87,9 @@ def measure(quick: bool, names: Sequence[str] = DEVELOPMENT) -> list[Claim]:
         precision, recall = TARGETS.get(kind, (None, None))
         for key, aim in (("precision", precision), ("strict precision", None), ("recall", recall)):
             values = [figures[key] for figures in homes_of_kind]
-            mean = float(np.mean([value for value in values if value is not None] or [0.0]))
-            claims.append(Claim(f"mean {key}, {kind}, {len(values)} homes", mean, aim=aim))
+            defined = [value for value in values if value is not None] or [0.0]
+            name = f"mean {key}, {kind}, {len(values)} homes"
+            claims.append(Claim(name, float(np.mean(defined)), aim=aim, interval=mean_interval(defined)))
     return claims
 
 

@@ -1,7 +1,7 @@
 """Blind ratings of lists of similar titles: our lists beside those of an editor and of other vectors.
 
 The ratings are committed (ratings/NAME; blind_ratings.py describes how they are made), so this benchmark only
-computes means and intervals (bootstrap over titles). reader.json of a set states the kind of reader: so far,
+computes means and intervals over titles. reader.json of a set states the kind of reader: so far,
 language models. MiniLM was trained on English texts and is a rival only in English sets, which were rated for
 an earlier version of ``similar``, without sub-titles.
 """
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.claims import Claim, run
+from benchmarks.claims import Claim, mean_interval, run
 from benchmarks.quality.blind_ratings import EDITOR
 from benchmarks.quality.rating_scores import read_set, score
 
@@ -37,7 +37,11 @@ def compare(name: str, sets: Sequence[str], rival: str) -> Iterator[Claim]:
     lines = {line.system: line for line in score(rated, rival)}
     ours, theirs = lines[OURS], lines[rival]
     about = f"{name}, {ours.titles} titles"
-    yield Claim(f"{about}: mean rating, 0 to 10", ours.mean, rival, theirs.mean, better=None)
+    bounds = {name: mean_interval([one[name] for one in rated]) for name in (OURS, rival)}
+    yield Claim(
+        f"{about}: mean rating, 0 to 10", ours.mean, rival, theirs.mean, better=None,
+        interval=bounds[OURS], rival_interval=bounds[rival],
+    )  # fmt: skip
     aim = None if rival == EDITOR else 0
     low, high = ours.interval
     better = None if aim is None else "more"
