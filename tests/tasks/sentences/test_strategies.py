@@ -91,14 +91,15 @@ def test_the_identity_names_package_and_version(opened: SentenceEncoder):
     assert found == version(package)
 
 
-@pytest.mark.parametrize(("chunk", "block"), [(1 << 14, 384), (40, 16)])
+@pytest.mark.parametrize(("chunk", "block"), [(4096, 384), (40, 16)])
 def test_use_computes_tokens_and_vectors_of_its_package(
     chunk: int, block: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(use_forward, "CHUNK_TOKENS", chunk)
     monkeypatch.setattr(use_forward, "BLOCK_TOKENS", block)
-    forward = use._load()
-    package = forward._weights
+    monkeypatch.setattr(use_forward, "CACHED_TOKENS", chunk)
+    model, tokenizer = use._load()
+    package, forward = model._model, use_forward.UseForward(model, tokenizer)
     texts = [
         "Casualty",
         "a",
@@ -110,8 +111,9 @@ def test_use_computes_tokens_and_vectors_of_its_package(
         "★ a",
     ]
     texts += [" ".join(WORDS[:count] * 9) for count in range(1, len(WORDS))]
-    assert [forward._text_tokens(text) for text in [*texts, "", " "]] == package.sp.encode([*texts, "", " "])
-    np.testing.assert_allclose(forward.encode(texts), package.encode(texts), atol=2e-6)
+    assert [tokenizer.tokens(text) for text in [*texts, "", " "]] == package.sp.encode([*texts, "", " "])
+    for _ in range(2):  # without and with cached tokens
+        np.testing.assert_allclose(forward.encode(texts), package.encode(texts), atol=2e-6)
 
 
 def test_texts_of_one_meaning_are_near_in_every_language():
