@@ -90,8 +90,8 @@ def nightly(
         clustering = cluster(
             home, clustering_inputs, previous=previous_artifact(home, CLUSTERS, clustering_inputs)
         )
-        results = clustering, baselines.result(), linear.result()
-        scores = evaluate(home, corpus, encoder, vectors, *results, settings.evaluate)
+        model = packed.result()
+        scores = evaluate(home, corpus, vectors, clustering, baselines.result(), model, settings.evaluate)
         page_inputs = PageInputs(
             guide=guide,
             corpus=corpus,
@@ -106,7 +106,6 @@ def nightly(
         drawing = draw.submit(
             home, page_inputs, previous=previous_artifact(home, PAGE, page_inputs), at=night.at
         )
-        model = packed.result()
         version = register(home, guide, corpus, model, settings.publish, night.run)
         page = drawing.result()
         # Promotion comes after everything that can fail: a failed run keeps the champion.

@@ -97,8 +97,8 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
         )
         clustering = timed("cluster", cluster.fn, place, clustering_inputs)
-        results = clustering, baselines.result(), linear.result()
-        inputs = corpus, encoder, vectors, *results, settings.evaluate
+        model = packed.result()
+        inputs = corpus, vectors, clustering, baselines.result(), model, settings.evaluate
         scores = timed("evaluate", evaluate.fn, place, *inputs)
         page_inputs = PageInputs(
             guide=guide,
@@ -112,7 +112,6 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
             settings=publishing,
         )
         page = pool.submit(context().run, timed, "draw", draw.fn, place, page_inputs, None, datetime.now(UTC))
-        model = packed.result()
         version = timed("register", register.fn, place, guide, corpus, model, publishing, run)
         challenger = Challenger(
             version=version, guide=guide, corpus=corpus, vectors=vectors, model=model, scores=scores

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +10,12 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.arrays import open_array
-from storage.artifacts import Baselines, Clustering, Corpus, LinearModel, Scores, TitleEncoderFiles, Vectors
+from storage.artifacts import Baselines, Clustering, Corpus, Model, Scores, Vectors
 from storage.formats.baselines import read_baselines, write_baselines
 from storage.formats.corpus import open_corpus
-from storage.formats.model import Votes
+from storage.formats.model import CHANNEL_VOTES, VOTES, Votes, read_votes
 from storage.home.workspace import Workspace
 from storage.stages import Stage
-from tasks.encoder.title_encoder import TitleEncoder
 from tasks.evaluate.baselines import draw_held_out, empty_reasons, fit_and_score_baselines, read_titles
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
@@ -25,12 +24,10 @@ from tasks.pool import helper_submit, iterate
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import corpus_support, predict_top
 from tasks.scoring.agreement import measure_agreement, reference_labels
-from tasks.scoring.channels import channel_votes
 from tasks.scoring.confidence import (
     HeldOutPredictions,
     TooFewHeldOut,
     contains_label,
-    held_out_votes,
     measure_confidence,
 )
 from tasks.scoring.protocols import CorpusTitles, score_title_vectors
@@ -62,14 +59,16 @@ def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Ba
 def evaluate(
     home: str,
     corpus: Corpus,
-    encoder: TitleEncoderFiles,
     vectors: Vectors,
     clustering: Clustering,
     baselines: Baselines,
-    linear: LinearModel,
+    model: Model,
     settings: EvaluateSettings,
 ) -> Scores:
-    """Publishes the scores of title vectors, baselines and clusters (scores.json and Parquet tables)."""
+    """Publishes the scores of title vectors, baselines and clusters (scores.json and Parquet tables).
+
+    The linear part and the votes on held-out titles are those of the model.
+    """
     workspace = Workspace(home)
     corpus_files, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
     titles, table = CorpusTitles.of(corpus_files), read_titles(workspace, corpus)
@@ -81,8 +80,8 @@ def evaluate(
     submit = helper_submit(corpus.counts["titles"])
     pending_agreement = submit(measure_agreement, clusters, reference, held_out=~is_training)
     sets = draw_held_out(titles, empty_reasons(workspace, corpus, table), settings)
-    part = LinearPart.open(workspace.folder(linear))
-    assert part is not None  # the stage writes it
+    part = LinearPart.open(workspace.folder(model))
+    assert part is not None  # the stage pack writes it
 
     def support(queries: np.ndarray, form: str) -> np.ndarray:
         return corpus_support(part, corpus_files, queries, form)
@@ -102,14 +101,15 @@ def evaluate(
     score_document = {"protocols": scores.protocols, "k": settings.k, "clusters": agreement}
     score_document["unseen_words"] = unseen_words
     score_document["kinds"] = kind_scores(workspace.folder(corpus))
-    in_context = partial(support, form="title_context")
-    votes = held_out_votes(titles, forms["title_context"], in_context, settings.seed)
+    votes, of_channels = (
+        _read_votes(workspace.folder(model), name, rows) for name in (VOTES, CHANNEL_VOTES)
+    )
     confidence, confidence_rows = measure_votes(titles, votes, languages)
-    opened = TitleEncoder.open(workspace.folder(encoder))
-    on_channels = channel_votes(corpus_files, opened, part, forms["title_context"], settings.seed)
-    of_channels, _ = measure_votes(titles, on_channels, languages)
-    score_document["confidence"] = {**confidence, "channels": of_channels}
-    with STAGE.publish(home, corpus, encoder, vectors, clustering, baselines, linear, settings) as draft:
+    score_document["confidence"] = {
+        **confidence,
+        "channels": measure_votes(titles, of_channels, languages)[0],
+    }
+    with STAGE.publish(home, corpus, vectors, clustering, baselines, model, settings) as draft:
         (draft.folder / "scores.json").write_text(json.dumps(score_document, indent=1), encoding="utf-8")
         pq.write_table(pa.table(scores.rows), draft.folder / "queries.parquet")
         pq.write_table(pa.table(confidence_rows), draft.folder / "confidence.parquet")
@@ -117,6 +117,13 @@ def evaluate(
         draft.details["k"] = settings.k  # the gate evaluates the champion with the same k
         draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # of the scored vectors
     return draft.artifact
+
+
+def _read_votes(model: Path, name: str, rows: np.ndarray) -> Votes:
+    """Reads the votes in a Model folder; ``rows`` are the rows of its titles in the Corpus."""
+    votes = read_votes(model, name)
+    assert votes is not None  # the stage pack writes them
+    return votes._replace(titles=rows[votes.titles], neighbours=np.append(rows, -1)[votes.neighbours])
 
 
 def measure_votes(

@@ -4,12 +4,11 @@ Real gaps in a guide are often all programmes of a channel. Therefore a query ha
 titles that share a channel with it do not vote.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.arrays import Ragged
+from storage.arrays import Ragged, offsets_of
 from storage.formats.corpus import OpenCorpus
 from storage.formats.model import Votes
 from tasks.encoder.title_encoder import TitleEncoder
@@ -54,29 +53,28 @@ def channel_votes(
     embedded = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
     ids, cosines = top_neighbours(embedded, np.ascontiguousarray(vectors[training]), CANDIDATES)
     ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
-    ids, cosines = _on_other_channels(queries, ids, cosines, _channel_ids(channels.to_pylist()))
+    ids, cosines = _on_other_channels(queries, ids, cosines, _channel_ids(channels))
     return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
 
 
-def _channel_ids(channels: Sequence[Sequence[str] | None]) -> Ragged:
+def _channel_ids(channels: pa.ListArray) -> Ragged:
     """Numbers the channels of each title."""
-    number: dict[str, int] = {}
-    return Ragged.from_rows(
-        [[number.setdefault(name, len(number)) for name in row or ()] for row in channels]
-    )
+    names = channels.flatten().dictionary_encode()
+    lengths = np.asarray(channels.value_lengths().fill_null(0))
+    return Ragged(offsets_of(lengths), np.asarray(names.indices, dtype=np.int64))
 
 
 def _on_other_channels(
     queries: np.ndarray, ids: np.ndarray, cosines: np.ndarray, channels: Ragged
 ) -> tuple[np.ndarray, np.ndarray]:
     """Keeps the first NEIGHBOURS neighbours of each query that share no channel with it; pads with -1."""
-    kept = np.full((len(ids), NEIGHBOURS), -1, dtype=np.int64)
-    kept_cosines = np.zeros(kept.shape, dtype=np.float32)
-    for row, query in enumerate(queries.tolist()):
-        hidden, candidates = {*channels[query].tolist()}, ids[row][ids[row] >= 0].tolist()
-        others = [
-            place for place, title in enumerate(candidates) if hidden.isdisjoint(channels[title].tolist())
-        ]
-        others = others[:NEIGHBOURS]
-        kept[row, : len(others)], kept_cosines[row, : len(others)] = ids[row][others], cosines[row][others]
-    return kept, kept_cosines
+    channel_count = int(channels.values.max(initial=-1)) + 1
+    hidden = channels.take(queries).multi_hot(channel_count)  # (queries, channels)
+    rows, columns = np.nonzero(ids >= 0)
+    candidates = channels.take(ids[rows, columns])
+    on_hidden = hidden[rows[candidates.row_ids], candidates.values]
+    is_kept = np.zeros(ids.shape, dtype=bool)
+    is_kept[rows, columns] = np.bincount(candidates.row_ids, on_hidden, len(candidates)) == 0
+    first = np.argsort(~is_kept, axis=1, kind="stable")[:, :NEIGHBOURS]  # the columns to keep, in order
+    is_kept, ids, cosines = (np.take_along_axis(array, first, axis=1) for array in (is_kept, ids, cosines))
+    return np.where(is_kept, ids, -1), np.where(is_kept, cosines, np.float32(0))

@@ -34,16 +34,18 @@ def clustered(
 def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, tmp_path, encoder):
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.predictor.task import fit_linear
+    from tasks.publish.task import pack
 
-    source, *inputs = clustered
+    source, corpus, lexicon, vectors, clustering = clustered
     home = tmp_path / "home"
     shutil.copytree(source, home)
     for name in ("sentences", "descriptions") if encoder == "without" else ():
-        (home / inputs[0].path / f"{name}.npy").unlink(missing_ok=True)
+        (home / corpus.path / f"{name}.npy").unlink(missing_ok=True)
     settings = EvaluateSettings(baselines=RIVALS, resamples=100)
-    baselines = without_run(score_baselines, str(home), inputs[0], settings)
-    linear = without_run(fit_linear, str(home), inputs[0])
-    scores = without_run(evaluate, str(home), *inputs, baselines, linear, settings)
+    baselines = without_run(score_baselines, str(home), corpus, settings)
+    linear = without_run(fit_linear, str(home), corpus)
+    model = without_run(pack, str(home), corpus, lexicon, vectors, linear)
+    scores = without_run(evaluate, str(home), corpus, vectors, clustering, baselines, model, settings)
     protocols = json.loads((home / scores.path / "scores.json").read_text(encoding="utf-8"))["protocols"]
     for form in ("title_only", "title_context"):
         own = protocols["unseen_title"][form]

@@ -198,6 +198,7 @@ def test_a_model_equals_itself_for_any_number_of_neighbours(
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.predictor.task import fit_linear
+    from tasks.publish.task import pack
 
     home, _, _, corpus, _, lexicon = learnt
     vectors = without_run(embed, str(home), corpus, lexicon)
@@ -205,8 +206,8 @@ def test_a_model_equals_itself_for_any_number_of_neighbours(
     settings = EvaluateSettings(k=k, baselines=(), resamples=100)
     baselines = without_run(score_baselines, str(home), corpus, settings)
     linear = without_run(fit_linear, str(home), corpus)
-    results = clustering, baselines, linear
-    scores = without_run(evaluate, str(home), corpus, lexicon, vectors, *results, settings)
+    model = without_run(pack, str(home), corpus, lexicon, vectors, linear)
+    scores = without_run(evaluate, str(home), corpus, vectors, clustering, baselines, model, settings)
     assert neighbour_count(home / scores.path) == k
     monkeypatch.setattr(arrays, "BLOCK_ROWS", block)  # titles that the champion embeds at once
     headline = read_headline(home / scores.path)

@@ -36,8 +36,8 @@ def published(learnt, tmp_path_factory):
         clustering = worlds.publish_clusters(home, corpus, vectors)
         settings = EvaluateSettings(baselines=(), resamples=100)
         baselines = score_baselines.fn(place, corpus, settings)
-        scores = evaluate.fn(place, corpus, encoder, vectors, clustering, baselines, linear, settings)
         model = pack.fn(place, corpus, encoder, vectors, linear)
+        scores = evaluate.fn(place, corpus, vectors, clustering, baselines, model, settings)
         return home, guide, corpus, vectors, model, scores
 
 
