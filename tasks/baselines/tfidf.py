@@ -57,7 +57,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from storage.arrays import row_blocks
 from tasks.baselines.inputs import TitleInputs
 from tasks.baselines.predictions import (
     LabelledTitles,
@@ -255,10 +254,11 @@ def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.n
     They are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY (ridge regression) for centred vectors X
     and labels Y. Float32, shape (features, count), orthonormal columns.
     """
-    mean, share = dense.mean(axis=0), targets.mean(axis=0)
-    blocks = row_blocks(len(dense))
-    gram = sum((centred := dense[block] - mean).T @ centred for block in blocks)
-    products = sum((dense[block] - mean).T @ (targets[block] - share) for block in blocks)
+    from scipy import sparse
+
+    mean, frequency = dense.mean(axis=0), targets.sum(axis=0)
+    gram = (dense.T @ dense).astype(np.float64) - len(dense) * np.outer(mean, mean)
+    products = (sparse.csr_matrix(targets, dtype=np.float32).T @ dense).T - np.outer(mean, frequency)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(mean)), products)
     return np.linalg.svd(weights, full_matrices=False)[0][:, :count].astype(np.float32)
 

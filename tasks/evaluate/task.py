@@ -101,9 +101,7 @@ def evaluate(
     score_document = {"protocols": scores.protocols, "k": settings.k, "clusters": agreement}
     score_document["unseen_words"] = unseen_words
     score_document["kinds"] = kind_scores(workspace.folder(corpus))
-    votes, of_channels = (
-        _read_votes(workspace.folder(model), name, rows) for name in (VOTES, CHANNEL_VOTES)
-    )
+    votes, of_channels = (_read_votes(workspace.folder(model), name, rows) for name in (VOTES, CHANNEL_VOTES))
     confidence, confidence_rows = measure_votes(titles, votes, languages)
     score_document["confidence"] = {
         **confidence,

@@ -8,7 +8,7 @@ import pytest
 from storage.arrays import Ragged
 from storage.formats.corpus import open_corpus
 from tasks.predictor import fitting
-from tasks.predictor.features import inverse_frequencies, weigh_tokens
+from tasks.predictor.features import distinct_tokens, inverse_frequencies, weigh_tokens
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import corpus_support, support_of
 from tasks.scoring.protocols import CorpusTitles
@@ -19,7 +19,7 @@ KINDS = np.array([WORD, WORD, NGRAM, CONTEXT], dtype=np.int8)
 
 def test_each_group_of_kinds_has_unit_norm_and_repeated_tokens_count_once() -> None:
     tokens = Ragged.from_rows([[0, 1, 2, 3, 3, 0], [1], []])
-    idf = inverse_frequencies(tokens, 4)
+    idf = inverse_frequencies(distinct_tokens(tokens, 4), 4)
     np.testing.assert_allclose(idf, 1 + np.log([4 / 2, 4 / 3, 4 / 2, 4 / 2]), rtol=1e-6)
     ids, values = weigh_tokens(tokens, KINDS, idf)
     assert [row.tolist() for row in (ids[0], ids[1], ids[2])] == [[0, 1, 2, 3], [1], []]

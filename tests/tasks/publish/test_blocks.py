@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from storage import arrays
 from storage.catalogue.connection import temporary_database
@@ -34,15 +33,3 @@ def test_principal_components_of_selected_rows(monkeypatch):
     np.testing.assert_array_equal(principal_plane(vectors, rows), alone)
     monkeypatch.setattr(arrays, "BLOCK_ROWS", SMALL_BLOCK)
     np.testing.assert_allclose(principal_plane(vectors, rows), alone, atol=1e-5)
-
-
-@pytest.mark.parametrize("block", [1, SMALL_BLOCK])
-def test_label_directions(monkeypatch, block: int):
-    from tasks.baselines.tfidf import label_directions
-
-    rng = np.random.default_rng(1)
-    dense, targets = rng.normal(size=(50, 6)).astype(np.float32), rng.random((50, 3)) < 0.4
-    expected = label_directions(dense, targets, 2)
-    monkeypatch.setattr(arrays, "BLOCK_ROWS", block)
-    result = label_directions(dense, targets, 2)
-    np.testing.assert_allclose(np.abs(np.einsum("ij,ij->j", expected, result)), 1, atol=1e-4)
