@@ -69,6 +69,13 @@ audit:
 
 setup: $(DEVELOPER)
 
+# A small run in a temporary home, with local servers even if the user has others. It compiles the loops of numba, which
+# caches them next to the code, for this CPU and these versions, and stores the databases of storage/database_templates.py.
+TRIAL_RUN = echo "A trial run prepares the environment: machine code, empty databases …"; folder=$$(mktemp -d) && \
+	env -u PREFECT_API_URL -u PREFECT_PROFILE -u MLFLOW_TRACKING_URI -u MLFLOW_REGISTRY_URI PREFECT_HOME=$$folder/prefect \
+	.venv/bin/guidespace nightly --feed sample/guide.xml.gz --home $$folder --preset smoke \
+	--set train.backend=compiled > $$folder/trial.log 2>&1 || { cat $$folder/trial.log; exit 1; }; rm -r $$folder
+
 # .venv is outdated if pyproject.toml is newer or its interpreter no longer exists.
 $(READY): pyproject.toml $(if $(shell [ -x .venv/bin/python ] && .venv/bin/python -c "" && echo ok),,rebuild)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
@@ -77,8 +84,7 @@ $(READY): pyproject.toml $(if $(shell [ -x .venv/bin/python ] && .venv/bin/pytho
 	$(PYTHON) -m venv .venv || { echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
 	.venv/bin/python -m pip install -q --upgrade pip
 	.venv/bin/python -m pip install -q -e '.[night]'
-	@folder=$$(mktemp -d) && PREFECT_HOME=$$folder .venv/bin/python -c \
-	'import sys; from flows.server import migrate; from storage.tracking import Tracking; migrate(); Tracking(sys.argv[1]).client' $$folder; rm -r $$folder
+	@$(TRIAL_RUN)
 	@touch $@
 
 $(DEVELOPER): $(READY)
