@@ -103,15 +103,15 @@ def _add_file(tar: tarfile.TarFile, file: Path, name: str) -> None:
             tar.addfile(info)
             return
         with open(file, "rb") as handle:
-            before = os.fstat(handle.fileno())
-            info.size = before.st_size
+            stat_before = os.fstat(handle.fileno())
+            info.size = stat_before.st_size
             tar.addfile(info, handle)
-            after = os.fstat(handle.fileno())
+            stat_after = os.fstat(handle.fileno())
     except FileNotFoundError:  # removed meanwhile, for example by `guidespace forget`
         return
     except OSError as error:
         raise BackupError(f"{file} cannot be copied: {error}") from error
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+    if (stat_before.st_size, stat_before.st_mtime_ns) != (stat_after.st_size, stat_after.st_mtime_ns):
         raise BackupError(f"{file} changed while it was read. Run the backup again.")
 
 

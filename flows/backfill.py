@@ -106,10 +106,10 @@ def find_missing(home: str, dates: list[str]) -> list[str]:
 
 def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> State:
     """Runs the nightly flow for a date as a nested flow run, and returns the final state of that run."""
-    at = due_time(datetime.date.fromisoformat(date), home_zone(home))
+    due_at = due_time(datetime.date.fromisoformat(date), home_zone(home))
     night = nightly.with_options(
-        flow_run_name=f"{at:%Y-%m-%d %H:%M} back-filled",
+        flow_run_name=f"{due_at:%Y-%m-%d %H:%M} back-filled",
         persist_result=True,  # a retry does not run it again
         result_serializer="json",
     )
-    return night([], preset, changes, at, home, return_state=True)
+    return night([], preset, changes, due_at, home, return_state=True)

@@ -163,12 +163,12 @@ class FollowedModel:
                     shutil.rmtree(other, ignore_errors=True)
 
 
-def prune_models(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
-    """Removes copies of models that no command has read since ``before``, and no other files."""
+def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = False) -> Removed:
+    """Removes copies of models that no command has read since ``read_before``, and no other files."""
     folders: list[Path] = []
     for state in (home / "models").glob(f"{'[0-9a-f]' * 16}/state.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            if json.loads(state.read_text(encoding="utf-8"))["checked_at"] < before.timestamp():
+            if json.loads(state.read_text(encoding="utf-8"))["checked_at"] < read_before.timestamp():
                 folders.append(state.parent)
     removed = Removed(what="copies of models", count=len(folders), bytes=sum(map(folder_size, folders)))
     for folder in folders if not dry_run else ():

@@ -107,7 +107,9 @@ def remove_old_data(
         yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)
 
 
-def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool, shared: bool = False) -> Removed:
+def prune_flow_runs(
+    home: Path, ended_before: datetime.datetime, dry_run: bool, shared: bool = False
+) -> Removed:
     """Deletes the Prefect flow runs of a home that ended before an instant, with their logs and artifacts.
 
     If the database of the Prefect server is not in the home, nothing is deleted unless ``shared`` is set. A
@@ -118,7 +120,7 @@ def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool, shared
     with get_client(sync_client=True) as client:
         if not (uses_home_database := is_home_server(client, home)) and not shared:
             return Removed(what=f"runs in Prefect ({SHARED_SERVER})")
-        for run in list(_ended_runs(client, before)):
+        for run in list(_ended_runs(client, ended_before)):
             if belongs_to(run, home, on_home_server=uses_home_database):
                 count += 1
                 if not dry_run:
@@ -135,8 +137,8 @@ def _database_size(file: Path) -> int:
     return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
 
 
-def _ended_runs(client: SyncPrefectClient, before: datetime.datetime) -> Iterator[FlowRun]:
-    old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=before))  # pyright: ignore[reportArgumentType]
+def _ended_runs(client: SyncPrefectClient, ended_before: datetime.datetime) -> Iterator[FlowRun]:
+    old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=ended_before))  # pyright: ignore[reportArgumentType]
     offset = 0
     while page := client.read_flow_runs(
         flow_filter=OUR_FLOWS, flow_run_filter=old, limit=RUNS_PER_REQUEST, offset=offset

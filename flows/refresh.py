@@ -13,7 +13,7 @@ from flows.refresh_settings import RefreshSettings
 from flows.run_context import name_run
 from flows.settings import Feeds, FollowedModel
 from storage.home.workspace import Workspace
-from tasks.enrich.copies import Filled
+from tasks.enrich.copies import EnrichedCopy
 from tasks.enrich.task import fill
 from tasks.ingest.task import open_secret_block
 from tasks.merge.task import merge
@@ -41,8 +41,8 @@ def refresh(
         Paths of the written copies of the feeds, without those that failed.
     """
     workspace, logger = Workspace(home), get_run_logger()
-    what = f"refresh of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-    with workspace.writing(what, wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
+    description = f"refresh of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
+    with workspace.writing(description, wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
         filled = fill(
             home,
             [open_secret_block(feed) for feed in feeds],
@@ -53,11 +53,11 @@ def refresh(
         merged = merge(home, filled, settings.ingest, settings.guide)
     if FlowRunContext.get():
         report = report_markdown(filled, merged)
-        create_markdown_artifact(report, key="refresh-report", description=what)
+        create_markdown_artifact(report, key="refresh-report", description=description)
     return [feed.file for feed in filled if feed.file]
 
 
-def report_markdown(filled: list[Filled], merged: list[str]) -> str:
+def report_markdown(filled: list[EnrichedCopy], merged: list[str]) -> str:
     """Formats the reports of the feeds and of the merged guide as Markdown."""
     lines = ["### Merged guide", "", *(f"- {line.strip()}" for line in merged), ""]
     for feed in filled:

@@ -60,10 +60,10 @@ def name_run() -> str:
     if this_run.name and not GENERATED_NAME.fullmatch(this_run.name):
         return this_run.name
     feeds: Sequence[str] = this_run.parameters.get("feeds") or ["no feed"]
-    first, more = Path(source_of(feeds[0]).rstrip("/")).name, f" +{len(feeds) - 1}" if feeds[1:] else ""
+    first, suffix = Path(source_of(feeds[0]).rstrip("/")).name, f" +{len(feeds) - 1}" if feeds[1:] else ""
     zone = home_zone(this_run.parameters.get("home", "guidespace-home"))
     due_time = this_run.scheduled_start_time.astimezone(zone)
-    return f"{due_time:%Y-%m-%d %H:%M} {first}{more}"
+    return f"{due_time:%Y-%m-%d %H:%M} {first}{suffix}"
 
 
 @contextmanager
@@ -94,8 +94,8 @@ def open_night(
         gc.freeze()
         configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
-    at = (as_of or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
-    tags = {AS_OF: format_instant(at)}
+    guide_time = (as_of or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
+    tags = {AS_OF: format_instant(guide_time)}
     if ui := PREFECT_UI_URL.value():
         tags["prefect.flow_run_url"] = f"{ui}/runs/flow-run/{flow_run_id}"
     parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
@@ -114,7 +114,7 @@ def open_night(
                 logger.warning("MLflow run %s of a process that died was RUNNING; it is now KILLED", run_id)
             with tracking.system_metrics(run):
                 past = as_of is not None and settings.publish.promote == "never"
-                yield NightlyRun(workspace, tracking, run, at, past)
+                yield NightlyRun(workspace, tracking, run, guide_time, past)
             prune(workspace, max(keep, settings.publish.keep), folders_of_last_run(workspace.home))
 
 
@@ -211,14 +211,14 @@ def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
                 client.set_flow_run_state(run.id, crashed, force=True)
 
 
-def _older_runs(client: SyncPrefectClient, home: str, before: datetime.datetime) -> list[FlowRun]:
+def _older_runs(client: SyncPrefectClient, home: str, started_before: datetime.datetime) -> list[FlowRun]:
     """Returns the flow runs of a home that are in the state Running and began before an instant."""
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
     runs = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=running)
     return [
         run
         for run in runs
-        if run.parameters.get("home") == home and run.start_time and run.start_time < before
+        if run.parameters.get("home") == home and run.start_time and run.start_time < started_before
     ]
 
 

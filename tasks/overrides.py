@@ -65,11 +65,11 @@ def _explain(error: ValidationError) -> str:
     """
     problems = error.errors()
     other_names = [item for item in problems if item["type"] == "literal_error" and item["loc"][-1] == "name"]
-    others = {item["loc"][:-1] for item in other_names}
+    other_locations = {item["loc"][:-1] for item in other_names}
     lines = {
         f"{'.'.join(map(str, item['loc']))}: {item['msg']}{_input_of(item)}"
         for item in problems
-        if not any(item["loc"][: len(other)] == other for other in others)
+        if not any(item["loc"][: len(other)] == other for other in other_locations)
     }
     if lines:
         return "; ".join(sorted(lines)[:4])

@@ -106,11 +106,11 @@ found = TitleSearch.open(encoder).similar("Mercury kitchenette bakers", 5)
 from tasks.cluster import Clusterer
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.settings import ClusterSettings
-from tasks.cluster.stability import several_seeds
+from tasks.cluster.stability import cluster_with_seeds
 from tasks.neighbours.similarity import top_neighbours
 strategy = ClusterSettings().strategy
 neighbours = Neighbours(*top_neighbours(vectors, vectors, strategy.neighbours, exclude_self=True))
-partition = several_seeds(strategy, vectors, neighbours, range(2)).typical
+partition = cluster_with_seeds(strategy, vectors, neighbours, range(2)).typical
 
 from storage.artifacts import Clustering
 from storage.home.workspace import Workspace

@@ -48,9 +48,9 @@ def epochs(ratings: int, dim: int, ordered: bool, threads: int, repeats: int) ->
     from tasks.linear.rating_blocks import BLOCKS, RatingBlocks, sort_into_blocks
     from tasks.linear.ratings import Ratings
 
-    table = Ratings.of(*power_law(ratings))
+    table = Ratings.from_columns(*power_law(ratings))
     model = Factorisation(FactorisationSettings(dim=dim, threads=threads))
-    model.partial_fit(Ratings.of(["a"], ["b"], [0.0]))  # compiles
+    model.partial_fit(Ratings.from_columns(["a"], ["b"], [0.0]))  # compiles
     users, items = (
         side.add(names).take(ids)
         for side, names, ids in (
@@ -80,8 +80,8 @@ def our_fit(training: Columns, held_out: Columns, dim: int, passes: int, rate: f
     from tasks.linear.ratings import Ratings
 
     settings = FactorisationSettings(dim=dim, epochs=passes, learning_rate=rate, weight_decay=decay)
-    Factorisation(settings).partial_fit(Ratings.of(["a"], ["b"], [0.0]))  # compiles
-    ratings = Ratings.of(*training)
+    Factorisation(settings).partial_fit(Ratings.from_columns(["a"], ["b"], [0.0]))  # compiles
+    ratings = Ratings.from_columns(*training)
     started = time.process_time()
     model = Factorisation(settings).fit(ratings)
     return time.process_time() - started, model.predict(*held_out[:2])

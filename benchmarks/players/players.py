@@ -25,7 +25,7 @@ from tasks.enrich.enrich import Enrichment
 from tasks.enrich.output import genres_file, write_guide
 from tasks.enrich.settings import EnrichOptions, make_players
 from tasks.kinds.kinds import combine
-from tasks.kinds.names import stated_kinds
+from tasks.kinds.names import kinds_of_categories
 from tasks.scoring.folds import SALTS
 from tests.kodi import COLOURED, missing_packages, playlist_of, read_with_kodi, shift_days
 
@@ -120,7 +120,7 @@ def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
 def jellyfin(work: Path, enrichment: Enrichment) -> list[Claim]:
     """Returns the share of films in the row "Movies", and of films to which we added an episode number."""
     before, after = programmes(work / "in.xml"), programmes(work / "jellyfin.xml")
-    is_film = ["film" in combine(stated_kinds(row), numbered) for row, numbered in before]
+    is_film = ["film" in combine(kinds_of_categories(row), numbered) for row, numbered in before]
     in_row = [
         [any(name.casefold() == "movie" for name in row) for row, _ in rows] for rows in (before, after)
     ]

@@ -49,7 +49,7 @@ class Fold:
     @cached_property
     def titles(self) -> CorpusTitles:
         """Splits and labels of the titles."""
-        return CorpusTitles.of(self.opened)
+        return CorpusTitles.from_corpus(self.opened)
 
     @cached_property
     def family(self) -> np.ndarray:

@@ -26,7 +26,7 @@ from benchmarks.rivals.contest import Contest
 from benchmarks.rivals.ours import Ours
 from benchmarks.stages import make_corpus
 from tasks.neighbours.similarity import top_neighbours
-from tasks.publish.map.layout import lay_out, principal_plane
+from tasks.publish.map.layout import compute_positions, principal_plane
 from tasks.train.settings import TrainSettings
 
 K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 6_000, 25, 10
@@ -116,7 +116,7 @@ def _recall(vectors: np.ndarray, places: np.ndarray, judged: np.ndarray) -> floa
 def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
     ids, cosines = top_neighbours(vectors, vectors, K, exclude_self=True)
     plane = principal_plane(vectors, np.arange(len(vectors)))
-    return lay_out(plane, ids, cosines, seed=0, previous=before)
+    return compute_positions(plane, ids, cosines, seed=0, previous=before)
 
 
 def _filled(before: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: Se
 def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str], tuple[float, int]]:
     """Returns precision@10 and the number of titles, by group and protocol."""
     corpus, raw, encoder = learnt
-    titles, training = CorpusTitles.of(corpus), CorpusTitles.of(corpus).labelled("train")
+    titles, training = CorpusTitles.from_corpus(corpus), CorpusTitles.from_corpus(corpus).labelled("train")
     dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
     vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
     words, unseen = encoder.count_unseen(raw)

@@ -99,8 +99,10 @@ def _devices() -> Iterator[Finding]:
         how = f"training runs on the CPU with {torch.get_num_threads()} threads"
         yield Finding("note", "GPU", f"torch {torch.__version__} finds no GPU; {how}")
     for number in range(torch.cuda.device_count()):
-        about = torch.cuda.get_device_properties(number)
-        yield Finding("ok", "GPU", f"cuda:{number} {about.name}, {about.total_memory / 2**30:.0f} GiB")
+        properties = torch.cuda.get_device_properties(number)
+        yield Finding(
+            "ok", "GPU", f"cuda:{number} {properties.name}, {properties.total_memory / 2**30:.0f} GiB"
+        )
     if importlib.util.find_spec("cupy"):
         yield _kernels(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     else:
@@ -113,17 +115,17 @@ def _kernels(device: "torch.device") -> Finding:
     from storage.tables import check_kernels
 
     packages = [name for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)]
-    about = f"{packages[0]} {_version(packages[0])}" if packages else "present"
+    package_text = f"{packages[0]} {_version(packages[0])}" if packages else "present"
     try:
         check_kernels(device)
     except Exception as error:  # of CuPy, of its compiler, of the driver
         advice = "install the extra `gpu` (CUDA 12) or `gpu-cuda13`, whichever fits the driver"
         slower = "embedding tables larger than the GPU's memory are slower"
-        return Finding("bad", "CuPy", f"{about} does not work ({error}): {slower}; {advice}")
+        return Finding("bad", "CuPy", f"{package_text} does not work ({error}): {slower}; {advice}")
     result = (
         "compiles the kernels, and the GPU runs them" if device.type == "cuda" else "compiles the kernels"
     )
-    return Finding("ok", "CuPy", f"{about} {result}")
+    return Finding("ok", "CuPy", f"{package_text} {result}")
 
 
 def _home(home: Path) -> Iterator[Finding]:

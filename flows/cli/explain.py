@@ -52,23 +52,24 @@ def neighbour_documents(
 ) -> list[dict[str, Any]]:
     """Converts neighbours to JSON. Corrected titles have the user's categories and ``corrected_at``."""
     documents = []
-    for near in neighbours:
-        correction = corrections.get(parse_title(near.title).show_key)
+    for neighbour in neighbours:
+        correction = corrections.get(parse_title(neighbour.title).show_key)
         corrected = correction.document if correction else {}
-        documents.append({**vars(near), **corrected, "title": near.title})
+        documents.append({**vars(neighbour), **corrected, "title": neighbour.title})
     return documents
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Formats each neighbour as a line: cosine, title, categories, kinds, first channels, other editions."""
-    width = min(60, max((len(near["title"]) for near in neighbours), default=0))
-    for near in neighbours:
-        corrected = f" ({corrected_on(near['corrected_at'])})" if "corrected_at" in near else ""
-        kinds = f" ({', '.join(near['kinds'])})" if near["kinds"] else ""
-        about = f"{', '.join(near['categories'])}{kinds}{corrected}  [{', '.join(near['channels'][:3])}]"
-        count = near["editions"]
-        more = f"  and {count} more edition{'s' * (count > 1)}" if count else ""
-        yield f"{near['cosine']:.3f}  {near['title']:<{width}}  {about}{more}"
+    width = min(60, max((len(neighbour["title"]) for neighbour in neighbours), default=0))
+    for neighbour in neighbours:
+        corrected = f" ({corrected_on(neighbour['corrected_at'])})" if "corrected_at" in neighbour else ""
+        kinds = f" ({', '.join(neighbour['kinds'])})" if neighbour["kinds"] else ""
+        channels = ", ".join(neighbour["channels"][:3])
+        description = f"{', '.join(neighbour['categories'])}{kinds}{corrected}  [{channels}]"
+        count = neighbour["editions"]
+        editions_text = f"  and {count} more edition{'s' * (count > 1)}" if count else ""
+        yield f"{neighbour['cosine']:.3f}  {neighbour['title']:<{width}}  {description}{editions_text}"
 
 
 def explain_titles(

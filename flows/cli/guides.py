@@ -175,7 +175,11 @@ def correct(
 
 
 def correct_title(
-    home: str, title: str, categories: Sequence[str], at: datetime.datetime, model: str | None = None
+    home: str,
+    title: str,
+    categories: Sequence[str],
+    corrected_at: datetime.datetime,
+    model: str | None = None,
 ) -> tuple["Correction", bool]:
     """Stores the categories that a user states for the show of a title. Replaces an earlier correction.
 
@@ -200,7 +204,7 @@ def correct_title(
     of_show = [("show_key", "==", show_key)]
     titles = pq.read_table(folder / "titles.parquet", columns=["title"], filters=of_show)["title"].to_pylist()
     correction = Correction(
-        show_key=show_key, title=(titles or [title])[0], categories=labels, corrected_at=at
+        show_key=show_key, title=(titles or [title])[0], categories=labels, corrected_at=corrected_at
     )
     workspace = Workspace(home, create=False)
     with workspace.writing(LOCK_PURPOSE), Catalogue.open(workspace.home) as catalogue:
@@ -245,10 +249,10 @@ def find_category(category: str, spellings: Mapping[str, str]) -> str:
 
     if label := spellings.get(fold(category)):
         return label
-    near = difflib.get_close_matches(fold(category), spellings, n=SUGGESTIONS, cutoff=0.5)
+    close_matches = difflib.get_close_matches(fold(category), spellings, n=SUGGESTIONS, cutoff=0.5)
     suggestions = (
-        f"similar categories: {', '.join(near)}"
-        if near
+        f"similar categories: {', '.join(close_matches)}"
+        if close_matches
         else f"some categories: {', '.join(sorted(spellings)[:SUGGESTIONS])}"
     )
     raise CorrectionError(f"the champion has no category {category!r}; {suggestions}")

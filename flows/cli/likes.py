@@ -38,7 +38,7 @@ def like_title(
     viewer: str,
     value: float,
     seen: bool,
-    at: datetime.datetime,
+    rated_at: datetime.datetime,
     model: str | None = None,
 ) -> str:
     """Stores the opinion of a viewer about a title, and returns the title as it is spelled in the guide.
@@ -53,12 +53,12 @@ def like_title(
     if show_key not in titles:
         raise LikesError(_unknown_title_message(title, titles, show_key, champion.folder))
     row = {"viewer": viewer, "show_key": show_key, "episode": "", "sub_title": "", "source": STATED}
-    row |= {"title": titles[show_key], "time": utc(at), "value": value, "seen": seen}
+    row |= {"title": titles[show_key], "time": utc(rated_at), "value": value, "seen": seen}
     add_likes(folder, pa.Table.from_pylist([row], schema=LIKES))
     return titles[show_key]
 
 
-def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> str:
+def import_likes(home: str, file: Path, viewer: str, default_time: datetime.datetime) -> str:
     """Imports likes from a file (a table, or an export of a player), and returns a line with their number.
 
     Raises:
@@ -68,13 +68,13 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
     if not file.is_file():
         raise LikesError(f"{file} is not a file")
     read = read_player if file.suffix.lower() in PLAYER_SUFFIXES else read_export
-    rows = read(file, viewer, utc(at), viewer_zone(folder, viewer))
+    rows = read(file, viewer, utc(default_time), viewer_zone(folder, viewer))
     if rows is None:
-        rows = read_likes_table(file, viewer, utc(at))
+        rows = read_likes_table(file, viewer, utc(default_time))
     new_count = add_likes(folder, rows)
     people, titles = (len(rows[name].unique()) for name in ("viewer", "show_key"))
-    about = f"{len(rows):,} rows of {people:,} viewer{'s' * (people != 1)} about {titles:,} titles"
-    return f"{file}: {about}, {new_count:,} of them new"
+    counts_text = f"{len(rows):,} rows of {people:,} viewer{'s' * (people != 1)} about {titles:,} titles"
+    return f"{file}: {counts_text}, {new_count:,} of them new"
 
 
 def forget(home: str, viewer: str) -> int:
@@ -109,13 +109,17 @@ def _warn(message: str) -> None:
 
 
 def _unknown_title_message(title: str, titles: dict[str, str], show_key: str, folder: Path) -> str:
-    near = [titles[key] for key in difflib.get_close_matches(show_key, titles, n=SUGGESTIONS, cutoff=0.75)]
-    if not near:
+    suggestions = [
+        titles[key] for key in difflib.get_close_matches(show_key, titles, n=SUGGESTIONS, cutoff=0.75)
+    ]
+    if not suggestions:
         from tasks.search.search import SearchError, TitleSearch  # imports PyTorch
 
         try:
-            near = [neighbour.title for neighbour in TitleSearch.open(folder).similar(title, SUGGESTIONS)]
+            suggestions = [
+                neighbour.title for neighbour in TitleSearch.open(folder).similar(title, SUGGESTIONS)
+            ]
         except SearchError:
-            near = []
-    suggestion = f"; similar titles: {', '.join(f'“{name}”' for name in near)}" if near else ""
+            suggestions = []
+    suggestion = f"; similar titles: {', '.join(f'“{name}”' for name in suggestions)}" if suggestions else ""
     return f"the guide has no title {title!r}{suggestion}"

@@ -60,7 +60,7 @@ def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
         name, value, hint = f"{prefix}{field.name}", getattr(settings, field.name), hints[field.name]
-        about, strategies = field.metadata, [kind() for kind in members(hint) if hasattr(kind, "name")]
+        metadata, strategies = field.metadata, [kind() for kind in members(hint) if hasattr(kind, "name")]
         if field.name == "name" and typing.get_origin(hint) is typing.Literal:
             continue  # the name of a strategy is part of the names of its settings
         if dataclasses.is_dataclass(value) and not strategies:
@@ -70,8 +70,10 @@ def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
             "name": name,
             "type": " | ".join(strategy.name for strategy in strategies) or _words(hint),
             "default": getattr(value, "name", _plain(value)) if strategies else _plain(value),
-            "bounds": ", ".join(f"{words} {about[key]:,}" for key, words in BOUNDS.items() if key in about),
-            "description": str(about.get("description", "")),
+            "bounds": ", ".join(
+                f"{words} {metadata[key]:,}" for key, words in BOUNDS.items() if key in metadata
+            ),
+            "description": str(metadata.get("description", "")),
         }
         for strategy in strategies:
             yield from _rows(strategy, f"{name} ({strategy.name}).")

@@ -67,10 +67,10 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
         programme = recommendation.programme
         categories = ", ".join(programme.categories[:3])
         sub_title = programme.sub_title if any(map(str.isalpha, programme.sub_title)) else ""
-        about = " · ".join(filter(None, (sub_title, categories, *programme_marks(programme))))
+        details = " · ".join(filter(None, (sub_title, categories, *programme_marks(programme))))
         yield f"{_time(programme.start, zone)}  {programme.title:<{width}}  {programme.channel}"
-        if about:
-            yield f"       {about}"
+        if details:
+            yield f"       {details}"
         if recommendation.why:
             yield f"       {why_line(recommendation)}"
         if recommendation.people:

@@ -43,7 +43,7 @@ def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None
 def neighbours(model: VectorModel, word: str, k: ResultCount = 10, as_json: AsJson = False) -> None:
     """Print the words nearest to a word."""
     documents = find_neighbours(model, word, k)
-    show(documents, as_json, (f"{near['cosine']:.3f}  {near['word']}" for near in documents))
+    show(documents, as_json, (f"{neighbour['cosine']:.3f}  {neighbour['word']}" for neighbour in documents))
 
 
 def _read_words(words: list[str]) -> list[str]:

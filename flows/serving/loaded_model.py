@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
+from tasks.enrich.predictor import NamePredictor
 
 from flows.cli.explain import neighbour_documents
 from flows.serving.answer_cache import AnswerCache
@@ -22,7 +23,6 @@ from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
 from storage.installed import is_installed
 from storage.tracking import Champion
-from tasks.enrich.ballot import Ballot
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import CategoryModel
@@ -118,24 +118,24 @@ class LoadedModel:
         return answers
 
     def _categories(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
-        model, ballot = self.category_model
+        model, predictor = self.category_model
         titles = [query.title for query in queries]
         answers = []
-        for title, result in zip(titles, decide_many(model, titles, ballot), strict=True):
+        for title, result in zip(titles, decide_many(model, titles, predictor), strict=True):
             failed = isinstance(result, SearchError)
             decision, reason = (None, str(result)) if failed else (asdict(result), None)
             answers.append({"title": title, "decision": decision, "reason": reason})
         return answers
 
     @cached_property
-    def category_model(self) -> tuple[CategoryModel, Ballot]:
+    def category_model(self) -> tuple[CategoryModel, NamePredictor]:
         """The model that predicts categories, and its calibrated candidates."""
         try:
             model = CategoryModel(self.champion.folder, self.corrections)
         except EnrichError as error:
             raise Unavailable(str(error)) from error
         model.encoder = self.search.encoder  # do not load it a second time
-        return model, model.ballot(GuideVocabulary({}), 0)
+        return model, model.name_predictor(GuideVocabulary({}), 0)
 
     @cached_property
     def evening(self) -> EveningSearch:

@@ -37,7 +37,7 @@ class Process:
     home: str = ""
 
     @classmethod
-    def of(cls, name: str, pid: int, home: str = "") -> "Process":
+    def from_pid(cls, name: str, pid: int, home: str = "") -> "Process":
         """Describes the running process with that id; raises psutil.NoSuchProcess."""
         return cls(name, pid, psutil.Process(pid).create_time(), home)
 
@@ -68,7 +68,7 @@ def start_process(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Process.of(name, process.pid, environment.get(UP_HOME, "")), process
+    return Process.from_pid(name, process.pid, environment.get(UP_HOME, "")), process
 
 
 def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) -> list[str]:

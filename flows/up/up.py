@@ -79,7 +79,7 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
             )
             environment |= _server_settings(folder, host, *ports, environment)
             pages = [server_url(host, port, shown=True) for port in ports]
-            record = RunningProcesses(*pages, supervisor=Process.of("guidespace up", os.getpid()))
+            record = RunningProcesses(*pages, supervisor=Process.from_pid("guidespace up", os.getpid()))
             write_record(folder, record)
             supervisor = Supervisor(folder, record, environment, stop)
             try:

@@ -37,6 +37,6 @@ def publish_corrections(catalogue: Catalogue) -> None:
     write_corrections(catalogue.home, [_from_row(*row) for row in rows])
 
 
-def _from_row(show_key: str, title: str, categories: list[str], at: Any) -> Correction:
-    made_at = at.replace(tzinfo=datetime.UTC)
+def _from_row(show_key: str, title: str, categories: list[str], corrected_utc: Any) -> Correction:
+    made_at = corrected_utc.replace(tzinfo=datetime.UTC)
     return Correction(show_key=show_key, title=title, categories=tuple(categories), corrected_at=made_at)

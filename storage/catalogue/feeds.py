@@ -89,11 +89,11 @@ def find_unchanged(
 
 
 def previous_reading(
-    catalogue: Catalogue, source: str, feed_id: int, at: datetime.datetime
+    catalogue: Catalogue, source: str, feed_id: int, guide_time: datetime.datetime
 ) -> PreviousReading | None:
     """Returns the import of a feed that precedes the import ``feed_id``, or None if it is the first.
 
-    ``at`` is the time of the guide of the import ``feed_id``, UTC without a zone. Imports without readable
+    ``guide_time`` is the time of the guide of import ``feed_id``, UTC without zone. Imports without readable
     programmes are ignored.
     """
     query = """
@@ -103,7 +103,7 @@ def previous_reading(
         ORDER BY grabbed_at DESC, feed_id DESC
         LIMIT 1
     """
-    rows = catalogue.connection.execute(query, [source, at, feed_id]).fetchall()
+    rows = catalogue.connection.execute(query, [source, guide_time, feed_id]).fetchall()
     return PreviousReading(*rows[0]) if rows else None
 
 

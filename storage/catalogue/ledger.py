@@ -155,7 +155,7 @@ def feed_writer(
         grabbed_at: Time at which the guide was created, with a time zone; None for ``read_at``.
         zone: Name of the time zone of times in the feed that state none.
     """
-    connection, at = catalogue.connection, utc(grabbed_at or read_at)
+    connection, guide_time = catalogue.connection, utc(grabbed_at or read_at)
     try:
         with transaction(connection):
             query = """
@@ -168,11 +168,23 @@ def feed_writer(
             table_queries["feed_channels"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
             for name, columns in table_queries.items():
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {columns} LIMIT 0")
-            writer = FeedWriter(connection, Grab(feed_id, source, content_digest, at, is_update), next_id)
+            writer = FeedWriter(
+                connection, Grab(feed_id, source, content_digest, guide_time, is_update), next_id
+            )
             yield writer
             counts = writer.counts or writer.finish()
             *programmes, invalid_bytes = counts
-            row = [feed_id, source, content_digest, size, utc(read_at), at, *programmes, zone, invalid_bytes]
+            row = [
+                feed_id,
+                source,
+                content_digest,
+                size,
+                utc(read_at),
+                guide_time,
+                *programmes,
+                zone,
+                invalid_bytes,
+            ]
             connection.execute(f"INSERT INTO feeds VALUES ({', '.join('?' * len(row))})", row)
     finally:
         for table in ("feed_channels", *(f"staged_{table}" for table in TABLES)):

@@ -30,7 +30,9 @@ _BLOCK_COUNTS = """
 """
 
 
-def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
+def delete_replaced_programmes(
+    home: Path, replaced_before: datetime.datetime, *, dry_run: bool = False
+) -> Removed:
     """Deletes programmes that were replaced before an instant. Shrinks the database if most of it is free.
 
     The caller must hold the lock of the home. ``dry_run`` only counts the programmes.
@@ -38,7 +40,7 @@ def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run
     Raises:
         HomeLocked: Another process has the catalogue open.
     """
-    file, instant = home / FILE, utc(before)
+    file, instant = home / FILE, utc(replaced_before)
     if not file.exists():
         return Removed(what=REMOVED_KIND)
     size = file.stat().st_size

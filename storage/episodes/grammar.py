@@ -44,8 +44,8 @@ def grammar() -> Grammar:
     tables = tomllib.loads(file.read_text(encoding="utf-8")).values()
     kinds = {word.casefold(): kind for kind in KINDS for table in tables for word in table[kind]}
     sign = "|".join(sorted(filter(_UNSPACED.match, kinds), key=len, reverse=True))
-    of = "|".join(sorted({word for table in tables for word in table["of"]}))
-    total = rf" *(?:/|\b(?:{of})\b) *(?P<total>\d{{1,5}})(?!\d)"
+    of_words = "|".join(sorted({word for table in tables for word in table["of"]}))
+    total = rf" *(?:/|\b(?:{of_words})\b) *(?P<total>\d{{1,5}})(?!\d)"
     # The number must not be part of another word ("E1F0"), a decimal, or the beginning of an id.
     words = (
         rf"(?<!\w)(?P<before>[^\W\d_]++)\.?[:#]? ?(?P<number>\d{{1,6}})(?![^\W_]|[.,:]\d)(?:{total})?"

@@ -135,8 +135,8 @@ def merge(readings: Sequence[EpisodeNumber]) -> EpisodeNumber:
     """
     if len(readings) == 1:
         return readings[0]
-    merged, *others = sorted(readings, key=lambda reading: reading.episode is None)
-    for other in others:
+    merged, *other_readings = sorted(readings, key=lambda reading: reading.episode is None)
+    for other in other_readings:
         if all(None in pair or pair[0] == pair[1] for pair in zip(merged[:3:2], other[:3:2], strict=True)):
             merged = EpisodeNumber(*(b if a is None else a for a, b in zip(merged, other, strict=True)))
     return merged
@@ -206,8 +206,11 @@ def _is_episode_fraction(fraction: re.Match[str], is_title: bool) -> bool:
     number, total = int(fraction["number"]), int(fraction["total"])
     if not 0 < number <= total or number in _YEARS or (number in range(17, 40) and total == number + 1):
         return False
-    before, after = fraction.string[: fraction.start()].rstrip(), fraction.string[fraction.end() :].strip()
-    return before.endswith(("(", "[")) or not (is_title or before or after)
+    text_before, text_after = (
+        fraction.string[: fraction.start()].rstrip(),
+        fraction.string[fraction.end() :].strip(),
+    )
+    return text_before.endswith(("(", "[")) or not (is_title or text_before or text_after)
 
 
 def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int, int]]]:

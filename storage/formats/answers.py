@@ -38,8 +38,8 @@ def _columns(
 ) -> dict[str, object]:
     missing = pa.nulls(len(correct), pa.float64())
     names = {"form": [form] * len(correct), "protocol": [protocol] * len(correct)}
-    near = missing if precision is None else precision
-    return {**names, "correct": correct, "precision_at_10": near, "family": family, "oov": oov}
+    precision_column = missing if precision is None else precision
+    return {**names, "correct": correct, "precision_at_10": precision_column, "family": family, "oov": oov}
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:

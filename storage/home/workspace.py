@@ -291,7 +291,7 @@ def newest_first(
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # removed or damaged
             if file.parent.suffix != ".tmp":
                 instants[file.parent.name] = instant(file, json.loads(file.read_text(encoding="utf-8")))
-    until = instants.pop(before, None)
+    end = instants.pop(before, None)
     for key in sorted(instants, key=instants.__getitem__, reverse=True):
-        if (until is None or instants[key] < until) and (artifact := workspace.read(kind, key)) is not None:
+        if (end is None or instants[key] < end) and (artifact := workspace.read(kind, key)) is not None:
             yield artifact

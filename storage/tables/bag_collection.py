@@ -80,11 +80,11 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
             torch._assert_async(valid.all())  # pyright: ignore[reportPrivateImportUsage]
         elif not valid.all():
             raise IndexError(f"id {int(ids[~valid][0])} of table {self.tables[table].name!r} of {rows} rows")
-        ends, ended_rows, before = (
+        ends, ended_rows, rows_before = (
             tensor.to(ids.device) for tensor in (self._ends, self._ended_rows, self._before[:, table])
         )
         ended = torch.searchsorted(ends, ids, right=True)
-        return ended_rows[ended] + (len(ends) - ended) * ids + before[ended]
+        return ended_rows[ended] + (len(ends) - ended) * ids + rows_before[ended]
 
     def prefetch(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, batches: Iterable[B], ids: Callable[[B], Mapping[str, Bags]]
@@ -166,7 +166,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
     ) -> None:
         """Loads ``embedding_bags.TABLE.weight`` of each table, and resets the optimizer state."""
         rows, missing, errors = torch.zeros(len(self.table), self.embedding_dim), arguments[2], arguments[4]
-        before = len(missing), len(errors)
+        counts_before = len(missing), len(errors)
         for name, numbers in self._weights(prefix):
             shape = len(numbers), self.embedding_dim
             if name not in state_dict:
@@ -175,7 +175,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
                 errors.append(f"{name} has shape {tuple(state_dict[name].shape)}, expected {shape}")
             else:
                 rows[numbers] = state_dict[name].float()
-        if before == (len(missing), len(errors)):
+        if counts_before == (len(missing), len(errors)):
             super()._load_from_state_dict({prefix + "weight": rows}, prefix, *arguments)
 
     def _weights(self, prefix: str) -> Iterator[tuple[str, Tensor]]:

@@ -94,8 +94,8 @@ def allocate(file: int, size: int, folder: Path) -> None:
     disk = os.fstatvfs(file)
     free = disk.f_bavail * disk.f_frsize
     if size > free:
-        need = f"the rows of a table outside its cache take {size:,} bytes, but {free:,} are free"
-        raise OSError(errno.ENOSPC, f"{need}; choose a folder on another disk", str(folder))
+        problem = f"the rows of a table outside its cache take {size:,} bytes, but {free:,} are free"
+        raise OSError(errno.ENOSPC, f"{problem}; choose a folder on another disk", str(folder))
     try:
         os.posix_fallocate(file, 0, size)
     except (AttributeError, OSError) as error:  # macOS, or a file system without fallocate

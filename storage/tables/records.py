@@ -55,7 +55,7 @@ class Records:
     row_scalars: tuple[str, ...]
 
     @staticmethod
-    def of(
+    def lay_out(
         row: Tensor, state: Mapping[str, Tensor], row_type: torch.dtype, state_type: torch.dtype
     ) -> "Records":
         """Lays out the records of a table.

@@ -62,10 +62,12 @@ class RowStorage:
         self.rows, self.device = start.shape[0], device
         probe = torch.zeros(1, *start.shape[1:])
         state = optimizer.initial_state(probe)
-        self.records = Records.of(probe, state, *types)
+        self.records = Records.lay_out(probe, state, *types)
         scalars = ((name, state[name]) for name in self.records.row_scalars)
         empty = partial(torch.empty, device=device)
-        self.row_scalars = {name: empty(self.rows, *of.shape[1:], dtype=of.dtype) for name, of in scalars}
+        self.row_scalars = {
+            name: empty(self.rows, *example.shape[1:], dtype=example.dtype) for name, example in scalars
+        }
         self.cache = self._allocate(min(cache_rows, self.rows))
         self.cells, slots = self.records.views(self.cache), len(self.cache)
         self.recent = 0 if slots == self.rows else recent_slots(slots)
@@ -177,7 +179,7 @@ def affordable_rows(
         ValueError: The memory is too small for the row scalars and one row.
     """
     state = optimizer.initial_state(row)
-    records = Records.of(row, state, row_dtype, state_dtype)
+    records = Records.lay_out(row, state, row_dtype, state_dtype)
     budget = cache_bytes or int(FREE_SHARE * free_bytes(device))
     scalar_bytes = rows * sum(
         math.prod(state[name].shape[1:]) * state[name].dtype.itemsize for name in records.row_scalars

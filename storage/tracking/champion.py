@@ -50,15 +50,15 @@ def verify_files(name: str, aliased: AliasedVersion, folder: Path) -> Champion:
         TrackingError: The files are missing or have changed since the registration.
     """
     models = list((folder / "artifacts").glob("*"))
-    about = f"the champion, version {aliased.version} of {name},"
+    subject = f"the champion, version {aliased.version} of {name},"
     if len(models) != 1:
         raise TrackingError(
-            f"{about} has no files in {folder}. Run `guidespace nightly` again with "
+            f"{subject} has no files in {folder}. Run `guidespace nightly` again with "
             "--set publish.promote=always, or move the alias to another version."
         )
     if aliased.content and content_digest(models[0]) != aliased.content:
         raise TrackingError(
-            f"{about} was changed after its registration: the digest of {models[0]} differs from its tag "
+            f"{subject} was changed after its registration: the digest of {models[0]} differs from its tag "
             f"{CONTENT}. Restore the folder, or move the alias champion to another version."
         )
     return Champion(version=aliased.version, digest=aliased.digest, folder=models[0])

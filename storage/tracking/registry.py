@@ -189,7 +189,9 @@ class Registry(Connection):
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
         """Returns the last versions (of one lineage, if set) that were champion and not rolled back."""
-        last = [(str(each.version), each.tags.get(QUALITY)) for each in self._promoted(lineage)[:limit]]
+        last = [
+            (str(version.version), version.tags.get(QUALITY)) for version in self._promoted(lineage)[:limit]
+        ]
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
 
     def oldest_promoted(self, lineage: str) -> Champion | None:
@@ -204,8 +206,8 @@ class Registry(Connection):
         of_lineage = f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
         query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''{of_lineage}"
         promoted = self.client.search_model_versions(query)
-        kept = (version for version in promoted if ROLLED_BACK not in version.tags)
-        return sorted(kept, key=lambda each: (each.tags[PROMOTED_AT], int(each.version)), reverse=True)
+        remaining = (version for version in promoted if ROLLED_BACK not in version.tags)
+        return sorted(remaining, key=lambda each: (each.tags[PROMOTED_AT], int(each.version)), reverse=True)
 
     def champion(self) -> Champion | None:
         """Returns the version with the alias ``champion`` and its local files, or None if there is none.

@@ -42,13 +42,13 @@ class Retention(Registry):
         ``dry_run`` only counts.
         """
         versions = list(self._versions())
-        kept = self._versions_to_keep(versions, keep)
+        kept_versions = self._versions_to_keep(versions, keep)
         registered_models = {version.tags.get(LOGGED_MODEL) for version in versions}
         count = size = 0
         for version in versions:
             tags, number = version.tags, str(version.version)
             model = self._logged_model(tags.get(LOGGED_MODEL, ""))
-            if number in kept or (model is None and PROMOTED_AT in tags):  # only the row is kept
+            if number in kept_versions or (model is None and PROMOTED_AT in tags):  # only the row is kept
                 continue
             count, size = count + 1, size + self._size_of_files(model)
             if not dry_run:
@@ -63,15 +63,15 @@ class Retention(Registry):
                     self._remove(model)
         return Removed(what="models", count=count, bytes=size)
 
-    def prune_runs(self, before: datetime, keep: int, *, dry_run: bool = False) -> Removed:
+    def prune_runs(self, ended_before: datetime, keep: int, *, dry_run: bool = False) -> Removed:
         """Removes runs that ended before an instant, and their files; ``dry_run`` only counts.
 
         Runs of model versions that ``prune_models`` keeps with the same ``keep`` are not removed.
         """
         versions = list(self._versions())
-        kept = self._versions_to_keep(versions, keep)
-        sources = {version.run_id for version in versions if str(version.version) in kept}
-        has_ended = f"attributes.end_time < {int(before.timestamp() * 1000)}"
+        kept_versions = self._versions_to_keep(versions, keep)
+        sources = {version.run_id for version in versions if str(version.version) in kept_versions}
+        has_ended = f"attributes.end_time < {int(ended_before.timestamp() * 1000)}"
         query = f"{has_ended} AND {self._home_filter}"
         runs = _search_all(partial(self.client.search_runs, [self.experiment_id], query))
         old_runs = [run for run in runs if run.info.run_id not in sources and run.info.end_time]

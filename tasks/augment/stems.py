@@ -59,7 +59,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
         if not len(words):
             raise ValueError("there is no trained word to learn stems from")
         frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]
-        encoder = self.train([words[int(place)] for place in frequent])
+        encoder = self.train([words[int(row)] for row in frequent])
         centred, mean, norm = centre(rows, document_frequency)
         word_vectors = unit_rows(encoder.vectors(words))
         return NearestWords(
@@ -73,7 +73,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
 
     def train(self, words: Sequence[str]) -> CharacterEncoder:
         """Trains the encoder on the stems of words, on a GPU if available, and returns it on the CPU."""
-        encoder = CharacterEncoder(self, Alphabet.of(words), seed=self.seed)
+        encoder = CharacterEncoder(self, Alphabet.from_strings(words), seed=self.seed)
         encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         strings, pairs = encoder.alphabet.ids(words), StemPairs(find_stems(words, self.language))
 

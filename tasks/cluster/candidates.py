@@ -100,7 +100,7 @@ def most_common_language(codes: Sequence[str | None]) -> str:
 
 
 class Candidates:
-    """Finds candidates for the names of clusters. The constructor computes statistics of all titles."""
+    """Finds candidates (subjects, phrases, channels) for the names of clusters in a guide."""
 
     def __init__(self, inputs: NamingInputs) -> None:
         self.inputs, self.subjects = inputs, read_subjects()

@@ -27,7 +27,7 @@ from typing import Literal, no_type_check
 import numpy as np
 
 from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, neighbour_jaccard
-from tasks.cluster.partition import Partition, finish
+from tasks.cluster.partition import Partition, build_partition
 from tasks.compiled import compiled
 from tasks.form import configurable, setting
 from tasks.neighbours.similarity import nonzero_rows
@@ -81,7 +81,9 @@ class ChineseWhispers:
         note = "" if converged else f"Some titles changed their cluster in the last of {passes} iterations."
         remedy, size = "raise minimum_similarity, or lower neighbours.", self.minimum_size
         has_vector = nonzero_rows(vectors)
-        return finish(labels, has_vector, minimum_size=size, iterations=passes, note=note, remedy=remedy)
+        return build_partition(
+            labels, has_vector, minimum_size=size, iterations=passes, note=note, remedy=remedy
+        )
 
 
 def whisper(

@@ -78,18 +78,18 @@ def density_clusters(
     points = vectors[nonzero]
     links = NearPairs(len(points), max(min_samples, 1))
     for first_row, first_column, rows, columns in pairs_within(points, 1.0 - eps):
-        for first, near in ((first_row, rows), (first_column, columns))[: 1 + (first_column > first_row)]:
-            counts = np.bincount(near)
+        for first, near_ids in ((first_row, rows), (first_column, columns))[: 1 + (first_column > first_row)]:
+            counts = np.bincount(near_ids)
             links.counts[first : first + len(counts)] += counts
         links.add(rows + first_row, columns + first_column)
-    core, components, (border, near) = links.finish()
+    core, components, (border, near_ids) = links.finish()
     labels[nonzero[core]] = components[core]
     if len(border):
-        cosines = exact_cosines(points[border], points[near])
-        order = np.lexsort((near, -np.round(cosines, DECIMALS), border))
-        border, near = border[order], near[order]
+        cosines = exact_cosines(points[border], points[near_ids])
+        order = np.lexsort((near_ids, -np.round(cosines, DECIMALS), border))
+        border, near_ids = border[order], near_ids[order]
         run_starts = np.flatnonzero(np.diff(border, prepend=-1))
-        labels[nonzero[border[run_starts]]] = components[near[run_starts]]
+        labels[nonzero[border[run_starts]]] = components[near_ids[run_starts]]
     return labels
 
 

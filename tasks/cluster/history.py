@@ -19,7 +19,7 @@ MIN_SHARE = 0.5  # minimum overlap, as a share of the titles of the smaller clus
 
 @dataclass(frozen=True)
 class Identity:
-    """Number and colour of a cluster, which stay the same from run to run."""
+    """Number and colour by which users recognize a cluster; they stay the same from run to run."""
 
     identity: int
     colour: int  # position in the palette, from 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from storage.shapes import Float, Int
 from tasks.cluster.candidates import GENERAL_COSINE, MAJORITY, MIN_VOTE_COSINE, Candidate, Candidates
-from tasks.cluster.partition import members_of
+from tasks.cluster.partition import titles_by_cluster
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
@@ -64,7 +64,7 @@ def name_clusters(
     """
     used_by_parent: dict[str, set[str]] = {}
     names = []
-    for number, members in enumerate(members_of(clusters)):
+    for number, members in enumerate(titles_by_cluster(clusters)):
         cosines = np.round(vectors[members] @ vectors[members].mean(axis=0), 6)
         order: list[int] = members[np.argsort(-cosines, kind="stable")[:central]].tolist()
         nearest = [candidates.inputs.titles[row] for row in order]
@@ -199,18 +199,18 @@ def _select_parts(candidates: Sequence[Candidate], general: Candidate | None) ->
     - more than half of its titles contain a part that was already selected, or
     - its score is much lower than the best score.
     """
-    used = [word.casefold() for word in words_of(general.text)] if general else []
+    used_words = [word.casefold() for word in words_of(general.text)] if general else []
     chosen: list[Candidate] = []
     covered: set[int] = set()
     for candidate in sorted(candidates, key=lambda candidate: (-candidate.score, candidate.text)):
         words = [word.casefold() for word in words_of(candidate.text)]
-        repeats = any(_are_variants(word, other) for word in words for other in used)
+        repeats = any(_are_variants(word, other) for word in words for other in used_words)
         redundant = bool(candidate.rows) and 2 * len(candidate.rows - covered) < len(candidate.rows)
         is_weak = bool(chosen) and candidate.score < MIN_SCORE_RATIO * chosen[0].score
         if not repeats and not redundant and not is_weak:
             chosen.append(candidate)
             covered |= candidate.rows
-            used += words
+            used_words += words
     best = sorted(chosen[:MAX_PARTS], key=lambda candidate: not candidate.key)
     return [candidate.text for candidate in [*best, *chosen[MAX_PARTS:]]]
 

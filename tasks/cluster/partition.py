@@ -26,7 +26,7 @@ class Partition:
         return int(self.labels.max(initial=-1)) + 1
 
 
-def members_of(labels: Int[np.ndarray, " titles"]) -> list[Int[np.ndarray, " members"]]:
+def titles_by_cluster(labels: Int[np.ndarray, " titles"]) -> list[Int[np.ndarray, " members"]]:
     """Returns the row numbers of the titles in each cluster, ascending, without noise (-1)."""
     order = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[order], np.arange(int(labels.max(initial=-1)) + 2))
@@ -46,7 +46,7 @@ def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.nd
     return renamed[inverse.reshape(-1)]
 
 
-def finish(
+def build_partition(
     labels: Int[np.ndarray, " titles"],
     has_vector: Bool[np.ndarray, " titles"],
     *,

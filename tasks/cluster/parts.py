@@ -16,7 +16,7 @@ from storage.arrays import unit_rows
 from storage.shapes import Float, Int
 from tasks.cluster import Clusterer
 from tasks.cluster.graph import Neighbours
-from tasks.cluster.partition import members_of, renumber
+from tasks.cluster.partition import renumber, titles_by_cluster
 from tasks.neighbours.index import SearchSettings
 
 MIN_SPLIT_SIZE = 60  # minimum number of titles of a cluster that is split
@@ -41,7 +41,7 @@ def split_clusters(
     """
     parts, part_count = np.full(len(clusters), -1, dtype=np.int64), 0
     part_strategy = dataclasses.replace(strategy, neighbours=min(MAX_NEIGHBOURS, strategy.neighbours))
-    for members in members_of(clusters):
+    for members in titles_by_cluster(clusters):
         if len(members) < MIN_SPLIT_SIZE:
             continue
         points = _centred(vectors[members])
@@ -55,7 +55,7 @@ def split_clusters(
             parts[members] = np.where(labels >= 0, labels + part_count, -1)
             part_count += int(labels.max()) + 1
     parts = renumber(parts, MIN_PART_SIZE)
-    return parts, [int(clusters[members[0]]) for members in members_of(parts)]
+    return parts, [int(clusters[members[0]]) for members in titles_by_cluster(parts)]
 
 
 def _centred(vectors: np.ndarray) -> np.ndarray:

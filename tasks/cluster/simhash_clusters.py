@@ -14,7 +14,7 @@ import numpy as np
 
 from storage.shapes import Float, Int
 from tasks.cluster.graph import Neighbours
-from tasks.cluster.partition import Partition, finish
+from tasks.cluster.partition import Partition, build_partition
 from tasks.form import configurable, setting
 from tasks.neighbours.simhash import draw_planes, hamming, signatures
 from tasks.neighbours.similarity import nonzero_rows
@@ -56,7 +56,7 @@ class SimHashClusters:
                 changed, passes = bool((previous != nearest).any()), passes + 1
             labels[has_vector] = nearest
         size, remedy = self.minimum_size, "raise clusters or bits."
-        return finish(labels, has_vector, minimum_size=size, iterations=passes, remedy=remedy)
+        return build_partition(labels, has_vector, minimum_size=size, iterations=passes, remedy=remedy)
 
 
 def draw_centres(

@@ -13,7 +13,7 @@ from tasks.cluster.partition import Partition
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stability:
-    """Results of a clustering strategy with several seeds, and the agreement of each pair of results."""
+    """Partitions of the same titles by several seeds, and the adjusted Rand index of each pair of them."""
 
     partitions: tuple[Partition, ...]  # one per seed
     agreement: np.ndarray  # (seeds, seeds): adjusted Rand index of each pair, 1 on the diagonal
@@ -30,7 +30,7 @@ class Stability:
         return self.partitions[int(np.round(self.agreement.sum(1), 12).argmax())]
 
 
-def several_seeds(
+def cluster_with_seeds(
     strategy: Clusterer, vectors: np.ndarray, neighbours: Neighbours, seeds: Sequence[int]
 ) -> Stability:
     """Runs a clustering strategy once per seed, and compares the results.
@@ -39,7 +39,7 @@ def several_seeds(
         ValueError: ``seeds`` is empty.
     """
     if not seeds:
-        raise ValueError("several_seeds needs at least one seed, got none")
+        raise ValueError("cluster_with_seeds needs at least one seed, got none")
     return compare([strategy.cluster(vectors, neighbours, seed=seed) for seed in seeds])
 
 

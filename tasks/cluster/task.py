@@ -20,7 +20,7 @@ from tasks.cluster.history import Identity, keep_identities
 from tasks.cluster.names import name_clusters
 from tasks.cluster.parts import split_clusters
 from tasks.cluster.settings import ClusterSettings
-from tasks.cluster.stability import several_seeds
+from tasks.cluster.stability import cluster_with_seeds
 from tasks.neighbours.points import read_points
 from tasks.sentences.reopen import reopen
 
@@ -55,7 +55,7 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     seeds = range(settings.seed, settings.seed + settings.seeds)
     nearest_folder = workspace.folder(nearest)
     graph = Neighbours(*(np.asarray(open_array(nearest_folder, name)) for name in ("graph", "graph_cosines")))
-    stability = several_seeds(settings.strategy, points, graph, seeds)
+    stability = cluster_with_seeds(settings.strategy, points, graph, seeds)
     partition = stability.typical
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)

@@ -41,7 +41,7 @@ Publish = Callable[[Sequence[NamedFeed]], Path]  # reads feeds into the catalogu
 
 
 @dataclass(frozen=True)
-class Filled:
+class EnrichedCopy:
     """Result of enriching one feed. After a failure, ``file`` is the last copy, if there is one."""
 
     source: str  # name of the feed
@@ -73,7 +73,7 @@ class Copies:
         feeds: Sequence[str | NamedFeed],
         publish: Publish | None = None,
         home_guide: Path | None = None,
-    ) -> list[Filled]:
+    ) -> list[EnrichedCopy]:
         """Fetches feeds and writes a copy of each feed that changed. The failure of a feed affects no other.
 
         Args:
@@ -115,14 +115,14 @@ class Copies:
                 results += self._write(source, download, home_guide)
         return results
 
-    def _failed_results(self, source: str, error: FeedError) -> list[Filled]:
+    def _failed_results(self, source: str, error: FeedError) -> list[EnrichedCopy]:
         """Returns the results of a feed that failed: its last copies with the error, or only the error."""
         copies = self._read_state(source).copies
         if not copies:
-            return [Filled(source, error=str(error))]
+            return [EnrichedCopy(source, error=str(error))]
         return [replace(copy, report=(), error=f"{error}; its last copy remains") for copy in copies]
 
-    def _write(self, source: str, download: Fetched, home_guide: Path | None) -> list[Filled]:
+    def _write(self, source: str, download: Fetched, home_guide: Path | None) -> list[EnrichedCopy]:
         """Enriches the feeds of a download that changed, and writes the new state of the location."""
         state, key = self._read_state(source), self._key(source)
         if download.unchanged:
@@ -142,7 +142,7 @@ class Copies:
         write_json(self._state_file(source), content)
         return results
 
-    def _write_copy(self, feed: Feed, home_guide: Path | None) -> Filled:
+    def _write_copy(self, feed: Feed, home_guide: Path | None) -> EnrichedCopy:
         """Writes the enriched copy of one feed, and returns its report or the error."""
         folder = self.home / FOLDER
         out = folder / file_name(feed.source)
@@ -154,10 +154,10 @@ class Copies:
                 enrichment = plan(source, *content, self._category_model, self.options, home_guide)
                 write_guide(str(out), enrichment)
         except (FeedError, EnrichError) as error:
-            return Filled(feed.source, error=str(error))
+            return EnrichedCopy(feed.source, error=str(error))
         enrichment.report.damage = source.damage
         report = tuple(report_lines(enrichment.report, self.options, str(out)))
-        return Filled(feed.source, str(out), report, digest=feed.content_digest)
+        return EnrichedCopy(feed.source, str(out), report, digest=feed.content_digest)
 
     @cached_property
     def _category_model(self) -> CategoryModel:
@@ -179,7 +179,7 @@ class Copies:
         """Reads the state of a location. Returns an empty state if a file is missing or damaged."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(self._state_file(source).read_text(encoding="utf-8"))
-            copies = [Filled(**{**copy, "report": tuple(copy["report"])}) for copy in content["copies"]]
+            copies = [EnrichedCopy(**{**copy, "report": tuple(copy["report"])}) for copy in content["copies"]]
             if all(Path(copy.file).exists() for copy in copies):
                 validators = Validators(etag=content["etag"], last_modified=content["last_modified"])
                 return _State(content["key"], validators, tuple(copies))
@@ -192,7 +192,7 @@ class _State:
 
     key: str = ""
     validators: Validators = field(default_factory=Validators)
-    copies: tuple[Filled, ...] = ()
+    copies: tuple[EnrichedCopy, ...] = ()
 
 
 def _feeds(status: dict[str, Any]) -> list[dict[str, Any]]:

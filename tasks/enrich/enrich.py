@@ -18,7 +18,7 @@ from storage.episodes.numbers import fold_sub_title
 from tasks.enrich.episodes import NUMBERS, Episode, Numbers, find_numbers, has_number
 from tasks.enrich.for_players import PlayerNames, prepare_names
 from tasks.enrich.insertion import declare, insert
-from tasks.enrich.model import CategoryModel, Predicted
+from tasks.enrich.model import CategoryModel, NamePredictions
 from tasks.enrich.players.base import DECLARATION
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
@@ -54,7 +54,7 @@ class Example:
 
 @dataclass
 class Report:
-    """Numbers of programmes that an enrichment changes, and results of predictions."""
+    """Counts of the programmes that an enrichment changes, and the results of its predictions."""
 
     programmes: int = 0  # all programmes of the guide
     unreadable: int = 0  # elements that could not be read
@@ -63,7 +63,7 @@ class Report:
     filled: Counter[str] = field(default_factory=Counter)
     extended: int = 0  # programmes with categories that got additional categories
     placeholders: int = 0  # programmes without categories whose title names no programme
-    levels: list[Predicted] = field(default_factory=list)  # predictions by level of the vocabulary
+    levels: list[NamePredictions] = field(default_factory=list)  # predictions by level of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
     numbered: int = 0  # programmes among ``without_number`` that got a number
     written: Mapping[str, Counter[str]] = field(default_factory=dict)  # programmes by player and added name
@@ -201,9 +201,9 @@ def plan(
     neighbours = model.neighbours(queries)
     titles = [guide.title[title] for title in unanswered]
     for position, labels in model.corrected_editions(titles, queries.vectors, neighbours).items():
-        answers[unanswered[position]] = Answer(_of_labels(vocabulary, labels), EDITION)
+        answers[unanswered[position]] = Answer(_names_of_labels(vocabulary, labels), EDITION)
     languages = np.array([guide.language[title] for title in title_ids], dtype=str)
-    above: Predicted | None = None
+    above: NamePredictions | None = None
     for level in range(vocabulary.levels):
         above = model.predict(neighbours, languages, vocabulary, level, options.minimum_precision, above)
         written = np.zeros_like(above.chosen)
@@ -222,7 +222,9 @@ def plan(
     numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}
     players = None
     if options.players:
-        players = prepare_names(guide, model, options, {title: each.names for title, each in answers.items()})
+        players = prepare_names(
+            guide, model, options, {title: answer.names for title, answer in answers.items()}
+        )
         report.written = players.written
     return Enrichment(source, survey, guide, vocabulary, options, answers, numbers, players, report)
 
@@ -238,17 +240,17 @@ def _find_answers(guide: GuideTitles, model: CategoryModel, vocabulary: Vocabula
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
         if correction:  # nothing is written if the vocabulary has no name for its categories
-            answers[title] = Answer(_of_labels(vocabulary, correction.categories), CORRECTED)
+            answers[title] = Answer(_names_of_labels(vocabulary, correction.categories), CORRECTED)
             continue
         names, by = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
         if not names and row is not None:
-            names, by = _of_labels(vocabulary, model.labels[row]), MODEL
+            names, by = _names_of_labels(vocabulary, model.labels[row]), MODEL
         if names:
             answers[title] = Answer(names, by)
     return answers
 
 
-def _of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
+def _names_of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
     """Returns the distinct names that the vocabulary has for labels of the model, broadest level first."""
     names = [vocabulary.of_label(label) for label in labels]
     by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)

@@ -27,7 +27,7 @@ Numbers = Sequence[tuple[str, str]]  # (system, text) of each episode-num elemen
 
 
 def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, Numbers]:
-    """Finds the numbers of episodes that have airings without a number in a guide.
+    """Finds numbers for the episodes of a guide that have airings without a number.
 
     Args:
         guide: Titles of the guide.

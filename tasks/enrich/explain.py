@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from tasks.enrich.ballot import Ballot, VotingNeighbours
 from tasks.enrich.model import CategoryModel
+from tasks.enrich.predictor import NamePredictor, VotingNeighbours
 from tasks.enrich.vocabulary import GuideVocabulary
 from tasks.kinds.kinds import KindPrediction
 from tasks.predictor.prediction import count_votes, score_labels
@@ -67,20 +67,22 @@ def decide(model: CategoryModel, title: str) -> Decision:
     Raises:
         SearchError: The title has neither a vector nor a correction.
     """
-    (decision,) = decide_many(model, [title], model.ballot(GuideVocabulary({}), 0))
+    (decision,) = decide_many(model, [title], model.name_predictor(GuideVocabulary({}), 0))
     if isinstance(decision, SearchError):
         raise decision
     return decision
 
 
-def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> list[Decision | SearchError]:
-    """Decides the categories of several titles. The result contains an error for a title that fails."""
+def decide_many(
+    model: CategoryModel, titles: Sequence[str], predictor: NamePredictor
+) -> list[Decision | SearchError]:
+    """Decides the categories of several titles; a title that fails has an error instead of a decision."""
     shows = [parse_title(title).show_key for title in titles]
     rows, queries = model.embed_texts(titles)
     neighbours = model.neighbours(queries, rows)
     languages = np.where(rows >= 0, model.languages[rows], "")
-    predicted, _, confidence = ballot.count(neighbours, languages)
-    candidates = _candidates(ballot, neighbours, predicted)
+    predicted, _, confidence = predictor.predict_all(neighbours, languages)
+    candidates = _candidates(predictor, neighbours, predicted)
     editions = model.corrected_editions(titles, queries.vectors, neighbours)
     decisions: list[Decision | SearchError] = []
     for position, (title, row, top_category) in enumerate(zip(titles, rows.tolist(), predicted, strict=True)):
@@ -99,9 +101,11 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
         else:
             by, categories = ("prediction", [top_category]) if top_category else (None, [])
         voters = [
-            Voter(title=model.titles[near], cosine=round(cosine, 4), categories=model.labels[near])
-            for near, cosine in zip(neighbours.ids[position].tolist(), neighbours.cosines[position].tolist())
-            if near >= 0
+            Voter(title=model.titles[neighbour], cosine=round(cosine, 4), categories=model.labels[neighbour])
+            for neighbour, cosine in zip(
+                neighbours.ids[position].tolist(), neighbours.cosines[position].tolist()
+            )
+            if neighbour >= 0
         ]
         counts = Counter(category for voter in voters for category in voter.categories)
         decision = Decision(
@@ -110,8 +114,10 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
             by=by,
             guide=guide,
             predicted=top_category,
-            confidence=round(float(confidence[position]), 4) if top_category and not ballot.unsure else None,
-            unsure=ballot.unsure,
+            confidence=round(float(confidence[position]), 4)
+            if top_category and not predictor.unsure
+            else None,
+            unsure=predictor.unsure,
             candidates=candidates[position],
             votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top_category, -pair[1]))),
             voters=voters,
@@ -122,23 +128,23 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
 
 
 def _candidates(
-    ballot: Ballot, neighbours: VotingNeighbours, predicted: Sequence[str]
+    predictor: NamePredictor, neighbours: VotingNeighbours, predicted: Sequence[str]
 ) -> list[list[Candidate]]:
-    """Returns the categories of each title with the highest scores, the predicted one first; none without."""
-    names, labels = ballot.candidates.names, ballot.candidates.labels
-    support = ballot.candidates.support(neighbours)
+    """Returns up to CANDIDATES categories of each title, highest score first; [] without a prediction."""
+    names, labels = predictor.candidates.names, predictor.candidates.labels
+    support = predictor.candidates.support(neighbours)
     votes = count_votes(neighbours.ids, neighbours.cosines, labels, len(names))
-    every = votes if support is None else score_labels(votes, support)
+    scores = votes if support is None else score_labels(votes, support)
     candidates: list[list[Candidate]] = []
     for title, top in enumerate(predicted):
-        order = [names[column] for column in np.argsort(-every[title], kind="stable")[:CANDIDATES].tolist()]
+        order = [names[column] for column in np.argsort(-scores[title], kind="stable")[:CANDIDATES].tolist()]
         order = [*dict.fromkeys([top, *order])][:CANDIDATES] if top else []
         columns = [names.index(name) for name in order]
         candidates.append(
             [
                 Candidate(
                     category=names[column],
-                    score=round(float(every[title, column]), 4),
+                    score=round(float(scores[title, column]), 4),
                     vote=round(float(votes[title, column]), 4),
                     linear=None if support is None else round(float(support[title, column]), 4),
                 )

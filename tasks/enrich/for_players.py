@@ -56,11 +56,11 @@ class PlayerNames:
             All names to add, and the lowest confidence of the predictions from which names for players come.
         """
         allowed = [name for name in names if not (is_numbered and self.excludes_number([name]))]
-        kinds = self.kinds.of(title, (*categories, *allowed), is_numbered)
+        kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed), is_numbered)
         genre, confidence = self.genres.get(title, ("", 1.0))
         programme = Programme(
             categories=(*categories, *allowed),
-            kinds=frozenset(each.kind for each in kinds),
+            kinds=frozenset(prediction.kind for prediction in kinds),
             numbered=is_numbered,
             genre=genre,
         )
@@ -69,7 +69,9 @@ class PlayerNames:
             self.written[player_name][name] += 1
         names = list(dict.fromkeys((*allowed, *(name for _, name in added_names))))
         self.categories.update(categories, names)
-        return names, min(confidence, *(each.probability for each in kinds), 1.0) if added_names else 1.0
+        return names, min(
+            confidence, *(prediction.probability for prediction in kinds), 1.0
+        ) if added_names else 1.0
 
 
 def prepare_names(

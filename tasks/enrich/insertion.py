@@ -18,7 +18,7 @@ NUMBER = re.compile(_HOLDER + _ENDS % (_NUMBER, _NUMBER), re.DOTALL)
 _SPACE = re.compile(rb"\s*\Z")
 
 
-def find_place(
+def find_insertion_point(
     content: bytes, masked: bytes, span: tuple[int, int], after: re.Pattern[bytes]
 ) -> tuple[int, bytes]:
     """Finds the offset at which to insert an element, and the white space to insert before the element.

@@ -27,16 +27,16 @@ from storage.formats.model import CHANNEL_VOTES, Votes, read_spellings, read_vot
 from storage.formats.programme_kinds import COLUMNS
 from storage.home.corrections import Correction
 from storage.shapes import Float32
-from tasks.enrich.ballot import (
-    Ballot,
-    Calibrated,
-    CandidateNames,
-    Embedded,
-    Predicted,
-    VotingNeighbours,
-    fits_above,
-)
 from tasks.enrich.errors import EnrichError
+from tasks.enrich.name_predictor import (
+    CalibratedHeldOut,
+    CandidateNames,
+    EmbeddedTitles,
+    NamePredictions,
+    NamePredictor,
+    VotingNeighbours,
+    allowed_below,
+)
 from tasks.enrich.titles import GuideTitles
 from tasks.enrich.vocabulary import Vocabulary
 from tasks.kinds.kinds import KindPrediction
@@ -63,8 +63,10 @@ class CategoryModel:
         names = pq.read_schema(folder / "titles.parquet").names
         votes = read_votes(folder) if {*columns} <= {*names} else None
         if votes is None:
-            why = "the champion model was made by an older version, which stored no votes on held-out titles"
-            raise EnrichError(f"{why}; run `guidespace nightly --feed …` again")
+            reason = (
+                "the champion model was made by an older version, which stored no votes on held-out titles"
+            )
+            raise EnrichError(f"{reason}; run `guidespace nightly --feed …` again")
         self.votes: Votes = votes
         self.channel_votes = read_votes(folder, CHANNEL_VOTES)
         self.spellings = read_spellings(folder)
@@ -126,7 +128,7 @@ class CategoryModel:
         """Linear part of the predictor; None for models of older versions."""
         return LinearPart.open(self.folder) if self.votes.support is not None else None
 
-    def embed(self, guide: GuideTitles, titles: np.ndarray) -> Embedded:
+    def embed(self, guide: GuideTitles, titles: np.ndarray) -> EmbeddedTitles:
         """Embeds titles of a guide; those that the model lacks from their text, airings and descriptions."""
         rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
         new = titles[rows < 0]
@@ -134,7 +136,7 @@ class CategoryModel:
         raw, display = ([names[title] for title in new] for names in (guide.raw_title, guide.title))
         return self._merge(rows, raw, contexts, lambda: self._dense(display, *described))
 
-    def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, Embedded]:
+    def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, EmbeddedTitles]:
         """Embeds titles as a user enters them; those that the model lacks from their text alone.
 
         Returns:
@@ -151,8 +153,8 @@ class CategoryModel:
         new_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
         new_dense: Callable[[], np.ndarray],
-    ) -> Embedded:
-        """Embeds titles of the model by row number, and new titles in place of the rows -1.
+    ) -> EmbeddedTitles:
+        """Embeds titles: those with a row in the model by its stored vectors, the others from their text.
 
         Args:
             rows: Row of each title in the model, or -1.
@@ -168,18 +170,20 @@ class CategoryModel:
             vectors[is_new] = self.encoder.embed_with_context(new_titles, contexts, dense)[1]
             if linear and support is not None:
                 support[is_new] = self._support(linear, new_titles, contexts, dense)
-        on_new_channels = np.zeros(len(rows), dtype=bool)
-        on_new_channels[is_new] = [self._is_on_new_channels(tokens) for tokens in contexts]
+        on_unlabelled_channels = np.zeros(len(rows), dtype=bool)
+        on_unlabelled_channels[is_new] = [self._is_on_unlabelled_channels(tokens) for tokens in contexts]
         if linear and support is not None and (~is_new).any():
             stored = self._inputs.take(rows[~is_new])
             raw_titles, stored_contexts = (stored[name].to_pylist() for name in ("raw_title", "context"))
             dense = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
             support[~is_new] = self._support(linear, raw_titles, stored_contexts, dense)
-            on_new_channels[~is_new] = [self._is_on_new_channels(tokens) for tokens in stored_contexts]
-        return Embedded(vectors, support, on_new_channels)
+            on_unlabelled_channels[~is_new] = [
+                self._is_on_unlabelled_channels(tokens) for tokens in stored_contexts
+            ]
+        return EmbeddedTitles(vectors, support, on_unlabelled_channels)
 
-    def _is_on_new_channels(self, context: Sequence[str]) -> bool:
-        """Returns whether a title with this context has channels, all of them without labelled titles."""
+    def _is_on_unlabelled_channels(self, context: Sequence[str]) -> bool:
+        """Returns whether the context contains channels, but none with a labelled training title."""
         channels = channel_ids(context)
         return bool(channels) and channels.isdisjoint(self._labelled_channels)
 
@@ -201,15 +205,18 @@ class CategoryModel:
         """Text and context tokens of each title of the model."""
         return pq.read_table(self.folder / "titles.parquet", columns=["raw_title", "context"])
 
-    def neighbours(self, queries: Embedded, exclude: np.ndarray | None = None) -> VotingNeighbours:
+    def neighbours(self, queries: EmbeddedTitles, exclude: np.ndarray | None = None) -> VotingNeighbours:
         """Finds the nearest voters of each query, without the title of row ``exclude`` (-1: none)."""
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries.vectors, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
         if exclude is not None:  # drop the title itself, or the last neighbour
-            others = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
-            ids, cosines = np.take_along_axis(ids, others, 1), np.take_along_axis(cosines, others, 1)
-        return VotingNeighbours(ids, cosines, queries.support, queries.on_new_channels)
+            other_columns = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
+            ids, cosines = (
+                np.take_along_axis(ids, other_columns, 1),
+                np.take_along_axis(cosines, other_columns, 1),
+            )
+        return VotingNeighbours(ids, cosines, queries.support, queries.on_unlabelled_channels)
 
     def corrected_editions(
         self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: VotingNeighbours
@@ -232,31 +239,37 @@ class CategoryModel:
                 labels_of[int(position)] = slot.categories
         return labels_of
 
-    def ballot(self, vocabulary: Vocabulary, level: int, above: Predicted | None = None) -> Ballot:
-        """Returns the names at one level of a vocabulary, with predictions calibrated on held-out titles.
+    def name_predictor(
+        self, vocabulary: Vocabulary, level: int, above: NamePredictions | None = None
+    ) -> NamePredictor:
+        """Creates the predictor of names at one level of a vocabulary, calibrated on held-out titles.
 
         Args:
             vocabulary: Vocabulary with the names.
             level: Level of the names.
-            above: Predictions at the level above, to which the names of held-out titles must fit.
+            above: Predictions at the level above; the names of held-out titles must be below them.
         """
         linear_labels = self.linear.label_names if self.linear else ()
-        candidates = CandidateNames.of(self.labels, linear_labels, vocabulary, level)
+        candidates = CandidateNames.from_vocabulary(self.labels, linear_labels, vocabulary, level)
         # Predictions for titles whose categories are not in the table can be neither right nor wrong.
-        broadest = CandidateNames.of(self.labels, linear_labels, vocabulary, 0) if level else candidates
+        broadest = (
+            CandidateNames.from_vocabulary(self.labels, linear_labels, vocabulary, 0) if level else candidates
+        )
         is_in_table = broadest.labels.lengths > 0
 
-        def calibrate(votes: Votes, names_above: Sequence[str] | None) -> Calibrated:
+        def calibrate(votes: Votes, names_above: Sequence[str] | None) -> CalibratedHeldOut:
             votes = votes.where(is_in_table[votes.titles])
             families = [parse_title(self.shows[row]).family for row in votes.titles]
-            fits = None if names_above is None else fits_above(vocabulary, names_above)
-            return Calibrated.fit(candidates, votes, self.languages[votes.titles], families, fits)
+            is_allowed = None if names_above is None else allowed_below(vocabulary, names_above)
+            return CalibratedHeldOut.fit(
+                candidates, votes, self.languages[votes.titles], families, is_allowed
+            )
 
         names_above = above.held_out_names if above else (None, None)
         shows = channels = calibrate(self.votes, names_above[0])
         if self.channel_votes is not None:
             channels = calibrate(self.channel_votes, names_above[1])
-        return Ballot(candidates, shows, channels if channels.calibrations else shows)
+        return NamePredictor(candidates, shows, channels if channels.calibrations else shows)
 
     def predict(
         self,
@@ -265,15 +278,15 @@ class CategoryModel:
         vocabulary: Vocabulary,
         level: int,
         minimum_precision: float,
-        above: Predicted | None = None,
-    ) -> Predicted:
-        """Predicts a name at a level of a vocabulary for each title, and which names reach the precision.
+        above: NamePredictions | None = None,
+    ) -> NamePredictions:
+        """Predicts a name at a level of a vocabulary for each title, and selects sufficiently certain names.
 
-        ``above`` are the predictions at the level above: a name is added only if it fits to the name there.
+        ``above`` are the predictions at the level above: a name is added only if it is below the name there.
         """
-        fits = fits_above(vocabulary, above.written) if above else None
-        ballot = self.ballot(vocabulary, level, above)
-        return ballot.predict(neighbours, languages, minimum_precision, fits)
+        is_allowed = allowed_below(vocabulary, above.written) if above else None
+        name_predictor = self.name_predictor(vocabulary, level, above)
+        return name_predictor.predict(neighbours, languages, minimum_precision, is_allowed)
 
     def _dense(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray:
         """Computes the sentence features of titles; they are zero without a sentence encoder.

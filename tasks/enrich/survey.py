@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from tasks.enrich.episodes import NUMBERS
-from tasks.enrich.insertion import CATEGORY, NUMBER, find_place
+from tasks.enrich.insertion import CATEGORY, NUMBER, find_insertion_point
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.batches import to_batch
@@ -54,7 +54,7 @@ _DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()),
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """Numbers of programmes that were read from a guide, and the encoding of the guide."""
+    """Counts of the programmes that were read from a guide, and the encoding of the guide."""
 
     programmes: int  # programmes with title, channel and start
     unreadable: int  # elements that cannot be read and are copied unchanged
@@ -106,8 +106,8 @@ def _locate(
     has_span = spans[:, 0] >= 0
     lacks_category = has_span & (_is_empty(rows["categories"]) | options.changes_all)
     is_episode = has_span & np.asarray(rows["sub_title"].is_valid()) & options.adds_numbers
-    places, indents = _places(records.frame, spans, lacks_category, CATEGORY)
-    number_places, number_indents = _places(
+    places, indents = _insertion_points(records.frame, spans, lacks_category, CATEGORY)
+    number_places, number_indents = _insertion_points(
         records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER
     )
     number_places[number_places < places] = -1  # in a damaged programme; insertions must be in file order
@@ -137,16 +137,18 @@ def _is_empty(lists: pa.ListArray) -> np.ndarray:
     return np.asarray(lists.value_lengths().fill_null(0)) == 0
 
 
-def _places(
+def _insertion_points(
     frame: Frame, spans: np.ndarray, is_needed: np.ndarray, predecessors: re.Pattern[bytes]
 ) -> tuple[np.ndarray, list[bytes]]:
-    """Returns per programme the offset in the guide at which to insert an element, and its indent.
+    """Finds for each programme the offset in the guide at which to insert an element, and its indent.
 
     The offset is -1 for programmes that need no element (``is_needed``) or have none of ``predecessors``.
     """
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
     masked = hide_cdata(frame.content)
     for row in np.flatnonzero(is_needed).tolist():
-        place, indents[row] = find_place(frame.content, masked, tuple(spans[row].tolist()), predecessors)
-        places[row] = frame.offset + place if place >= 0 else -1
+        offset, indents[row] = find_insertion_point(
+            frame.content, masked, tuple(spans[row].tolist()), predecessors
+        )
+        places[row] = frame.offset + offset if offset >= 0 else -1
     return places, indents

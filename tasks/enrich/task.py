@@ -7,7 +7,7 @@ from prefect import get_run_logger, task
 
 from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
-from tasks.enrich.copies import Copies, Filled
+from tasks.enrich.copies import Copies, EnrichedCopy
 from tasks.enrich.settings import EnrichOptions
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
@@ -17,7 +17,7 @@ from tasks.ingest.sources.feeds import FeedError, NamedFeed
 @task(name="fill", task_run_name="fill", persist_result=False)
 def fill(
     home: str, feeds: Sequence[str | NamedFeed], reading: IngestSettings, options: EnrichOptions, model: str
-) -> list[Filled]:
+) -> list[EnrichedCopy]:
     """Reads feeds into the catalogue and writes an enriched copy of each feed to the folder ``enriched``.
 
     Each feed is downloaded once, and only if it has changed. The failure of a feed does not affect others.

@@ -85,7 +85,7 @@ class GuideTitles:
 
 
 def read_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:
-    """Yields the rows of a Parquet file as tuples of the given columns, with one batch in memory."""
+    """Yields the rows of a Parquet file as tuples of the values of ``columns``, reading batch by batch."""
     batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(BATCH, columns=columns, use_threads=False)
     for batch in batches:
         yield from zip(*(batch[name].to_pylist() for name in columns))

@@ -36,7 +36,7 @@ class GuideVocabulary:
         """Returns the names for a programme with these categories, in the order of levels."""
         return tuple(dict.fromkeys(categories))
 
-    def fits(self, above: str, name: str) -> bool:
+    def is_below(self, above: str, name: str) -> bool:
         """Returns False, because there is only one level."""
         return False
 
@@ -62,8 +62,8 @@ class Table:
         by_level = (names[level] for level in range(self.levels) for names in matches)
         return tuple(dict.fromkeys(filter(None, by_level)))
 
-    def fits(self, above: str, name: str) -> bool:
-        """Returns whether a row has ``name`` one level below ``above``."""
+    def is_below(self, above: str, name: str) -> bool:
+        """Returns whether a row of the table has ``name`` one level below ``above``."""
         return (above, name) in self._pairs
 
     @functools.cached_property

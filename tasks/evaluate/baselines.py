@@ -26,7 +26,10 @@ def fit_and_score_baselines(
 ) -> Generator[Progress, None, BaselineScores]:
     """Fits and scores the baselines. Yields progress, and returns the scores as value of the generator."""
     workspace = Workspace(home)
-    titles, table = CorpusTitles.of(open_corpus(workspace.folder(corpus))), read_titles(workspace, corpus)
+    titles, table = (
+        CorpusTitles.from_corpus(open_corpus(workspace.folder(corpus))),
+        read_titles(workspace, corpus),
+    )
     reasons = empty_reasons(workspace, corpus, table)
     used_rows = titles.used_rows
     titles, table = titles.take(used_rows), table.take(used_rows)

@@ -71,7 +71,7 @@ def evaluate(
     """
     workspace = Workspace(home)
     corpus_files, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
-    titles, table = CorpusTitles.of(corpus_files), read_titles(workspace, corpus)
+    titles, table = CorpusTitles.from_corpus(corpus_files), read_titles(workspace, corpus)
     forms = {form: np.asarray(open_array(folder, name)) for form, name in ARRAYS.items()}
     rows = np.flatnonzero(titles.split != "placeholder")
     is_training = titles.split[rows] == "train"

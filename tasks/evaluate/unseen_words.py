@@ -85,8 +85,8 @@ def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> di
         torch.from_numpy(family.astype(np.int64)),
     )
     sums = segment_sum(values, family_ids, int(family.max(initial=-1)) + 1).numpy()
-    others = sums[family[chosen]] - vectors[chosen]
-    norms = np.linalg.norm(others, axis=1) * np.linalg.norm(vectors[chosen], axis=1)
+    other_sums = sums[family[chosen]] - vectors[chosen]
+    norms = np.linalg.norm(other_sums, axis=1) * np.linalg.norm(vectors[chosen], axis=1)
     usable = norms > 1e-6
-    cosines = np.einsum("ij,ij->i", others[usable], vectors[chosen][usable]) / norms[usable]
+    cosines = np.einsum("ij,ij->i", other_sums[usable], vectors[chosen][usable]) / norms[usable]
     return {"n": int(usable.sum()), "mean": float((1 - cosines).mean()) if usable.any() else None}

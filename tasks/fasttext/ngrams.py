@@ -115,8 +115,10 @@ def bucket_piece(
         active ^= first[step:]
         active *= _PRIME
         for byte, points_with_byte in enumerate(multibyte, 1):  # continuation bytes
-            at = points_with_byte[np.searchsorted(points_with_byte, step) :]
-            active[at - step] = (active[at - step] ^ signed_codes[heads[at] + byte]) * _PRIME
+            current_points = points_with_byte[np.searchsorted(points_with_byte, step) :]
+            active[current_points - step] = (
+                active[current_points - step] ^ signed_codes[heads[current_points] + byte]
+            ) * _PRIME
         if step + 1 >= lengths[0]:
             hashes[:, step + 2 - lengths[0]] = state
     result = hashes[is_used]

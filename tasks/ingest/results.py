@@ -71,9 +71,9 @@ def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_
     if not decisive:
         return
     is_network = all(isinstance(failure.error, FeedUnreachable) for failure in decisive)
-    why = "; ".join(str(failure.error) for failure in decisive)
+    reason = "; ".join(str(failure.error) for failure in decisive)
     if required:
-        why = f"{why}; the feed is listed in ingest.required"
+        reason = f"{reason}; the feed is listed in ingest.required"
     elif len(decisive) > 1:
-        why = f"none of the {len(decisive)} feeds can be read: {why}"
-    raise (FeedUnreachable if is_network else FeedError)(why)
+        reason = f"none of the {len(decisive)} feeds can be read: {reason}"
+    raise (FeedUnreachable if is_network else FeedError)(reason)

@@ -35,7 +35,7 @@ RISK = 0.25
 
 @dataclass(frozen=True)
 class Validation:
-    """Margins of training titles by models fitted without them; determine thresholds and probabilities.
+    """Held-out margins of training titles, from which thresholds and probabilities are computed.
 
     Probabilities and bounds are computed when the model is fitted, because the light installation, which only
     predicts, has no SciPy.
@@ -61,26 +61,26 @@ class Validation:
     sources: Int[np.ndarray, " examples"]
 
     @staticmethod
-    def of(
+    def from_margins(
         titles: np.ndarray, labels: np.ndarray, folds: np.ndarray, margins: np.ndarray, sources: np.ndarray
     ) -> "Validation":
         """Computes probabilities and bounds from the margins of titles."""
         probabilities, bounds, source_bounds = (np.zeros(margins.shape, np.float32) for _ in range(3))
         for column in range(labels.shape[1]):
             rows = np.flatnonzero(labels[:, column] >= 0)
-            at = rows, column
-            _, shares, knot_ids = fit_shares(margins[at], labels[at])
-            probabilities[at] = shares[knot_ids]
-            bounds[at] = _precision_bounds(margins[at], labels[at], RISK)
+            selected = rows, column
+            _, shares, knot_ids = fit_shares(margins[selected], labels[selected])
+            probabilities[selected] = shares[knot_ids]
+            bounds[selected] = _precision_bounds(margins[selected], labels[selected], RISK)
             for source in np.unique(sources):
-                at = rows[sources[rows] == source], column
-                if labels[at].sum() >= SOURCE_EXAMPLES:
-                    source_bounds[at] = _precision_bounds(margins[at], labels[at], 0.5)
+                selected = rows[sources[rows] == source], column
+                if labels[selected].sum() >= SOURCE_EXAMPLES:
+                    source_bounds[selected] = _precision_bounds(margins[selected], labels[selected], 0.5)
         return Validation(titles, labels, folds, margins, probabilities, bounds, source_bounds, sources)
 
     def take(self, rows: np.ndarray) -> "Validation":
         """Selects titles by row number, and computes their probabilities and bounds again."""
-        return Validation.of(
+        return Validation.from_margins(
             self.titles[rows],
             self.labels[rows],
             self.folds[rows],
@@ -147,23 +147,25 @@ class KindClassifier:
         source_ids = np.array([number_of.get(source, -1) for source in sources])
         for column, kind in enumerate(KINDS):
             is_example = validation.labels[:, column] >= 0
-            at = is_example, column
-            limits[:, column] = _lowest(validation.margins[at], validation.bounds[at], precision[kind])
-            knots, first = np.unique(validation.margins[at], return_index=True)
+            selected = is_example, column
+            limits[:, column] = _lowest_threshold(
+                validation.margins[selected], validation.bounds[selected], precision[kind]
+            )
+            knots, first = np.unique(validation.margins[selected], return_index=True)
             if len(knots):
-                values = validation.probabilities[at][first]
+                values = validation.probabilities[selected][first]
                 probabilities[:, column] = np.interp(margins[:, column], knots, values)
             for source in range(len(self.sources)):
                 examples = is_example & (validation.sources == source)
                 if (validation.labels[examples, column] == 1).sum() >= SOURCE_EXAMPLES:
                     bounds = validation.source_bounds[examples, column]
-                    limit = _lowest(validation.margins[examples, column], bounds, precision[kind])
+                    limit = _lowest_threshold(validation.margins[examples, column], bounds, precision[kind])
                     rows = source_ids == source
                     limits[rows, column] = np.maximum(limits[rows, column], limit)
         return (margins >= limits) & (probabilities >= LEAST_PROBABILITY), probabilities
 
 
-def _lowest(margins: np.ndarray, bounds: np.ndarray, precision: float) -> float:
+def _lowest_threshold(margins: np.ndarray, bounds: np.ndarray, precision: float) -> float:
     """Returns the lowest margin from which on the precision bound is high enough, or infinity if none is."""
     return float(margins[bounds >= precision].min(initial=np.inf))
 
@@ -195,7 +197,7 @@ def fit_classifier(
     names, source_ids = np.unique(np.array(sources, dtype=str)[rows], return_inverse=True)
     folds = (families[rows] % FOLDS).astype(np.int8)
     weights, margins = _fit(inputs, labels, folds)
-    validation = Validation.of(rows, labels, folds, margins, source_ids.astype(np.int16))
+    validation = Validation.from_margins(rows, labels, folds, margins, source_ids.astype(np.int16))
     labelled = frozenset(np.array(channels, dtype=object)[rows].tolist())
     return KindClassifier(scaling, weights, validation, labelled, tuple(names.tolist()))
 

@@ -8,17 +8,19 @@ import numpy as np
 from tasks.kinds.classifier import KindClassifier
 from tasks.kinds.evidence import Evidence
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
-from tasks.kinds.names import stated_kinds
+from tasks.kinds.names import kinds_of_categories
 from tasks.kinds.precision import PRECISION
 
 
 @dataclass(frozen=True)
 class TitleKinds:
-    """Kinds of the titles of a guide. ``of`` derives the kinds of a single programme."""
+    """Kinds of the titles of a guide, from which the kinds of a single programme are derived."""
 
     titles: Sequence[tuple[KindPrediction, ...]]  # kinds of each title, from all its airings
 
-    def of(self, title: int, categories: Iterable[str], numbered: bool) -> tuple[KindPrediction, ...]:
+    def kinds_of_programme(
+        self, title: int, categories: Iterable[str], numbered: bool
+    ) -> tuple[KindPrediction, ...]:
         """Returns the kinds of one programme.
 
         The kinds that the categories of the programme state are certain. The kinds of its title are added
@@ -30,18 +32,18 @@ class TitleKinds:
             categories: Categories of the programme.
             numbered: Whether the programme has a readable episode number (storage/episodes).
         """
-        stated = combine(stated_kinds(categories), numbered)
+        stated = combine(kinds_of_categories(categories), numbered)
         by_kind: dict[Kind, KindPrediction] = {kind: KindPrediction(kind, 1.0, "guide") for kind in stated}
         for prediction in self.titles[title]:
-            if prediction.kind not in by_kind and fits(prediction.kind, stated, numbered):
+            if prediction.kind not in by_kind and is_compatible(prediction.kind, stated, numbered):
                 by_kind[prediction.kind] = prediction
         if numbered and "series" not in by_kind and not {"film", "news", "sport"} & {*by_kind}:
             by_kind["series"] = KindPrediction("series", 1.0, "structure")
         return tuple(by_kind[kind] for kind in combine(by_kind, numbered))
 
 
-def fits(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:
-    """Whether a kind of the title does not contradict the kinds that the categories of a programme state."""
+def is_compatible(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:
+    """Returns whether a kind is compatible with the kinds that the categories of a programme state."""
     if kind == "film":
         return not numbered and {*stated} <= {"children"}
     return not stated if kind == "other" else kind == "children" or "film" not in stated
@@ -78,7 +80,7 @@ def decide(
             by_kind["series"] = KindPrediction("series", 1.0, "structure")
         certain: list[Kind] = [*by_kind]
         for column in np.flatnonzero(predicted[title]).tolist():
-            if fits(kind := KINDS[column], certain, is_numbered):
+            if is_compatible(kind := KINDS[column], certain, is_numbered):
                 by_kind[kind] = KindPrediction(kind, float(probabilities[title, column]), "predicted")
         kinds.append(tuple(by_kind[kind] for kind in combine(by_kind, is_numbered)))
     return kinds

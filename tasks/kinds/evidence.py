@@ -26,7 +26,7 @@ from storage.catalogue.connection import temporary_database
 from storage.catalogue.structure import TitleAirings, with_episode_columns
 from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, Kind, combine
-from tasks.kinds.names import is_animation, stated_kinds
+from tasks.kinds.names import is_animation, kinds_of_categories
 
 MIN_EXPECTED = 5  # minimum number of films that a category would have by chance
 MAX_STATED = 0.02  # maximum share of titles of a category that state the kind film by mistake
@@ -92,7 +92,7 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
     for title, texts, numbered, airings in zip(*(column.to_pylist() for column in categories.columns)):
         totals[title] += airings
         animated[title] |= is_animation(texts)
-        for kind in combine(stated_kinds(texts), numbered):
+        for kind in combine(kinds_of_categories(texts), numbered):
             counts[title, KINDS.index(kind)] += airings
     numbered = structure["numbered"].to_numpy() / structure["airings"].to_numpy()
     shares = counts / np.maximum(totals, 1)[:, None]

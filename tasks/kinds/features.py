@@ -47,12 +47,12 @@ class Inputs(NamedTuple):
         """Returns the margins x · w + b of all titles and kinds."""
         dense = self.dense.shape[1]
         of_words, of_channels = weights[dense : dense + (1 << BITS)], weights[dense + (1 << BITS) : -1]
-        margins = self.dense @ weights[:dense] + WORD_SCALE * _sums(self.words, of_words) + weights[-1]
-        return margins + _sums(self.channels, of_channels * CHANNEL_SCALES)[self.channel_of]
+        margins = self.dense @ weights[:dense] + WORD_SCALE * _sum_weights(self.words, of_words) + weights[-1]
+        return margins + _sum_weights(self.channels, of_channels * CHANNEL_SCALES)[self.channel_of]
 
 
-def _sums(ids: Ragged, weights: np.ndarray) -> np.ndarray:
-    """Sums the rows of ``weights`` with the ids in each row of ``ids``."""
+def _sum_weights(ids: Ragged, weights: np.ndarray) -> np.ndarray:
+    """Sums, for each row of ``ids``, the rows of ``weights`` with these ids: (rows, kinds)."""
     columns = [np.bincount(ids.row_ids, column[ids.values], len(ids)) for column in weights.T]
     return np.stack(columns, axis=1).astype(np.float32)
 
@@ -68,7 +68,7 @@ class Scaling:
     @staticmethod
     def fit(structure: pa.Table, sentences: np.ndarray) -> "Scaling":
         """Computes means, deviations and principal directions from the titles of a corpus."""
-        numbers, vectors = _numbers(structure), np.asarray(sentences, dtype=np.float32)
+        numbers, vectors = _numeric_features(structure), np.asarray(sentences, dtype=np.float32)
         directions = np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1][:, :DIRECTIONS]
         deviation = numbers.std(axis=0) + 1e-6
         return Scaling(numbers.mean(axis=0), deviation, np.ascontiguousarray(directions, dtype=np.float32))
@@ -82,20 +82,20 @@ class Scaling:
             titles: Display titles.
             sentences: Sentence vectors, (titles, dim); zero for titles without one.
         """
-        numbers = np.clip((_numbers(structure) - self.mean) / self.deviation, -5, 5)
+        numbers = np.clip((_numeric_features(structure) - self.mean) / self.deviation, -5, 5)
         encoded = structure["channel"].combine_chunks().dictionary_encode()
         channel_of, names = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
         vectors = np.asarray(sentences, dtype=np.float32) @ self.directions
-        parts = [numbers, _of_other_titles(channel_of, numbers)]
+        parts = [numbers, _channel_means(channel_of, numbers)]
         dense = np.hstack([_SENTENCE_SCALE * vectors, *(_NUMBER_SCALE * part for part in parts)])
-        words = _hashed(map(_title_words, titles))
+        words = _hash_rows(map(_title_words, titles))
         channels = Ragged.from_rows(
             [[_hash(name), *(_hash(text) + (1 << BITS) for text in _ngrams(name))] for name in names]
         )
         return Inputs(dense.astype(np.float32), words, channels, channel_of)
 
 
-def _numbers(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
+def _numeric_features(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
     """Computes the numeric features of titles: shares, logarithms of counts, durations, and combinations."""
     skipped = ("title_id", "source", "channel")
     columns = {name: structure[name].to_numpy() for name in structure.column_names if name not in skipped}
@@ -112,8 +112,13 @@ def _numbers(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
     return np.hstack([np.stack([*numbers, np.log(minutes)], axis=1), *crossed]).astype(np.float32)
 
 
-def _of_other_titles(channels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Returns the smoothed mean of the other titles on the channel of each title, minus the global mean."""
+def _channel_means(channels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Returns for each title the mean features of the other titles on its channel, minus the global mean.
+
+    Args:
+        channels: Channel number of each title.
+        numbers: Numeric features, (titles, numbers). The mean is smoothed by _PRIOR_TITLES average titles.
+    """
     count, mean = np.bincount(channels), numbers.mean(axis=0) if len(numbers) else numbers.sum(axis=0)
     sums = np.stack([np.bincount(channels, column) for column in numbers.T], axis=1)[channels]
     return (sums - numbers + _PRIOR_TITLES * mean) / (count[channels] - 1 + _PRIOR_TITLES)[:, None] - mean
@@ -129,7 +134,10 @@ def _ngrams(name: str) -> set[str]:
     """Returns the words of a channel name and their character n-grams of length 3 to 5."""
     words = {f"<{word}>" for word in _LETTERS.findall(name.casefold())}
     return words | {
-        word[at : at + size] for word in words for size in (3, 4, 5) for at in range(len(word) - size + 1)
+        word[start : start + size]
+        for word in words
+        for size in (3, 4, 5)
+        for start in range(len(word) - size + 1)
     }
 
 
@@ -138,6 +146,6 @@ def _hash(text: str) -> int:
     return zlib.crc32(text.encode()) % (1 << BITS)
 
 
-def _hashed(rows: Iterable[Iterable[str]]) -> Ragged:
+def _hash_rows(rows: Iterable[Iterable[str]]) -> Ragged:
     """Returns the distinct hashes of the texts in each row, ascending."""
     return Ragged.from_rows([sorted({_hash(text) for text in row}) for row in rows])

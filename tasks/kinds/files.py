@@ -21,7 +21,7 @@ _GROUPS = 1 << 20  # number of hash values of franchises
 
 
 def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, Any]) -> dict[str, int]:
-    """Fits a classifier of kinds to the titles of a Corpus, and writes the classifier and all kinds.
+    """Fits a classifier of kinds to the titles of a Corpus, and writes the classifier and the titles' kinds.
 
     Args:
         guide: Folder of the Guide.
@@ -63,9 +63,9 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
         settings |= {"channels": sorted(classifier.channels), "sources": list(classifier.sources)}
     write_kind_arrays(corpus, arrays, settings)
     lists = (
-        [[each.kind for each in title] for title in kinds],
-        [[each.probability for each in title] for title in kinds],
-        [[each.source for each in title] for title in kinds],
+        [[prediction.kind for prediction in title] for title in kinds],
+        [[prediction.probability for prediction in title] for title in kinds],
+        [[prediction.source for prediction in title] for title in kinds],
     )
     columns = [pa.array(values, column.type) for values, column in zip(lists, COLUMNS, strict=True)]
     table = pa.table(columns, schema=COLUMNS)

@@ -42,12 +42,12 @@ def combine(stated: Iterable[Kind], numbered: bool) -> tuple[Kind, ...]:
     kinds = set(stated)
     if {"film", "series"} <= kinds:
         kinds -= {"film"} if numbered else {"film", "series"}
-    return tuple(kind for kind in KINDS if kind in kinds and not excluded(kind, kinds))
+    return tuple(kind for kind in KINDS if kind in kinds and not contradicts(kind, kinds))
 
 
-def excluded(kind: Kind, kinds: Collection[Kind]) -> bool:
-    """Returns whether a programme with these kinds cannot have ``kind``."""
-    others = set(kinds) - {kind}
+def contradicts(kind: Kind, kinds: Collection[Kind]) -> bool:
+    """Returns whether ``kind`` contradicts ``kinds``, so that a programme cannot have both."""
+    other_kinds = set(kinds) - {kind}
     if kind == "other":
-        return bool(others)
-    return kind not in ("film", "children") and "film" in others
+        return bool(other_kinds)
+    return kind not in ("film", "children") and "film" in other_kinds

@@ -4,7 +4,7 @@ Usage::
 
     kinds = KindModel.open(model_folder).predict(programmes, variants, titles, show_keys, work)
     for title, categories, numbered in programmes:
-        predictions = kinds.of(title, categories, numbered)   # of one programme
+        predictions = kinds.kinds_of_programme(title, categories, numbered)
 
 Kinds that the guide states take precedence over kinds that other guides of the home state for the same show,
 and both take precedence over predictions. This module does not import torch.
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from storage.formats.programme_kinds import read_kind_arrays
 from tasks.kinds.classifier import KindClassifier
-from tasks.kinds.decisions import TitleKinds, decide, fits
+from tasks.kinds.decisions import TitleKinds, decide, is_compatible
 from tasks.kinds.evidence import Evidence, read_facts
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
 from tasks.kinds.precision import PRECISION
@@ -86,10 +86,12 @@ class KindModel:
         kinds = decide(facts.evidence, margins, self.classifier, facts.sources, self.precision)
         numbered = facts.evidence.is_numbered
         for title, show in enumerate(show_keys):
-            by_kind: dict[Kind, KindPrediction] = {each.kind: each for each in kinds[title]}
+            by_kind: dict[Kind, KindPrediction] = {prediction.kind: prediction for prediction in kinds[title]}
             certain: list[Kind] = [*by_kind]
-            for each in self.home.get(show, ()):
-                if each.kind not in certain and fits(each.kind, certain, bool(numbered[title])):
-                    by_kind[each.kind] = each
+            for prediction in self.home.get(show, ()):
+                if prediction.kind not in certain and is_compatible(
+                    prediction.kind, certain, bool(numbered[title])
+                ):
+                    by_kind[prediction.kind] = prediction
             kinds[title] = tuple(by_kind[kind] for kind in combine(by_kind, bool(numbered[title])))
         return TitleKinds(kinds)

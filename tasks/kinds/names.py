@@ -61,7 +61,7 @@ def _find(value: str) -> tuple[Kind, ...] | None:
 
 
 @functools.lru_cache(maxsize=65_536)
-def stated_by(category: str) -> tuple[Kind, ...]:
+def kinds_of_category(category: str) -> tuple[Kind, ...]:
     """Returns the kinds that a category states; empty if it states none."""
     if (kinds := _find(_key(category))) is not None:
         return kinds
@@ -69,9 +69,9 @@ def stated_by(category: str) -> tuple[Kind, ...]:
     return tuple(dict.fromkeys(kind for kinds in parts for kind in kinds))
 
 
-def stated_kinds(categories: Iterable[str]) -> set[Kind]:
+def kinds_of_categories(categories: Iterable[str]) -> set[Kind]:
     """Returns the kinds that the categories of a programme state; empty for more than MAX_KINDS kinds."""
-    kinds: set[Kind] = {kind for category in categories for kind in stated_by(category)}
+    kinds: set[Kind] = {kind for category in categories for kind in kinds_of_category(category)}
     return kinds if len(kinds) <= MAX_KINDS else set()
 
 

@@ -21,7 +21,7 @@ Figures = dict[str, float | int | None]
 
 
 def predict_held_out(classifier: KindClassifier, precision: Mapping[Kind, float] = PRECISION) -> np.ndarray:
-    """Returns which kinds are predicted for validation titles by cross-validation, bool (examples, kinds).
+    """Predicts the kinds of validation titles by cross-validation; returns a mask, bool (examples, kinds).
 
     Args:
         classifier: Classifier with its validation titles.
@@ -31,9 +31,11 @@ def predict_held_out(classifier: KindClassifier, precision: Mapping[Kind, float]
     predicted = np.zeros(validation.labels.shape, dtype=bool)
     for fold in range(FOLDS):
         rows = np.flatnonzero(validation.folds == fold)
-        others = replace(classifier, validation=validation.take(np.flatnonzero(validation.folds != fold)))
+        fitted_without = replace(
+            classifier, validation=validation.take(np.flatnonzero(validation.folds != fold))
+        )
         sources = [classifier.sources[source] for source in validation.sources[rows]]
-        predicted[rows] = others.select(validation.margins[rows], sources, precision)[0]
+        predicted[rows] = fitted_without.select(validation.margins[rows], sources, precision)[0]
     return predicted
 
 

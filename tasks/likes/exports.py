@@ -43,7 +43,7 @@ _TRAKT = re.compile(r"(.*/)?(watched-history|ratings-(movies|shows|episodes))(-\
 
 
 def read_export(
-    file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
+    file: Path, viewer: str, default_time: datetime.datetime, zone: datetime.tzinfo | None
 ) -> pa.Table | None:
     """Reads an export as a table of likes (schema LIKES); returns None if the file is not an export.
 
@@ -52,7 +52,7 @@ def read_export(
     Args:
         file: Export of one of the programs in the docstring of the module.
         viewer: Name of the viewer if the file has at most one id of a user.
-        at: Time of rows without a time, in UTC, as a naive datetime.
+        default_time: Time of rows without a time, in UTC, as a naive datetime.
         zone: Time zone of local times; None: the zone of this machine.
 
     Raises:
@@ -63,7 +63,7 @@ def read_export(
         if export is None:
             return None
         source, items = export
-        return likes_table(drop_single_viewer(items), source, viewer, at, zone)
+        return likes_table(drop_single_viewer(items), source, viewer, default_time, zone)
     except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         problem = f"{type(error).__name__}: {error}"
         raise LikesError(f"{file} does not match the documented export format ({problem})") from error
@@ -74,8 +74,8 @@ def read_export(
 def drop_single_viewer(items: Iterable[Item]) -> list[Item]:
     """Returns the items with ``viewer`` removed if all items have the same viewer."""
     items = list(items)
-    several = len({item.viewer for item in items}) > 1
-    return items if several else [replace(item, viewer="") for item in items]
+    has_several = len({item.viewer for item in items}) > 1
+    return items if has_several else [replace(item, viewer="") for item in items]
 
 
 def _read(file: Path) -> tuple[str, Iterable[Item]] | None:

@@ -61,13 +61,15 @@ _JELLYFIN = """
 """
 
 
-def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None) -> pa.Table:
+def read_player(
+    file: Path, viewer: str, default_time: datetime.datetime, zone: datetime.tzinfo | None
+) -> pa.Table:
     """Reads a database of Kodi, Jellyfin or Playback Reporting as a table of likes (schema LIKES).
 
     Args:
         file: Database, opened read-only; the player may be running.
         viewer: Name of the viewer if the database names none.
-        at: Time of rows without a time, in UTC, as a naive datetime.
+        default_time: Time of rows without a time, in UTC, as a naive datetime.
         zone: Time zone of Kodi's times; None: the zone of this machine.
 
     Raises:
@@ -84,11 +86,13 @@ def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.t
             elif "PlaybackActivity" in tables:
                 rows = map(dict, connection.execute(f"SELECT {', '.join(ACTIVITY)} FROM PlaybackActivity"))
                 items = drop_single_viewer(activity_items(rows))
-                return likes_table(items, "playback reporting", viewer, at, zone)
+                return likes_table(items, "playback reporting", viewer, default_time, zone)
             else:
                 excerpt = ", ".join(sorted(tables)[:6]) or "none"
                 expected = "MyVideosNNN.db of Kodi 19 or later, or jellyfin.db of Jellyfin 10.11 or later"
                 raise LikesError(f"{file} has the tables {excerpt}; expected {expected}")
-            return likes_table((Item(**row) for row in connection.execute(query)), source, viewer, at, zone)
+            return likes_table(
+                (Item(**row) for row in connection.execute(query)), source, viewer, default_time, zone
+            )
     except sqlite3.Error as error:
         raise LikesError(f"{file} cannot be read as a database of Kodi or Jellyfin: {error}") from error

@@ -47,13 +47,13 @@ class LikesError(ExpectedError, ValueError):
     """Error: a source of likes cannot be read. The message has the problem and the expected content."""
 
 
-def read_likes_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
+def read_likes_table(file: Path, viewer: str, default_time: datetime.datetime) -> pa.Table:
     """Reads a CSV, Parquet or JSON file as a table of likes (schema LIKES).
 
     Args:
         file: File with the columns in the docstring of the module.
         viewer: Name of the viewer of rows without a viewer.
-        at: Time of rows without a time, in UTC, as a naive datetime.
+        default_time: Time of rows without a time, in UTC, as a naive datetime.
 
     Raises:
         LikesError: The file has another format, lacks a column, or has an invalid value.
@@ -78,7 +78,7 @@ def read_likes_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table
                 "sub_title": sub_title,
                 "source": STATED if column == "liked" else f"table: {column}",
                 "title": title,
-                "time": _parse_time(row.get("time"), at, file, row_number),
+                "time": _parse_time(row.get("time"), default_time, file, row_number),
                 "value": opinion,
                 "seen": column == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
             }
@@ -174,10 +174,12 @@ def _parse_number(value: Any, name: str, file: Path, row_number: int) -> float |
     return number
 
 
-def _parse_time(value: Any, at: datetime.datetime, file: Path, row_number: int) -> datetime.datetime:
-    """Converts ISO text, seconds since 1970 or a date to a naive datetime in UTC. '' means ``at``."""
+def _parse_time(
+    value: Any, default_time: datetime.datetime, file: Path, row_number: int
+) -> datetime.datetime:
+    """Converts ISO text, seconds since 1970 or a date to a naive datetime in UTC; "" to ``default_time``."""
     if value is None or not str(value).strip():
-        return at
+        return default_time
     try:
         if isinstance(value, datetime.datetime):
             moment = value

@@ -49,7 +49,11 @@ class Item:
 
 
 def likes_table(
-    items: Iterable[Item], source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
+    items: Iterable[Item],
+    source: str,
+    viewer: str,
+    default_time: datetime.datetime,
+    zone: datetime.tzinfo | None,
 ) -> pa.Table:
     """Converts items to a table of likes (schema LIKES), without items that have no opinion.
 
@@ -57,28 +61,28 @@ def likes_table(
         items: Films, episodes and series.
         source: Name of the program from which the items come.
         viewer: Name of the viewer of items without a viewer.
-        at: Time of items without a time, in UTC, as a naive datetime.
+        default_time: Time of items without a time, in UTC, as a naive datetime.
         zone: Time zone of times without a zone; None: the zone of this machine.
     """
-    rows = (_to_row(item, source, viewer, at, zone) for item in items)
+    rows = (_to_row(item, source, viewer, default_time, zone) for item in items)
     return pa.Table.from_pylist([row for row in rows if row is not None], schema=LIKES)
 
 
 def _to_row(
-    item: Item, source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
+    item: Item, source: str, viewer: str, default_time: datetime.datetime, zone: datetime.tzinfo | None
 ) -> dict[str, Any] | None:
     """Converts an item to a row of the table; returns None if the item has no title or no opinion."""
     seen = bool(item.plays) or (item.share or 0) >= SEEN_SHARE
-    stated = None if item.rating is None else scale(float(item.rating), 1, 10)
+    rated = None if item.rating is None else scale(float(item.rating), 1, 10)
     if item.liked is not None:
-        stated = 2.0 * item.liked - 1
-    if not item.title or (stated is None and not seen):
+        rated = 2.0 * item.liked - 1
+    if not item.title or (rated is None and not seen):
         return None
     season, episode = (None if number is None else int(number) for number in (item.season, item.episode))
     number = EpisodeNumber(season=season, episode=episode or None).key
-    if stated is not None and not number:
+    if rated is not None and not number:
         source = STATED
-    elif stated is not None and not seen:
+    elif rated is not None and not seen:
         source = f"{source}: rating"  # so that a later row about watching the episode does not replace it
     return {
         "viewer": item.viewer or viewer,
@@ -87,8 +91,8 @@ def _to_row(
         "sub_title": item.sub_title or "",
         "source": source,
         "title": item.title,
-        "time": _to_utc(item.played_at, zone) or at,
-        "value": WATCHED if stated is None else stated,
+        "time": _to_utc(item.played_at, zone) or default_time,
+        "value": WATCHED if rated is None else rated,
         "seen": seen,
     }
 

@@ -204,17 +204,17 @@ def _to_blocks(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes
     remaining: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
     for rows, labels in samples:
         lengths, ids, values, signs = (
-            np.concatenate([before, array])
-            for before, array in zip(remaining, _checked(rows, labels, features))
+            np.concatenate([previous_array, array])
+            for previous_array, array in zip(remaining, _checked(rows, labels, features))
         )
         offsets = offsets_of(lengths)
         sizes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)
-        begin = before = 0
-        while begin < len(sizes) and sizes[-1] - before >= block_bytes:
-            end = max(begin + 1, int(np.searchsorted(sizes, before + block_bytes, side="right")))
+        begin = previous_array = 0
+        while begin < len(sizes) and sizes[-1] - previous_array >= block_bytes:
+            end = max(begin + 1, int(np.searchsorted(sizes, previous_array + block_bytes, side="right")))
             part = slice(offsets[begin], offsets[end])
             yield lengths[begin:end], ids[part], values[part], signs[begin:end]
-            begin, before = end, int(sizes[end - 1])
+            begin, previous_array = end, int(sizes[end - 1])
         remaining = lengths[begin:], ids[offsets[begin] :], values[offsets[begin] :], signs[begin:]
     if len(remaining[0]):
         yield remaining

@@ -66,9 +66,9 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
         builder.call(
-            function, [place, number(0), number(3), number(1)]
+            function, [address, number(0), number(3), number(1)]
         )  # read access, high locality, data cache
         return context.get_dummy_value()
 
@@ -107,27 +107,27 @@ def visit(
         score = weights[intercept]
         for position in range(begin, end):
             score += weights[ids[position]] * values[position]
-        label, before = labels[row], alphas[samples[row]]
+        label, old_alpha = labels[row], alphas[samples[row]]
         curvature = norms[row] + loss.diagonal
-        gradient = label * score - 1.0 + loss.diagonal * before
-        after = np.float32(min(max(before - gradient / curvature, 0.0), loss.upper))
-        change = np.float64(after) - np.float64(before)
+        gradient = label * score - 1.0 + loss.diagonal * old_alpha
+        new_alpha = np.float32(min(max(old_alpha - gradient / curvature, 0.0), loss.upper))
+        change = np.float64(new_alpha) - np.float64(old_alpha)
         if change != 0.0:
             step = change * label
             for position in range(begin, end):
                 weights[ids[position]] += step * values[position]
             weights[intercept] += step
-            alphas[samples[row]] = after
-            total += change * (1.0 - loss.diagonal * (before + 0.5 * change))
-        if before == 0.0:
+            alphas[samples[row]] = new_alpha
+            total += change * (1.0 - loss.diagonal * (old_alpha + 0.5 * change))
+        if old_alpha == 0.0:
             projected = max(-gradient, 0.0)
-        elif before == loss.upper:
+        elif old_alpha == loss.upper:
             projected = max(gradient, 0.0)
         else:
             projected = abs(gradient)
         violation = max(violation, projected)
         gradient += change * curvature
-        slacks[row] = gradient if after == 0.0 else -gradient if after == loss.upper else 0.0
+        slacks[row] = gradient if new_alpha == 0.0 else -gradient if new_alpha == loss.upper else 0.0
     return float(total), violation
 
 
@@ -146,32 +146,32 @@ def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
     return total
 
 
-def append(cached: SampleRows, count: int, used: int, rows: SampleRows, selected: np.ndarray) -> None:
-    """Appends the selected ``rows`` to ``cached``, which contains ``count`` rows with ``used`` values."""
+def append(cached: SampleRows, count: int, value_count: int, rows: SampleRows, selected: np.ndarray) -> None:
+    """Appends the selected ``rows`` to ``cached``, which has ``count`` rows with ``value_count`` values."""
     for index in range(len(selected)):
         row = selected[index]
-        cached.begins[count] = used
+        cached.begins[count] = value_count
         for position in range(rows.begins[row], rows.ends[row]):
-            cached.ids[used] = rows.ids[position]
-            cached.values[used] = rows.values[position]
-            used += 1
-        cached.ends[count] = used
+            cached.ids[value_count] = rows.ids[position]
+            cached.values[value_count] = rows.values[position]
+            value_count += 1
+        cached.ends[count] = value_count
         cached.labels[count], cached.samples[count] = rows.labels[row], rows.samples[row]
         cached.norms[count], cached.slacks[count] = rows.norms[row], rows.slacks[row]
         count += 1
 
 
-def compact_rows(rows: SampleRows, kept: np.ndarray) -> None:
-    """Moves the rows with the numbers ``kept`` (ascending) to the beginning, and overwrites the others."""
-    used = 0
-    for target in range(len(kept)):
-        row = kept[target]
+def compact_rows(rows: SampleRows, kept_rows: np.ndarray) -> None:
+    """Moves the rows with the ascending numbers ``kept_rows`` to the beginning, and overwrites the others."""
+    value_count = 0
+    for target in range(len(kept_rows)):
+        row = kept_rows[target]
         begin, end = rows.begins[row], rows.ends[row]
-        rows.begins[target] = used
+        rows.begins[target] = value_count
         for position in range(begin, end):
-            rows.ids[used] = rows.ids[position]
-            rows.values[used] = rows.values[position]
-            used += 1
-        rows.ends[target] = used
+            rows.ids[value_count] = rows.ids[position]
+            rows.values[value_count] = rows.values[position]
+            value_count += 1
+        rows.ends[target] = value_count
         rows.labels[target], rows.samples[target] = rows.labels[row], rows.samples[row]
         rows.norms[target], rows.slacks[target] = rows.norms[row], rows.slacks[row]

@@ -11,7 +11,7 @@ ROW_BYTES = 45  # memory per cached row in addition to its ids and values
 EVICTION_DIVISOR = 8  # an eviction removes at least this fraction, 1/8, of the rows
 
 
-def rows_of(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
+def load_rows(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
     """Returns the samples of a block as rows with uninitialized slacks, and the sum of their losses."""
     count = len(block.labels)
     rows = SampleRows(

@@ -85,7 +85,7 @@ class Factorisation:
 
     def epoch(self, blocks: RatingBlocks, pool: ThreadPoolExecutor) -> float:
         """Trains one pass over the ratings and returns its root mean squared error (see ``rmse``)."""
-        learn = compiled(_learn, fastmath=True)
+        learn = compiled(_train_block, fastmath=True)
         settings, mean = self.settings, np.float32(self.mean)
         dim, rate, decay = settings.dim, np.float32(settings.learning_rate), np.float32(settings.weight_decay)
 
@@ -100,7 +100,7 @@ class Factorisation:
         return (error / len(blocks.values)) ** 0.5
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Predicts the rating of each pair (user, item), float32 (pairs,). Names are as in ``Ratings.of``.
+        """Predicts the rating of each pair (user, item), float32 (pairs,); users and items are names.
 
         Factors and biases of unknown names are zero, so an unknown user gives the rating b_v + b₀.
         """
@@ -160,13 +160,13 @@ class FactorRows:
 
     def add(self, names: Sequence[str]) -> np.ndarray:
         """Returns the row of each name, int32 (names,). A new row has small random factors and bias 0."""
-        before = len(self.names)
+        old_count = len(self.names)
         for name in names:
             if self._numbers.setdefault(name, len(self.names)) == len(self.names):
                 self.names.append(name)
-        if new := len(self.names) - before:
+        if new := len(self.names) - old_count:
             rows = np.zeros((new, self._dim + 1), np.float32)
-            generator = np.random.default_rng([*self._seed, before])
+            generator = np.random.default_rng([*self._seed, old_count])
             rows[:, : self._dim] = 0.1 * generator.standard_normal((new, self._dim), dtype=np.float32)
             self._place(np.concatenate([self.values[:, : self._dim + 1], rows]))
         return np.array([self._numbers[name] for name in names], np.int32)
@@ -190,7 +190,7 @@ class FactorRows:
         self.factors, self.biases = self.values[:, : self._dim], self.values[:, self._dim]
 
 
-def _learn(
+def _train_block(
     users: Any,
     items: Any,
     ratings: Any,

@@ -41,7 +41,13 @@ class Ftrl:
         return 2 * labels
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns, for each block of samples: learning rate, α t at its start, growth of α t per sample."""
+        """Returns three numbers per block of samples: learning rate, α t before the block, and α.
+
+        Args:
+            seen: Number of samples before each block.
+            counts: Number of samples of each block.
+            alpha: α, the weight of the L1 penalty.
+        """
         columns = np.broadcast_arrays(self.learning_rate, alpha * seen, alpha)
         return np.stack(columns, axis=1).astype(np.float64)
 

@@ -5,11 +5,10 @@ For each label, with margin f(x) = w·x + b and y = 1 if the sample has the labe
     mean over samples of log(1 + exp(−y f(x))) + α ‖w‖₁
 
 like scikit-learn's LogisticRegression with C = 1 / (α · samples). The intercept b is not penalized. There are
-two
-solvers: FTRL-proximal (``ftrl.py``), which comes within .001 of the optimum, and proximal SGD
-    (``proximal.py``).
-Both update only the weights of the features of a sample. The penalty on other weights is applied when they
-are next read. The time of a pass is therefore proportional to the number of stored values, not of features.
+two solvers: FTRL-proximal (``ftrl.py``), which comes within .001 of the optimum, and proximal SGD
+(``proximal.py``). Both update only the weights of the features of a sample. The penalty on other weights is
+applied when they are next read. The time of a pass is therefore proportional to the number of stored values,
+not of features.
 
 Threads share weights without locks (``threads.py``), so updates may occasionally be lost. With one thread the
 result is bitwise reproducible.
@@ -116,9 +115,11 @@ class SparseLogistic:
         if self.threads > 1 and self.labels < MIN_SHARED_LABELS and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate
 
-            def step_part(part: np.ndarray, before: int, threads: int, copies: Sequence[np.ndarray]) -> None:
+            def step_part(
+                part: np.ndarray, previous_samples: int, threads: int, copies: Sequence[np.ndarray]
+            ) -> None:
                 records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
-                penalty = self.alpha * (self.seen + before), self.alpha * threads
+                penalty = self.alpha * (self.seen + previous_samples), self.alpha * threads
                 step(samples, part, rate, *penalty, longest, records, state, beta)
 
             sample = orders[0][:FREQUENCY_SAMPLES]  # all samples would take a fifth of the time of a pass

@@ -48,7 +48,13 @@ class ProximalSgd:
         return labels + 1
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns, for each block of samples: learning rate, S at its start, growth of S per sample."""
+        """Returns three numbers per block of samples: learning rate, S before the block, growth per sample.
+
+        Args:
+            seen: Number of samples before each block.
+            counts: Number of samples of each block.
+            alpha: α, the weight of the L1 penalty.
+        """
         rates = self.learning_rate / (1 + seen / self.halved)
         growth = rates * alpha
         return np.stack([rates, np.cumsum(growth * counts) - growth * counts, growth], axis=1)

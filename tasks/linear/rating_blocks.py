@@ -90,6 +90,6 @@ def _cut_by_count(counts: np.ndarray) -> np.ndarray:
     """Assigns rows to parts with equally many ratings, popular rows first. Returns int32 (rows,)."""
     parts = np.empty(len(counts), np.int32)
     order = np.argsort(-counts, kind="stable")
-    until = counts.take(order).cumsum()
-    parts[order] = (until - 1) * BLOCKS // until[-1]
+    cumulative = counts.take(order).cumsum()
+    parts[order] = (cumulative - 1) * BLOCKS // cumulative[-1]
     return parts

@@ -57,7 +57,7 @@ class Ratings:
         return len(self.values)
 
     @staticmethod
-    def of(users: Any, items: Any, values: Any) -> Ratings:
+    def from_columns(users: Any, items: Any, values: Any) -> Ratings:
         """Builds ratings from three columns (ratings,): user names, item names and ratings.
 
         Columns are lists, NumPy arrays or Arrow arrays. Names are strings or integers; 7 and "7" are equal.

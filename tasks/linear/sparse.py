@@ -43,7 +43,9 @@ def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np
 
 
 def checked_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Validates label ids, and returns offsets, int64 (rows + 1,), and ids, int32. Rows may be empty.
+    """Validates the label ids of samples; returns their offsets, int64 (rows + 1,), and ids, int32.
+
+    A sample may have no label.
 
     Raises:
         ValueError: The number of rows differs, or an id is not in ``range(label_count)``.

@@ -95,7 +95,7 @@ class OnlineSvm:
         label_arrays = checked_labels(labels, rows.shape[0], _size(self.labels))
         count, width = rows.shape[0], _padded(_size(self.labels))
         duals = np.empty((count if self.epochs > 1 else 1, width), dtype=np.float32)
-        rng, learn = np.random.default_rng((self.seed, self.seen)), compiled(_learn)
+        rng, learn = np.random.default_rng((self.seed, self.seen)), compiled(_train_pass)
         model = self._weights, self._intercepts[:width], np.float32(1 / (2 * self.cost))
         for epoch in range(self.epochs):
             learn(*samples, *label_arrays, rng.permutation(count), duals, epoch == 0, *model)
@@ -107,7 +107,7 @@ class OnlineSvm:
         self._grow()
         samples, width = checked_rows(rows, _size(self.features)), _padded(_size(self.labels))
         margins = np.empty((rows.shape[0], width), dtype=np.float32)
-        compiled(_decide)(*samples, self._weights, self._intercepts[:width], margins)
+        compiled(_compute_margins)(*samples, self._weights, self._intercepts[:width], margins)
         return np.ascontiguousarray(margins[:, : _size(self.labels)])
 
     def save(self, folder: Path) -> None:
@@ -139,7 +139,9 @@ class OnlineSvm:
         old = self._weights.shape
         if needed[0] <= old[0] and needed[1] <= old[1]:
             return
-        rows, columns = (size if need <= size else max(need, 2 * size) for need, size in zip(needed, old))
+        rows, columns = (
+            size if required <= size else max(required, 2 * size) for required, size in zip(needed, old)
+        )
         weights, intercepts = (
             np.zeros((rows, columns), np.float32),
             np.full(columns, UNTRAINED_INTERCEPT, np.float32),
@@ -158,8 +160,10 @@ def _padded(labels: int) -> int:
 
 
 @no_type_check
-def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, weights, intercepts, slack):
-    """Trains one pass over the samples in ``order``. ``slack`` is 1 / 2C."""
+def _train_pass(
+    offsets, ids, values, label_offsets, label_ids, order, duals, first, weights, intercepts, slack
+):
+    """Trains one pass over the samples with the numbers ``order``. ``slack`` is 1 / 2C (module docstring)."""
     zero, one = np.float32(0), np.float32(1)
     step, sign = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)
@@ -194,7 +198,7 @@ def _learn(offsets, ids, values, label_offsets, label_ids, order, duals, first, 
 
 
 @no_type_check
-def _decide(offsets, ids, values, weights, intercepts, margins):
+def _compute_margins(offsets, ids, values, weights, intercepts, margins):
     for row in range(len(margins)):
         sums = margins[row]
         sums[:] = intercepts

@@ -81,8 +81,8 @@ def copy_batch(slots: Any, byte_count: int, block: Tensor, pin: bool) -> Any:
 
 def pin_batch(batch: Any) -> Any:
     """Copies a batch to pinned (page-locked) memory, from which transfers to a GPU are asynchronous."""
-    slots, used = assign_slots(batch)
-    block = torch.empty(used, dtype=torch.uint8, pin_memory=True)
+    slots, used_bytes = assign_slots(batch)
+    block = torch.empty(used_bytes, dtype=torch.uint8, pin_memory=True)
     write(batch, slots, block)
     return read(slots, block)
 
@@ -157,9 +157,9 @@ class Delivery(Generic[Item, BatchT]):
                 multiprocessing_context=context,  # a forked child of a Prefect task dies
                 persistent_workers=True,
             )
-        for block, used, batch in self._loader:
+        for block, used_bytes, batch in self._loader:
             if block is not None:
-                yield copy_batch(batch, used, self._blocks[block], self._pin)
+                yield copy_batch(batch, used_bytes, self._blocks[block], self._pin)
             else:
                 yield pin_batch(batch) if self._pin else batch
 
@@ -191,11 +191,11 @@ class _BlockWriter(Dataset[tuple[int | None, int, Any]]):
     def __getitem__(self, block_and_item: tuple[int, Any]) -> tuple[int | None, int, Any]:
         block, item = block_and_item
         batch = self.maker[item]
-        slots, used = assign_slots(batch)
-        if used > self.blocks.shape[1]:
-            return None, used, batch
+        slots, used_bytes = assign_slots(batch)
+        if used_bytes > self.blocks.shape[1]:
+            return None, used_bytes, batch
         write(batch, slots, self.blocks[block])
-        return block, used, slots
+        return block, used_bytes, slots
 
 
 def _return_unchanged(batch: Any) -> Any:

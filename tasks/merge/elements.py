@@ -75,7 +75,7 @@ def _attribute(name: bytes, value: str | int | None) -> bytes:
     return b' %b="%b"' % (name, moment.strftime("%Y%m%d%H%M%S +0000").encode())
 
 
-def well_formed(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:
+def repair_elements(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:
     """Repairs elements that are not well-formed XML in UTF-8. Omits elements that cannot be repaired."""
     if _is_well_formed(b"".join(elements)):
         return list(elements)
@@ -112,8 +112,8 @@ def channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
     missing = [name for name in names if name not in channel.names]
     if not channel.names and not missing:
         missing = [channel.id]  # xmltv.dtd requires a name
-    for place, name in enumerate(missing):
+    for position, name in enumerate(missing):
         display_name = etree.Element("display-name")
         display_name.text = _XML_INVALID.sub("", name)
-        element.insert(place, display_name)
+        element.insert(position, display_name)
     return etree.tostring(element, encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 from storage.home.merged_guide import FOLDER, GENRES, merged_file
 from storage.home.zones import home_zone
 from storage.source_patterns import rank_of
-from tasks.enrich.copies import Filled
+from tasks.enrich.copies import EnrichedCopy
 from tasks.enrich.output import check_output, genres_file, write_output
 from tasks.enrich.players import base as players
 from tasks.enrich.players.kodi import genres_xml
@@ -35,7 +35,7 @@ class MergedGuide:
 
 def merge_copies(
     home: Path,
-    copies: Sequence[Filled],
+    copies: Sequence[EnrichedCopy],
     reading: IngestSettings,
     settings: MergeSettings,
     now: datetime.datetime,
@@ -77,7 +77,7 @@ def merge_copies(
     return MergedGuide(out, plan.report)
 
 
-def _source(copy: Filled, reading: IngestSettings, home_zone: str) -> Source:
+def _source(copy: EnrichedCopy, reading: IngestSettings, home_zone: str) -> Source:
     """Returns an enriched copy as a guide that can be read."""
     file = Path(copy.file)
     feed = Feed(source=copy.source, file=file, content_digest=copy.digest, bytes=file.stat().st_size)

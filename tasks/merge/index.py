@@ -151,7 +151,10 @@ def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channe
 
 
 def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
-    """Returns unsorted index rows of the programmes in a section. Adds new channel ids to ``numbers``."""
+    """Returns unsorted index rows (ROWS) of the programmes in a section of a feed.
+
+    ``numbers`` maps channel ids to numbers; new ids are added.
+    """
     programmes = records.chunk.programmes
     spans, _ = records.find_spans()
     rows = np.zeros(len(programmes), ROWS)
@@ -184,7 +187,7 @@ def _stable_order(rows: np.ndarray) -> np.ndarray:
 
 
 def _infer_stops_(rows: np.ndarray) -> None:
-    """Replaces stops that are missing or not after the start by the channel's next start within a day."""
+    """Replaces stops that are missing or not after the start by the next start within a day."""
     channels, starts = rows["channel"], rows["start"]
     open_rows = np.flatnonzero(rows["stop"] <= starts)  # few, so that the arrays below are small
     if not len(open_rows):

@@ -25,7 +25,7 @@ import numpy as np
 from tasks.merge.decisions import YES, Proposal
 from tasks.merge.index import Channel, FeedIndex
 from tasks.merge.names import NearNames, hours_between, normalize
-from tasks.merge.playlist import HOUR, Entry
+from tasks.merge.playlist import HOUR, PlaylistChannel
 
 MIN_COMMON = 8  # minimum number of programmes in the common time of two feeds to compare their titles
 MIN_AGREEMENT = 0.2  # minimum share of equal titles at equal times
@@ -80,12 +80,15 @@ class _Matcher:
         self.sources = {feed.source: number for number, feed in enumerate(feeds)}
 
     def answer(self, target: Target, number: int, channel: Channel) -> str:
-        """Returns the answer of the user (yes, no or "") on a channel of the feed ``number`` for a target."""
+        """Returns the user's answer in channels.csv (yes, no or "") on a feed's channel for a target.
+
+        ``number`` is the index of the feed.
+        """
         row = self.decisions.get((target.id, self.feeds[number].source, channel.id))
         return row.use if row else ""
 
     def propose(self, target: Target, number: int, channel: Channel, similarity: float) -> None:
-        """Proposes a channel of the feed ``number`` for a target, unless it has been proposed already."""
+        """Proposes a channel of the feed with index ``number`` for a target; ignores repeated proposals."""
         hours = hours_between(target.names, channel.names)
         row = Proposal(
             id=target.id,
@@ -122,8 +125,10 @@ class _Matcher:
         target.members.append(Member(number, channel, target.shift))
 
 
-def match_playlist(feeds: Sequence[FeedIndex], entries: Sequence[Entry], decisions: Decisions) -> Matching:
-    """Matches the channels of a playlist with the channels of feeds, which are in order of preference."""
+def match_playlist(
+    feeds: Sequence[FeedIndex], entries: Sequence[PlaylistChannel], decisions: Decisions
+) -> Matching:
+    """Matches the channels of a playlist with the channels of ``feeds``, preferred feeds first."""
     matcher = _Matcher(feeds, decisions)
     targets = [Target(entry.id, entry.names, entry.shift) for entry in entries]
     by_id, by_name = [], []
@@ -165,7 +170,7 @@ def _propose_near(matcher: _Matcher, targets: Sequence[Target]) -> None:
     ]
     near_names = NearNames({index: channel.names for index, (_, channel) in enumerate(channels)})
     for target in targets:
-        for similarity, index in near_names.near(target.names or (target.id,)):
+        for similarity, index in near_names.find_similar(target.names or (target.id,)):
             number, channel = channels[index]
             if not matcher.answer(target, number, channel):
                 matcher.propose(target, number, channel, similarity)

@@ -16,12 +16,12 @@ import numpy as np
 
 from tasks.enrich.source import Source
 from tasks.merge.decisions import read_decisions, write_table
-from tasks.merge.elements import channel_element, rewrite, well_formed
+from tasks.merge.elements import channel_element, repair_elements, rewrite
 from tasks.merge.errors import MergeError
 from tasks.merge.index import NO_STOP, CopyReader, FeedIndex, read_feed
 from tasks.merge.matching import Matching, Target, match_all, match_playlist
 from tasks.merge.playlist import read_playlist
-from tasks.merge.schedule import Merged, Slot, merge_schedules
+from tasks.merge.schedule import MergedSchedule, Slot, merge_schedules
 from tasks.merge.settings import MergeSettings
 
 HEAD = b"""<?xml version="1.0" encoding="UTF-8"?>
@@ -35,7 +35,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass
 class Report:
-    """Numbers of channels and programmes of the merged guide, and warnings."""
+    """Counts of the channels and programmes of the merged guide, and warnings."""
 
     feeds: int = 0
     channels: int = 0
@@ -114,7 +114,7 @@ class Plan:
         for slot in [*schedule.slots, None]:
             if batch and (slot is None or slot.feed != batch_feed or size > BATCH_BYTES):
                 feed = self.feeds[target.members[batch_feed].feed]
-                texts = well_formed(batch, feed.encoding)
+                texts = repair_elements(batch, feed.encoding)
                 self.report.programmes[feed.source] += len(texts)
                 self.report.unreadable += len(batch) - len(texts)
                 yield b"".join(b"  %b\n" % text for text in texts)
@@ -129,7 +129,7 @@ class Plan:
                 size += len(element)
             previous = slot.start, element
 
-    def _merge(self, target: Target, rows: Sequence[np.ndarray]) -> Merged:
+    def _merge(self, target: Target, rows: Sequence[np.ndarray]) -> MergedSchedule:
         """Merges the schedules of a channel from the index rows of each of its feeds."""
         begin, end = self.window
         schedules = []
@@ -180,13 +180,13 @@ def merge(
     report.unreadable = sum(feed.unreadable for feed in feeds)
     report.warnings += [f"{feed.source} is damaged ({feed.damage})" for feed in feeds if feed.damage]
     report.proposals = sum(not row.use for row in matching.proposals)
-    window = days(now, settings.days_back, settings.days_forward)
-    plan = Plan(feeds, _with_programmes(feeds, matching, report), settings, window, report)
+    window = day_bounds(now, settings.days_back, settings.days_forward)
+    plan = Plan(feeds, _drop_empty_targets(feeds, matching, report), settings, window, report)
     _check_not_empty(plan)
     return plan
 
 
-def _with_programmes(feeds: Sequence[FeedIndex], matching: Matching, report: Report) -> list[Target]:
+def _drop_empty_targets(feeds: Sequence[FeedIndex], matching: Matching, report: Report) -> list[Target]:
     """Returns the targets that have a channel in a feed, sorted by id, and reports all others."""
     report.unmatched = [target.id for target in matching.targets if not target.members]
     targets = [target for target in matching.targets if target.members]
@@ -227,10 +227,13 @@ def _check_not_empty(plan: Plan) -> None:
     )
 
 
-def days(now: datetime.datetime, back: int, forward: int) -> tuple[int, int]:
+def day_bounds(now: datetime.datetime, back: int, forward: int) -> tuple[int, int]:
     """Returns begin and end of the days from today - ``back`` to today + ``forward``, in microseconds UTC."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-    edges = midnight - datetime.timedelta(days=back), midnight + datetime.timedelta(days=forward + 1)
+    edges = (
+        midnight - datetime.timedelta(days=back),
+        midnight + datetime.timedelta(days=forward + 1),
+    )
     begin, end = (round(edge.timestamp() * MICROSECONDS) for edge in edges)
     return begin, end
 

@@ -75,7 +75,7 @@ class NearNames:
             for trigram in {part for key in self._keys[channel] for part in _trigrams(key)}:
                 self._by_trigram[trigram].append(channel)
 
-    def near(self, names: Sequence[str]) -> list[tuple[float, int]]:
+    def find_similar(self, names: Sequence[str]) -> list[tuple[float, int]]:
         """Returns (similarity, channel number) of at most PROPOSALS channels with similar names."""
         similarities: dict[int, float] = {}
         for base in {_base_name(name) for name in names} - {""}:
@@ -97,4 +97,4 @@ class NearNames:
 def _trigrams(key: str) -> set[str]:
     """Returns the character trigrams of a normalized name with delimiters."""
     padded = f"^{key}$"
-    return {padded[place : place + 3] for place in range(len(padded) - 2)}
+    return {padded[start : start + 3] for start in range(len(padded) - 2)}

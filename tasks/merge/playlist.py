@@ -24,7 +24,7 @@ _EXTINF = "#EXTINF:"
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlaylistChannel:
     """Channel of a playlist.
 
     Attributes:
@@ -38,7 +38,7 @@ class Entry:
     shift: int = 0
 
 
-def read_playlist(path: Path) -> tuple[list[Entry], list[str]]:
+def read_playlist(path: Path) -> tuple[list[PlaylistChannel], list[str]]:
     """Reads the channels of a playlist, one per id.
 
     Channels with the same id are merged. If their shifts differ, no shift is applied, because players find
@@ -56,7 +56,7 @@ def read_playlist(path: Path) -> tuple[list[Entry], list[str]]:
         content = path.read_bytes()
     except OSError as error:
         raise MergeError(f"{path}: cannot be read ({error.strerror}); expected an M3U playlist") from error
-    entries: dict[str, Entry] = {}
+    entries: dict[str, PlaylistChannel] = {}
     warnings = []
     for entry in parse_playlist(_decode(content)):
         if (previous := entries.get(entry.id)) is None:
@@ -72,7 +72,7 @@ def read_playlist(path: Path) -> tuple[list[Entry], list[str]]:
     return list(entries.values()), warnings
 
 
-def parse_playlist(text: str) -> Iterator[Entry]:
+def parse_playlist(text: str) -> Iterator[PlaylistChannel]:
     """Yields the channel of each ``#EXTINF`` line that has an id or a name."""
     default = 0
     for line in text.splitlines():
@@ -84,7 +84,7 @@ def parse_playlist(text: str) -> Iterator[Entry]:
             names = _distinct(attributes.get("tvg-name", ""), title)
             id_ = attributes.get("tvg-id", "") or next(iter(names), "")
             if id_:
-                yield Entry(id_, names, _shift(attributes.get("tvg-shift", ""), default))
+                yield PlaylistChannel(id_, names, _shift(attributes.get("tvg-shift", ""), default))
 
 
 def _attributes(line: str) -> tuple[dict[str, str], str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Slot(NamedTuple):
-    """Programme in a schedule."""
+    """Programme in a schedule; ``feed`` and ``row`` identify it in the indexes of the feeds."""
 
     start: int
     stop: int | None  # None if unknown
@@ -22,8 +22,8 @@ class Slot(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Merged:
-    """Merged schedule of a channel."""
+class MergedSchedule:
+    """Merged schedule of a channel, with the number of programmes that were changed."""
 
     slots: list[Slot]  # programmes sorted by start
     cut: int = 0  # number of shortened programmes
@@ -31,17 +31,17 @@ class Merged:
     filled: int = 0  # number of programmes from another schedule than the first
 
 
-def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged:
+def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> MergedSchedule:
     """Merges schedules of a channel, which are in order of preference and sorted by start.
 
     With ``cut``, overlapping programmes are shortened.
     """
     if not schedules:
-        return Merged([])
-    result = _without_overlaps(schedules[0]) if cut else Merged(list(schedules[0]))
+        return MergedSchedule([])
+    result = _without_overlaps(schedules[0]) if cut else MergedSchedule(list(schedules[0]))
     for schedule in schedules[1:]:
-        other = _without_overlaps(schedule) if cut else Merged(list(schedule))
-        occupied = _Occupied(result.slots)
+        other = _without_overlaps(schedule) if cut else MergedSchedule(list(schedule))
+        occupied = _OccupiedTimes(result.slots)
         slots, shortened = [], other.cut
         for slot in other.slots:
             piece = occupied.largest_gap(slot)
@@ -60,7 +60,7 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
     return result
 
 
-def _without_overlaps(schedule: Sequence[Slot]) -> Merged:
+def _without_overlaps(schedule: Sequence[Slot]) -> MergedSchedule:
     """Ends each programme when the next one begins. Of several with the same start, keeps the first."""
     slots: list[Slot] = []
     cut = doubled = 0
@@ -74,10 +74,10 @@ def _without_overlaps(schedule: Sequence[Slot]) -> Merged:
                 slots[-1] = previous._replace(stop=slot.start)
                 cut += 1
         slots.append(slot)
-    return Merged(slots, cut, doubled)
+    return MergedSchedule(slots, cut, doubled)
 
 
-class _Occupied:
+class _OccupiedTimes:
     """Times of the programmes of a schedule as disjoint intervals."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prefect import get_run_logger, task
 
-from tasks.enrich.copies import Filled
+from tasks.enrich.copies import EnrichedCopy
 from tasks.ingest.settings import IngestSettings
 from tasks.merge.errors import MergeError
 from tasks.merge.home import merge_copies
@@ -14,7 +14,9 @@ from tasks.merge.settings import MergeSettings
 
 
 @task(name="merge", task_run_name="merge", persist_result=False)
-def merge(home: str, copies: Sequence[Filled], reading: IngestSettings, settings: MergeSettings) -> list[str]:
+def merge(
+    home: str, copies: Sequence[EnrichedCopy], reading: IngestSettings, settings: MergeSettings
+) -> list[str]:
     """Writes the merged guide of a home (see ``merge_copies``) and returns the lines of its report.
 
     If the merge fails, the previous guide remains, and the error is the only line of the report.

@@ -39,7 +39,7 @@ class Codes:
     errors: Float32[np.ndarray, " titles"]  # |y - y'| plus the float32 error
 
     @staticmethod
-    def of(vectors: np.ndarray) -> "Codes":
+    def from_vectors(vectors: np.ndarray) -> "Codes":
         """Creates the codes of unit vectors, float32 (titles, dim), by quantization to 8 bits."""
         codes = np.empty(vectors.shape, dtype=np.int8)
         scales, errors = np.empty((2, len(vectors)), dtype=np.float32)
@@ -77,7 +77,7 @@ class Coded(Exact):
 
     @cached_property
     def _codes(self) -> Codes:
-        return Codes.of(self.nonzero[1])
+        return Codes.from_vectors(self.nonzero[1])
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""

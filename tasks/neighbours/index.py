@@ -168,7 +168,9 @@ def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
     """Measures the recall of the k nearest titles of an index, with a fixed sample of titles as queries."""
     queries = titles[_sample(titles, 200)]
     exact = _nearest_ids(queries, titles, k).tolist()
-    return _recall(index.nearest(queries, k)[0], [[one for one in row if one >= 0] for row in exact])
+    return _recall(
+        index.nearest(queries, k)[0], [[neighbour for neighbour in row if neighbour >= 0] for row in exact]
+    )
 
 
 def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
@@ -190,5 +192,5 @@ def _sample(titles: np.ndarray, count: int) -> np.ndarray:
 
 
 def _recall(ids: np.ndarray, exact: list[list[int]]) -> float:
-    hits = sum(len(set(one) & set(other)) for one, other in zip(ids.tolist(), exact, strict=True))
+    hits = sum(len(set(row_ids) & set(other)) for row_ids, other in zip(ids.tolist(), exact, strict=True))
     return hits / total if (total := sum(map(len, exact))) else 1.0

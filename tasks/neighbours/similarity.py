@@ -76,9 +76,9 @@ def top_neighbours(
 
         def fill(results: Iterator[tuple[int, np.ndarray, np.ndarray]]) -> None:
             for start, best, exact in results:
-                place = query_ids[start : start + len(best)]
-                ids[place, : best.shape[1]] = np.where(best >= 0, base_ids[best], -1)
-                cosines[place, : best.shape[1]] = exact
+                block_ids = query_ids[start : start + len(best)]
+                ids[block_ids, : best.shape[1]] = np.where(best >= 0, base_ids[best], -1)
+                cosines[block_ids, : best.shape[1]] = exact
 
         if worth_a_gpu(len(rows) * len(columns)):
             from tasks.neighbours.on_gpu import OutOfMemory, search_on_gpu
@@ -115,9 +115,9 @@ def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
     return nonzero
 
 
-def select_rows(vectors: np.ndarray, kept: np.ndarray) -> np.ndarray:
+def select_rows(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Returns the selected rows as contiguous float32, without a copy if possible."""
-    return np.ascontiguousarray(vectors if len(kept) == len(vectors) else vectors[kept], dtype=np.float32)
+    return np.ascontiguousarray(vectors if len(rows) == len(vectors) else vectors[rows], dtype=np.float32)
 
 
 def pack(values: np.ndarray, ids: np.ndarray) -> np.ndarray:
@@ -155,12 +155,12 @@ class RunningTop:
 
     def begin(self, first: int, tile: np.ndarray, first_id: int) -> None:
         """Initializes the rows from ``first`` on with the largest finite values of a tile."""
-        kept = min(self.top_k, tile.shape[1])
-        ids = np.argpartition(tile, tile.shape[1] - kept, axis=1)[:, -kept:]
+        count = min(self.top_k, tile.shape[1])
+        ids = np.argpartition(tile, tile.shape[1] - count, axis=1)[:, -count:]
         values = np.take_along_axis(tile, ids, 1)
         rows = slice(first, first + len(tile))
-        self.packed[rows, :kept] = np.where(values == -np.inf, EMPTY, pack(values, ids + first_id))
-        self.filled[rows] = kept
+        self.packed[rows, :count] = np.where(values == -np.inf, EMPTY, pack(values, ids + first_id))
+        self.filled[rows] = count
         self.compact(np.arange(rows.start, rows.stop))
 
     def offer(self, first: int, rows: np.ndarray, ids: np.ndarray, values: np.ndarray) -> None:
@@ -187,11 +187,11 @@ class RunningTop:
 
     def compact(self, rows: np.ndarray) -> None:
         """Sorts the buffers of these rows and keeps the ``top_k`` largest values of each."""
-        kept = np.sort(self.packed[rows], axis=1)[:, : -self.top_k - 1 : -1]
-        self.packed[rows, : self.top_k] = kept
+        largest = np.sort(self.packed[rows], axis=1)[:, : -self.top_k - 1 : -1]
+        self.packed[rows, : self.top_k] = largest
         self.packed[rows, self.top_k :] = EMPTY
         self.filled[rows] = np.minimum(self.filled[rows], self.top_k)
-        self.threshold[rows] = unpack(kept[:, -1])[0]
+        self.threshold[rows] = unpack(largest[:, -1])[0]
 
     def best(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns values, descending, and ids, both (rows, top_k), padded with minus infinity and -1."""

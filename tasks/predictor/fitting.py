@@ -39,8 +39,10 @@ def fit_linear_part(corpus: OpenCorpus) -> tuple[LinearPart, str]:
     tokens, models, solver = distinct_tokens(corpus.tokens.take(rows), token_count), {}, ""
     is_context = kinds[tokens.values] >= CONTEXT
     for form in FORMS if is_context.any() else FORMS[:1]:
-        used = tokens if form == FORMS[1] else tokens.where(~is_context)
-        models[form], solver = _fit_form(used, kinds, token_count, projected, directions, labels, label_count)
+        used_tokens = tokens if form == FORMS[1] else tokens.where(~is_context)
+        models[form], solver = _fit_form(
+            used_tokens, kinds, token_count, projected, directions, labels, label_count
+        )
     return LinearPart(corpus.label_names, models), solver
 
 
@@ -53,9 +55,9 @@ def _fit_form(
     labels: Ragged,
     label_count: int,
 ) -> tuple[FormModel, str]:
-    """Trains the linear models of one form on the distinct tokens of each title.
+    """Trains the linear models of one form (title_only or title_context); returns them and the solver.
 
-    ``projected`` are the sentence features along ``directions``.
+    ``tokens`` are distinct in each title. ``projected`` are the sentence features along ``directions``.
     """
     from scipy import sparse
 
@@ -69,7 +71,10 @@ def _fit_form(
 
 
 def _compress(svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, frequency: np.ndarray) -> FormModel:
-    """Keeps the MAX_WEIGHTS largest weights of tokens, in 8 bits; ``frequency`` is by label."""
+    """Returns a model with the MAX_WEIGHTS largest weights of tokens, rounded to 8 bits.
+
+    ``frequency`` is the number of training titles of each label.
+    """
     weights, magnitudes = svms.weights[: len(idf)], np.abs(svms.weights[: len(idf)])
     scales = (magnitudes.max(axis=0, initial=0) / 127).astype(np.float32)
     rows, columns = np.divmod(_largest(magnitudes.ravel(), MAX_WEIGHTS), len(scales))
@@ -88,7 +93,7 @@ def _compress(svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, frequenc
 
 
 def _largest(magnitudes: np.ndarray, count: int) -> np.ndarray:
-    """Returns the positions of about the ``count`` largest of some float32 magnitudes, and not more."""
+    """Returns the positions of at most, and about, the ``count`` largest float32 magnitudes."""
     sample = magnitudes[:: max(1, len(magnitudes) // 100_000)]
     low = np.quantile(sample, max(0, 1 - 1.1 * count / len(magnitudes))) if len(sample) else 0
     positions = np.flatnonzero(magnitudes >= low)  # a tenth more than needed

@@ -49,7 +49,13 @@ class FormModel:
     def margins(
         self, tokens: Ragged, kinds: Int8[np.ndarray, " rows"], dense: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
-        """Returns the margins w·x + b of titles; see ``LinearPart.margins``."""
+        """Returns the margins w·x + b of titles for all labels.
+
+        Args:
+            tokens: Token ids of each title.
+            kinds: Kind of each token id.
+            dense: Sentence features of each title, float32 (titles, features).
+        """
         ids, values = weigh_tokens(tokens, kinds, self.idf)
         unique, positions = np.unique(ids.values, return_inverse=True)
         labels, weights = (Ragged(self.offsets, array).take(unique) for array in (self.labels, self.weights))

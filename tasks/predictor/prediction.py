@@ -27,7 +27,7 @@ _CHUNK = 4096  # titles per batch, because the scores of all labels are in memor
 
 
 def support_of(margins: np.ndarray) -> Float32[np.ndarray, "titles labels"]:
-    """Maps margins of the linear part to the support of each label, between 0 and 1."""
+    """Maps margins of the linear part to supports from 0 to 1: 1 / (1 + exp(−SLOPE · margin))."""
     with np.errstate(over="ignore"):
         return (1 / (1 + np.exp(-np.float32(SLOPE) * margins))).astype(np.float32)
 
@@ -35,7 +35,10 @@ def support_of(margins: np.ndarray) -> Float32[np.ndarray, "titles labels"]:
 def corpus_support(
     part: LinearPart, corpus: OpenCorpus, rows: Int[np.ndarray, " queries"], form: str
 ) -> Float32[np.ndarray, "queries labels"]:
-    """Computes the support of each label for titles of a Corpus, in one of FORMS."""
+    """Computes the support of each label for the titles in ``rows`` of a Corpus.
+
+    ``form`` is title_only, which ignores context tokens, or title_context.
+    """
     tokens, kinds = corpus.tokens.take(rows), np.asarray(corpus.kinds)
     if form == FORMS[0]:
         tokens = tokens.where(kinds[tokens.values] < CONTEXT)
@@ -65,7 +68,14 @@ def count_votes(
     labels: Ragged,
     label_count: int,
 ) -> Float[np.ndarray, "queries labels"]:
-    """Returns the vote of each label for each title, from 0 to 1; arguments as in ``predict``."""
+    """Returns the vote of the neighbours for each label, from 0 to 1: sum of the cosines with the label / k.
+
+    Args:
+        neighbours: Neighbours of each title as rows of ``labels``; -1 stands for no neighbour.
+        cosines: Cosine similarities of ``neighbours``.
+        labels: Label ids of the neighbours.
+        label_count: Number of labels.
+    """
     rows, columns = np.nonzero(neighbours >= 0)
     votes = labels.take(neighbours[rows, columns])
     cells = rows[votes.row_ids] * label_count + votes.values
@@ -77,7 +87,7 @@ def count_votes(
 def score_labels(
     votes: Float[np.ndarray, "queries labels"], support: Float[np.ndarray, "queries labels"]
 ) -> Float[np.ndarray, "queries labels"]:
-    """Returns the score of each label from its vote and its support by the linear part."""
+    """Returns the score of each label: the weighted mean of its vote and its support, from 0 to 1."""
     return (VOTE_WEIGHT * votes + support) / (VOTE_WEIGHT + 1)
 
 
@@ -113,7 +123,14 @@ def predict_top(
     label_count: int,
     support: Float[np.ndarray, "queries labels"] | None = None,
 ) -> tuple[Int[np.ndarray, " queries"], Float[np.ndarray, " queries"]]:
-    """Predicts a label for each title; arguments as in ``predict``, with all titles as rows of ``labels``.
+    """Predicts the label with the highest score for each title.
+
+    Args:
+        neighbours: Neighbours of each title as rows of ``labels``; -1 stands for no neighbour.
+        cosines: Cosine similarities of ``neighbours``.
+        labels: Label ids of all titles.
+        label_count: Number of labels.
+        support: Support of each label by the linear part; None: only neighbours vote.
 
     Returns:
         The label with the highest score and its score in [0, 1]; -1 and 0 for a title without votes.

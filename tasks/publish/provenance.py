@@ -26,7 +26,7 @@ class ArtifactRecord:
 
     path: str  # folder of the artifact, relative to the home
     content: Mapping[str, Any]  # parsed artifact.json
-    at: datetime  # modification time of the newest file of the artifact, UTC
+    modified_at: datetime  # modification time of the newest file of the artifact, UTC
 
     @property
     def anchor(self) -> str:
@@ -39,8 +39,8 @@ class ArtifactRecord:
         return self.content.get("made_of", {}).get("inputs", [])
 
 
-def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactRecord]:
-    """Returns the records of artifacts and all their direct and indirect inputs, oldest first.
+def trace_inputs(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactRecord]:
+    """Returns the records of artifacts and of all their direct and indirect inputs, oldest first.
 
     Inputs that are no longer in the home are omitted.
     """
@@ -52,10 +52,10 @@ def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[ArtifactR
             continue
         content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
         modification_times = [(folder / name).stat().st_mtime for name in content["files"]]
-        at = datetime.fromtimestamp(max(modification_times, default=0), UTC)
-        records[path] = ArtifactRecord(path=path, content=content, at=at)
+        modified_at = datetime.fromtimestamp(max(modification_times, default=0), UTC)
+        records[path] = ArtifactRecord(path=path, content=content, modified_at=modified_at)
         queue += [item["path"] for item in records[path].inputs if item["kind"] != "Feed"]
-    return sorted(records.values(), key=lambda record: (record.at, record.anchor))
+    return sorted(records.values(), key=lambda record: (record.modified_at, record.anchor))
 
 
 def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered: str) -> str:

@@ -35,7 +35,7 @@ from tasks.publish.drawing import write_page
 from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
-from tasks.publish.provenance import render_artifacts, trace
+from tasks.publish.provenance import render_artifacts, trace_inputs
 from tasks.publish.report import RunReport, Verdict, headline, run_report_markdown
 from tasks.scoring.channels import channel_votes
 from tasks.scoring.confidence import held_out_votes
@@ -76,11 +76,11 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
 
 
 @task(**PAGE.options)
-def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
+def draw(home: str, inputs: PageInputs, previous: Page | None, run_time: datetime) -> Page:
     """Publishes a Page: map.html and plots.html, with the metrics of earlier runs from the previous Page."""
     with PAGE.publish(home, inputs) as draft:
         submit = helper_submit(inputs.corpus.counts["titles"])
-        draft.counts |= submit(write_page, home, inputs, previous, at, draft.folder).result()
+        draft.counts |= submit(write_page, home, inputs, previous, run_time, draft.folder).result()
     get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)
     return draft.artifact
 
@@ -124,7 +124,7 @@ def pack(
         assert part is not None  # the stage writes it
         support = partial(corpus_support, part, corpus_files, form="title_context")
         row = np.append(np.cumsum(is_shown) - 1, -1)  # row in titles.parquet by title; -1 at index -1
-        by_name = {VOTES: held_out_votes(CorpusTitles.of(corpus_files), full, support)}
+        by_name = {VOTES: held_out_votes(CorpusTitles.from_corpus(corpus_files), full, support)}
         by_name[CHANNEL_VOTES] = channel_votes(corpus_files, opened, part, full)
         for name, votes in by_name.items():
             model_rows = {"titles": row[votes.titles], "neighbours": row[votes.neighbours]}
@@ -186,7 +186,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
         ],
     )
     tracking.log_text(run, text, "report.md")
-    records = trace(workspace, (inputs.page, inputs.model))
+    records = trace_inputs(workspace, (inputs.page, inputs.model))
     artifacts_page = render_artifacts(records, "Artifacts of the night", verdict.model_uri)
     tracking.log_text(run, artifacts_page, "artifacts.html")
     tracking.describe(run, text)

@@ -51,14 +51,14 @@ class FittedNearestLikes:
         width = max(TILE_SIZE // max(len(rows), 1), 64)
         for start in range(0, len(titles), width):
             part = titles[start : start + width]
-            near = nearness(self.vectors, self.crowd, rows, part)
+            near_values = nearness(self.vectors, self.crowd, rows, part)
             title_popularity = POPULARITY_WEIGHT * self.popularity[part]
             for viewer, (begin, end) in enumerate(pairwise(starts.tolist())):
                 indices, is_viewer_like = columns[begin:end], is_like[begin:end]
-                liked = self._liked(near[indices[is_viewer_like]])
+                liked = self._liked(near_values[indices[is_viewer_like]])
                 score = liked + title_popularity
                 if not is_viewer_like.all():
-                    disliked = near[indices[~is_viewer_like]].max(axis=0)
+                    disliked = near_values[indices[~is_viewer_like]].max(axis=0)
                     score -= np.maximum(0, disliked - np.maximum(0, liked - self.settings.margin))
                 scores[viewer, start : start + width] = score
         return scores
@@ -71,10 +71,10 @@ class FittedNearestLikes:
         """
         viewer_likes, _ = self._likes_of(np.array([viewer]))
         liked = viewer_likes.titles[viewer_likes.values > 0]
-        near = nearness(self.vectors, self.crowd, liked, titles)
-        np.square(near, out=near)
-        total = near.sum(axis=0)
-        return liked, np.divide(near, total, out=near, where=total > 0)
+        near_values = nearness(self.vectors, self.crowd, liked, titles)
+        np.square(near_values, out=near_values)
+        total = near_values.sum(axis=0)
+        return liked, np.divide(near_values, total, out=near_values, where=total > 0)
 
     def why(self, viewer: int, title: int) -> list[Reason]:
         """Returns the likes nearest to a title, and the nearest dislike if it lowers the score.
@@ -82,16 +82,21 @@ class FittedNearestLikes:
         Shares are proportional to squared nearness, in descending order.
         """
         viewer_likes, _ = self._likes_of(np.array([viewer]))
-        near = nearness(self.vectors, self.crowd, viewer_likes.titles, np.array([title]))[:, 0]
+        near_values = nearness(self.vectors, self.crowd, viewer_likes.titles, np.array([title]))[:, 0]
         is_like = viewer_likes.values > 0
-        liked, disliked = (self._largest(near, np.flatnonzero(is_like == kind)) for kind in (True, False))
+        liked, disliked = (
+            self._largest(near_values, np.flatnonzero(is_like == kind)) for kind in (True, False)
+        )
         count = max(min(self.settings.nearest, int(is_like.sum())), 1)
-        score, dislike_nearness = np.sqrt(np.square(near[liked]).sum() / count), near[disliked[:1]]
+        score, dislike_nearness = (
+            np.sqrt(np.square(near_values[liked]).sum() / count),
+            near_values[disliked[:1]],
+        )
         indices = np.concatenate(
             [liked, disliked[:1][dislike_nearness > max(0, score - self.settings.margin)]]
         )
-        indices = indices[np.argsort(-near[indices], kind="stable")]
-        shares = np.square(near[indices]) / np.square(near[indices]).sum()
+        indices = indices[np.argsort(-near_values[indices], kind="stable")]
+        shares = np.square(near_values[indices]) / np.square(near_values[indices]).sum()
         return [
             Reason(int(viewer_likes.titles[index]), float(share), bool(is_like[index]))
             for index, share in zip(indices, shares, strict=True)
@@ -101,17 +106,17 @@ class FittedNearestLikes:
         """Returns a recommender with new likes of one viewer and without likes of other viewers."""
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
-    def _largest(self, near: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    def _largest(self, near_values: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """Returns the indices of the ``settings.nearest`` largest values, descending, without zeros."""
-        order = indices[np.argsort(-near[indices], kind="stable")][: self.settings.nearest]
-        return order[near[order] > 0]
+        order = indices[np.argsort(-near_values[indices], kind="stable")][: self.settings.nearest]
+        return order[near_values[order] > 0]
 
-    def _liked(self, near: np.ndarray) -> np.ndarray:
+    def _liked(self, near_values: np.ndarray) -> np.ndarray:
         """Computes liked(t) of each title from the nearness of a viewer's likes, (likes, titles)."""
-        count = min(self.settings.nearest, len(near))
-        if count < len(near):
-            near = np.partition(near, len(near) - count, axis=0)[-count:]
-        return np.sqrt(np.square(near).sum(axis=0) / np.float32(max(count, 1)))
+        count = min(self.settings.nearest, len(near_values))
+        if count < len(near_values):
+            near_values = np.partition(near_values, len(near_values) - count, axis=0)[-count:]
+        return np.sqrt(np.square(near_values).sum(axis=0) / np.float32(max(count, 1)))
 
     def _likes_of(self, viewers: np.ndarray) -> tuple[Likes, np.ndarray]:
         """Returns the concatenated likes of viewers, and the offset of each viewer."""

@@ -54,7 +54,7 @@ def nearness(vectors: np.ndarray, crowd: np.ndarray, likes: np.ndarray, titles: 
         likes: Rows of the liked titles.
         titles: Rows of the other titles.
     """
-    near = vectors[likes] @ vectors[titles].T
-    near += (REACH - crowd[likes] / 2)[:, None]
-    near -= crowd[titles] / 2
-    return np.maximum(near, 0, out=near)
+    values = vectors[likes] @ vectors[titles].T
+    values += (REACH - crowd[likes] / 2)[:, None]
+    values -= crowd[titles] / 2
+    return np.maximum(values, 0, out=values)

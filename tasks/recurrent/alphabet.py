@@ -21,7 +21,7 @@ class Alphabet:
         return len(self.characters) + 1
 
     @staticmethod
-    def of(strings: Sequence[str]) -> "Alphabet":
+    def from_strings(strings: Sequence[str]) -> "Alphabet":
         """Builds the alphabet of all characters that occur at least MIN_COUNT times in the strings."""
         code_points, counts = np.unique(_code_points(strings), return_counts=True)
         return Alphabet("".join(map(chr, code_points[counts >= MIN_COUNT])))

@@ -1,4 +1,4 @@
-"""Finds the nearest training titles of held-out titles as if their channels had no labelled titles.
+"""Finds the nearest training titles of held-out titles, on other channels only.
 
 Real gaps in a guide are often all programmes of a channel. Therefore a query has no channel tokens, and
 titles that share a channel with it do not vote.
@@ -35,7 +35,7 @@ def channel_votes(
         vectors: Vectors of the titles with airing context, float32 (titles, dim).
         seed: Seed of the sample.
     """
-    titles = CorpusTitles.of(corpus)
+    titles = CorpusTitles.from_corpus(corpus)
     table = pq.read_table(corpus.folder / "titles.parquet", columns=["raw_title", "context", "channels"])
     channels = table["channels"].combine_chunks()
     has_channel = np.asarray(channels.value_lengths().fill_null(0)) > 0
@@ -58,7 +58,7 @@ def channel_votes(
 
 
 def _channel_ids(channels: pa.ListArray) -> Ragged:
-    """Numbers the channels of each title."""
+    """Converts the names of the channels of each title to numbers from 0."""
     names = channels.flatten().dictionary_encode()
     lengths = np.asarray(channels.value_lengths().fill_null(0))
     return Ragged(offsets_of(lengths), np.asarray(names.indices, dtype=np.int64))

@@ -38,7 +38,7 @@ BINS = 10  # bins of equal size for the calibration error and the reliability pl
 
 
 class TooFewHeldOut(ValueError):
-    """Error: there are too few held-out titles to fit a calibration."""
+    """Raised if there are too few held-out titles to fit a calibration."""
 
 
 def held_out_votes(
@@ -189,7 +189,7 @@ class HeldOutPredictions:
 
     @cached_property
     def _folds(self) -> list[tuple[np.ndarray, Calibrations]]:
-        """Titles of each fold, bool (titles,), and calibrations fitted to the other titles."""
+        """List of (mask of the titles of a fold, calibrations fitted to the other titles), one per fold."""
         _check_count(len(self.scores))
         fold = np.unique(self.families, return_inverse=True)[1] % FOLDS
         groups = _pool_small_groups(self.groups)

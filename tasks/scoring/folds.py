@@ -18,7 +18,7 @@ K, RESAMPLES = 10, 1000  # voting neighbours; bootstrap resamples
 
 
 class HeldOutPredictions(NamedTuple):
-    """Results of a predictor of categories, with one array entry per held-out title."""
+    """Scores of the predictions for the held-out titles of one fold. Arrays have one entry per title."""
 
     correct: np.ndarray  # float64, 1 if the top label is correct, else 0
     precision_at_10: np.ndarray | None  # share of neighbours with a correct label; None for other predictors

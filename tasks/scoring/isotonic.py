@@ -1,4 +1,4 @@
-"""Isotonic regression in NumPy, because SciPy is too large for the light installation."""
+"""Fits isotonic regressions in NumPy, because SciPy is too large for the light installation."""
 
 import numpy as np
 

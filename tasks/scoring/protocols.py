@@ -1,4 +1,4 @@
-"""Held-out sets, and the scores of title vectors on these sets by a k-NN vote for categories (labels).
+"""Builds held-out sets of titles, and scores predictions of their categories (labels).
 
 A protocol is the name of a held-out set. Only titles with labels are scored, and only training titles with
 labels vote. A score that cannot be computed is ``{"n": 0, "reason": "…"}``.
@@ -45,7 +45,7 @@ class CorpusTitles:
     oov: np.ndarray  # bool, whether the title has a word that no training title contains
 
     @staticmethod
-    def of(corpus: OpenCorpus) -> "CorpusTitles":
+    def from_corpus(corpus: OpenCorpus) -> "CorpusTitles":
         """Returns the titles of an open Corpus."""
         columns = {name: getattr(corpus, name) for name in ("labels", "family", "oov")}
         return CorpusTitles(
@@ -106,7 +106,9 @@ class HeldOut(NamedTuple):
 def held_out_sets(
     titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
 ) -> Iterator[HeldOut]:
-    """Yields each held-out set in each of FORMS, in a fixed order, so that a seed determines all resamples.
+    """Yields each held-out set, once for titles alone and once for titles with airing context (FORMS).
+
+    The order is fixed, so that the seed of ``rng`` determines all resamples.
 
     Args:
         titles: All titles of the corpus.
@@ -228,7 +230,11 @@ def predict_labels(
 def _query_rows(
     form: str, protocol: str, title_ids: np.ndarray, groups: np.ndarray, judged: Judged, predictor: Judged
 ) -> dict[str, np.ndarray]:
-    """Returns the columns of queries.parquet for one held-out set in one form."""
+    """Returns the columns of queries.parquet for one held-out set.
+
+    ``form`` is title_only or title_context. ``judged`` are the results of k-NN, ``predictor`` those of the
+    predictor (tasks/predictor).
+    """
     constants = {"form": np.full(len(judged), form), "protocol": np.full(len(judged), protocol)}
     measures = {name: getattr(judged, name) for name in ("correct", "precision_at_k", "reciprocal_rank")}
     measures["predictor_correct"] = predictor.correct

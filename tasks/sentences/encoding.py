@@ -44,8 +44,8 @@ def encode_new(
         return
     is_small = lengths[new].sum() < MIN_PARALLEL_CHARACTERS
     workers = 0 if is_small or cores() == 1 else min(cores(), -(-total // PIECE_TEXTS))
-    where = f" in {workers} processes" if workers else ""
-    yield Progress(0, total, note=f"{total} new texts to encode{where}")
+    location = f" in {workers} processes" if workers else ""
+    yield Progress(0, total, note=f"{total} new texts to encode{location}")
     pending: deque = deque()
     with open_pool("processes", workers) as submit:
         for texts in _pieces(batches(), new):

@@ -206,7 +206,9 @@ class PatternTraining:
             examples = Examples(examples.texts + chosen, labels)
         texts = [_mask_digits(text) for text in examples.texts]
         self.labels = torch.from_numpy(examples.labels)
-        encoder = CharacterEncoder(settings.encoder, Alphabet.of(texts), seed=seed).to(torch.device(device))
+        encoder = CharacterEncoder(settings.encoder, Alphabet.from_strings(texts), seed=seed).to(
+            torch.device(device)
+        )
         self.head = VectorAndNgramHead(settings.encoder.hidden, len(self.classes), encoder.device)
         self.ngrams = ngrams(texts)
         self.training = RecurrentTraining(

@@ -283,13 +283,13 @@ class Cues:
     def _other_numbers(self) -> str:
         """Returns a random text with numbers other than dates and episodes: years, verses, amounts, lists."""
         year, first, second = (self._random.randint(*span) for span in ((1500, 2030), (1, 150), (1, 40)))
-        word, until = self._word(), year + self._random.randint(1, 60)
+        word, end_year = self._word(), year + self._random.randint(1, 60)
         row = self._random.choice((", ", ",", "-")).join(str(first + step) for step in range(second % 4 + 3))
         return self._random.choice(
             (
-                row, f"{word} {year}-{until}", f"{year}-{until}", f"{word}, {year}-{until}",
+                row, f"{word} {year}-{end_year}", f"{year}-{end_year}", f"{word}, {year}-{end_year}",
                 f"{first}.000 {word}", f"{word} {first}:{second}", f"{word} {first}:{second}-{second + 5}",
-                f"{year}-{until}: {word}", f"{year}: {self._phrase()}", f"{word} {first}-{second}",
+                f"{year}-{end_year}: {word}", f"{year}: {self._phrase()}", f"{word} {first}-{second}",
                 f"{word} x {self._word()} x {self._word()}",
             )
         )  # fmt: skip

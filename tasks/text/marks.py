@@ -121,7 +121,7 @@ def find_ratings(text: str) -> list[str]:
 def _remove_marks_once(text: str, marks: set[str]) -> str:
     if not _ANY_PREFILTER.search(text):
         return text
-    matching_prefilters = {need for need, pattern in _PREFILTERS.items() if pattern.search(text)}
+    matching_prefilters = {prefilter for prefilter, pattern in _PREFILTERS.items() if pattern.search(text)}
     stripped_text = text
     for mark, needs, pattern in _MARKS:
         if needs & matching_prefilters:

@@ -33,7 +33,9 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
             for programme in show.programmes
             if any(
                 prediction.kind in kinds
-                for prediction in kinds_of_titles.of(index, programme.categories, bool(programme.episode))
+                for prediction in kinds_of_titles.kinds_of_programme(
+                    index, programme.categories, bool(programme.episode)
+                )
             )
         )
         if programmes:

@@ -27,7 +27,7 @@ from tasks.augment.settings import AugmentSettings
 from tasks.augment.task import augment
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.settings import ClusterSettings
-from tasks.cluster.stability import several_seeds
+from tasks.cluster.stability import cluster_with_seeds
 from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import Submit
@@ -81,7 +81,7 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
         full = np.concatenate([block.full for block in blocks])
         if learning.cluster is not None:
             return _score_clusters(corpus_files, family, full, learning.cluster)
-        titles = CorpusTitles.of(corpus_files)
+        titles = CorpusTitles.from_corpus(corpus_files)
         forms = {"title_only": np.concatenate([block.vectors for block in blocks])}
         if any(any(block.contexts) for block in blocks):
             forms["title_context"] = full
@@ -112,7 +112,7 @@ def _score_clusters(
     titles = np.flatnonzero(corpus.split != PLACEHOLDER)
     nearest = settings.search.open(points[titles]).among_themselves(settings.strategy.neighbours)
     seeds = range(settings.seed, settings.seed + settings.seeds)
-    clustering = several_seeds(settings.strategy, points[titles], Neighbours(*nearest), seeds).typical
+    clustering = cluster_with_seeds(settings.strategy, points[titles], Neighbours(*nearest), seeds).typical
     labels = corpus.labels.take(titles)
     reference = reference_labels(labels, len(corpus.label_names), corpus.split[titles] == TRAIN)
     labelled = reference >= 0

@@ -34,11 +34,11 @@ class CategoryFlags(PlayerRules):
         """Returns the categories for those flags that no category of the programme sets."""
         words = {"film": self.movie, "sport": self.sports, "news": self.news, "children": self.kids}
         folded = {category.casefold() for category in programme.categories}
-        excluded = {"film"} if programme.numbered or "series" in programme.kinds else set[str]()
+        excluded_kinds = {"film"} if programme.numbered or "series" in programme.kinds else set[str]()
         return tuple(
             word
             for kind, word in words.items()
-            if kind in programme.kinds - excluded and not folded & (LISTS[kind] | {word.casefold()})
+            if kind in programme.kinds - excluded_kinds and not folded & (LISTS[kind] | {word.casefold()})
         )
 
     def excludes_number(self, category: str) -> bool:

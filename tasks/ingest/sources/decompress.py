@@ -69,8 +69,8 @@ class FeedStream:
         advice = "fetch it again"
         # intact binary data also has line feeds without a carriage return
         if head.count(b"\n") == head.count(b"\r\n") >= 8:
-            why = "it was sent as text (each line feed follows a carriage return)"
-            advice = f"{why}: fetch it again as binary"
+            reason = "it was sent as text (each line feed follows a carriage return)"
+            advice = f"{reason}: fetch it again as binary"
         problem = f"damaged compression ({self.damage}), nothing in it can be read"
         return FeedError(f"{self.feed.source}: {problem}; {advice}")
 

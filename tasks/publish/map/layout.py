@@ -54,7 +54,7 @@ class Links(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int32), np.diff(self.offsets))
 
 
-def lay_out(
+def compute_positions(
     plane: Float[np.ndarray, "titles 2"],
     ids: Int[np.ndarray, "titles k"],
     cosines: Float[np.ndarray, "titles k"],

@@ -17,7 +17,7 @@ from storage.arrays import open_array
 from storage.formats.corpus import open_corpus
 from storage.shapes import Bool, Float32, Int
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.publish.map.layout import NEAREST, lay_out, principal_plane
+from tasks.publish.map.layout import NEAREST, compute_positions, principal_plane
 from tasks.publish.map.reasons import Reasons, find_reasons
 
 PLACES = "places.parquet"  # file with the positions, from which the next layout starts
@@ -27,7 +27,7 @@ REASONS = ("left", "right", "share")  # array fields of Reasons, each stored in 
 
 @dataclass(frozen=True)
 class Places:
-    """Titles of the map with positions and neighbours. Row i of each array belongs to title i of the map."""
+    """Titles on the map with positions and nearest titles. Arrays have one row per title on the map."""
 
     shown: Int[np.ndarray, " titles"]  # row of each title in the corpus
     xy: Float32[np.ndarray, "titles 2"]  # positions, within [-1, 1]
@@ -73,7 +73,11 @@ def write_layout(
     links = map_rows[graph], cosines  # the same links as for clustering, so clusters form groups on the map
     with ThreadPoolExecutor(1) as pool:  # the loops of the layout release the interpreter lock
         layout = pool.submit(
-            lay_out, principal_plane(title_vectors, shown), *links, seed=seed, previous=start_positions
+            compute_positions,
+            principal_plane(title_vectors, shown),
+            *links,
+            seed=seed,
+            previous=start_positions,
         )
         if len(shown) <= MAX_EXPLAINED:
             corpus_files, title_encoder = open_corpus(corpus), TitleEncoder.open(encoder)
@@ -99,7 +103,13 @@ def write_layout(
 
 
 def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
-    """Reads the titles of a Layout, with the first ``neighbours`` neighbours of each from a NearestTitles."""
+    """Reads the titles of a Layout artifact and, from a NearestTitles artifact, the nearest titles of each.
+
+    Args:
+        layout: Layout folder.
+        nearest: NearestTitles folder.
+        neighbours: Number of nearest titles to read per title.
+    """
     table = pq.read_table(layout / PLACES)
     shown = table["title_id"].to_numpy()
     nearest_columns, reasons = open_array(nearest, "neighbours"), None
@@ -117,7 +127,7 @@ def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
 
 
 def _map_rows(shown: np.ndarray, titles: int) -> np.ndarray:
-    """Returns the row on the map of each title of the corpus, int32 [titles + 1], or -1 if it is not shown.
+    """Maps rows of the corpus to rows of the map: int32 [titles + 1], -1 for titles that are not shown.
 
     The additional last entry is -1, so that the index -1, which means no neighbour, maps to -1.
     """

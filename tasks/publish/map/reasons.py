@@ -29,7 +29,7 @@ _BLOCK = 4096  # titles per block; the parts of these titles and of their neighb
 
 @dataclass(frozen=True)
 class Reasons:
-    """Pairs of parts that make neighbouring titles similar, as arrays [titles, neighbours, PAIRS].
+    """Reasons why neighbouring titles are similar: pairs of parts of their vectors with the largest products.
 
     The parts of a title are its words, followed by the parts in NON_WORD_PARTS.
     """

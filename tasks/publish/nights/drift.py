@@ -33,18 +33,19 @@ def oov_share(corpus: OpenCorpus) -> float:
     return float(corpus.oov[is_held_out].mean()) if is_held_out.any() else 0.0
 
 
-def measure_drift(before: Path, now: Path) -> dict[str, float]:
+def measure_drift(previous_model: Path, current_model: Path) -> dict[str, float]:
     """Returns the drift metrics between two Model folders by name.
 
     The metric ``neighbours_stayed`` is missing if the models have fewer than eleven titles in common.
 
     Args:
-        before: Folder of the previous run's Model.
-        now: Folder of this run's Model.
+        previous_model: Folder of the previous run's Model.
+        current_model: Folder of this run's Model.
     """
-    words = [_word_counts(folder) for folder in (before, now)]
+    words = [_word_counts(folder) for folder in (previous_model, current_model)]
     titles = [
-        pq.read_table(folder / "titles.parquet", columns=["raw_title", "labels"]) for folder in (before, now)
+        pq.read_table(folder / "titles.parquet", columns=["raw_title", "labels"])
+        for folder in (previous_model, current_model)
     ]
     metrics = {
         "vocabulary_distance": divergence(*words),
@@ -58,10 +59,12 @@ def measure_drift(before: Path, now: Path) -> dict[str, float]:
     metrics["new_titles"] = 1 - len(common) / max(1, len(previous_rows))
     metrics["gone_titles"] = 1 - len(common) / max(1, len(titles[0]))
     common = common[np.linspace(0, len(common) - 1, min(MAX_CANDIDATES, len(common))).astype(int)]
-    vectors = [open_similarity(folder) for folder in (before, now)]
+    vectors = [open_similarity(folder) for folder in (previous_model, current_model)]
     if len(common) > NEAREST:
         overlap = (
-            1.0 if before == now else neighbour_overlap(vectors[0][previous_rows[common]], vectors[1][common])
+            1.0
+            if previous_model == current_model
+            else neighbour_overlap(vectors[0][previous_rows[common]], vectors[1][common])
         )
         metrics["neighbours_stayed"] = overlap
     return metrics
@@ -87,18 +90,19 @@ def missing_share(counts: Counts, reference: Counts) -> float:
 
 
 def neighbour_overlap(
-    before: Float32[np.ndarray, "titles dim_before"], now: Float32[np.ndarray, "titles dim"]
+    previous_vectors: Float32[np.ndarray, "titles dim_before"],
+    current_vectors: Float32[np.ndarray, "titles dim"],
 ) -> float:
     """Returns the mean share of the ten nearest titles of a title that stayed the same.
 
     The mean is over at most MAX_QUERIES titles.
 
     Args:
-        before: Vectors of the previous model.
-        now: Vectors of the current model; row i is the title of row i of ``before``.
+        previous_vectors: Vectors of the previous model.
+        current_vectors: Vectors of the current model; row i is the title of row i of ``previous_vectors``.
     """
-    queries = np.linspace(0, len(now) - 1, min(MAX_QUERIES, len(now))).astype(int)
-    old, new = (_nearest_rows(vectors, queries) for vectors in (before, now))
+    queries = np.linspace(0, len(current_vectors) - 1, min(MAX_QUERIES, len(current_vectors))).astype(int)
+    old, new = (_nearest_rows(vectors, queries) for vectors in (previous_vectors, current_vectors))
     shares = [np.isin(a[a >= 0], b).mean() for a, b in zip(old, new, strict=True) if (a >= 0).any()]
     return float(np.mean(shares)) if shares else 0.0
 
@@ -107,8 +111,8 @@ def _nearest_rows(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Returns the ten nearest other rows of each row in ``queries``, int64 [queries, 10], padded with -1."""
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     ids, _ = top_neighbours(vectors[queries], vectors, NEAREST + 1)
-    others = np.argsort(ids == queries[:, None], axis=1, kind="stable")[:, :NEAREST]
-    return np.take_along_axis(ids, others, axis=1)
+    other_columns = np.argsort(ids == queries[:, None], axis=1, kind="stable")[:, :NEAREST]
+    return np.take_along_axis(ids, other_columns, axis=1)
 
 
 def _word_counts(model: Path) -> Counter[str]:

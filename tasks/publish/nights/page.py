@@ -26,7 +26,7 @@ CHARTS = {  # small charts by metric: label, and whether larger values are bette
 }
 
 
-def promoted(nights: Sequence[Night]) -> list[bool]:
+def promotion_flags(nights: Sequence[Night]) -> list[bool]:
     """Returns for each nightly run, oldest first, whether its model replaced the served model."""
     flags, serving = [], ""
     for night in nights:
@@ -48,7 +48,7 @@ def render_nights(nights: Sequence[Night], heading: str) -> str:
             "promoted": is_promoted,
             "reason": night.reason,
         }
-        for night, is_promoted in zip(nights, promoted(nights), strict=True)
+        for night, is_promoted in zip(nights, promotion_flags(nights), strict=True)
     ]
     charts = [[name, label, better] for name, (label, better) in CHARTS.items() if name in metrics]
     data = encode_data({"nights": rows, "metrics": metrics, "shown": charts})

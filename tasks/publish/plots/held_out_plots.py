@@ -84,7 +84,7 @@ def predict_both(
         vectors: Vectors of all titles of the corpus.
         queries: Rows of the held-out titles.
     """
-    training = CorpusTitles.of(corpus).labelled("train")
+    training = CorpusTitles.from_corpus(corpus).labelled("train")
     labels, count = corpus.labels.take(training), len(corpus.label_names)
     frequency = np.bincount(labels.values, minlength=count)
     knn = predict_labels(vectors[queries], vectors[training], labels, frequency, NEIGHBOURS).top

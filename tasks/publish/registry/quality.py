@@ -66,7 +66,7 @@ class QualityScorer:
     def __init__(self, corpus: Path, rows: np.ndarray, k: int) -> None:
         self.corpus, self.rows, self.k = corpus, rows, k
         self._files: OpenCorpus = open_corpus(corpus)
-        self._titles = CorpusTitles.of(self._files)
+        self._titles = CorpusTitles.from_corpus(self._files)
         self._training = self._titles.labelled("train")
         self._texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
 
@@ -127,7 +127,7 @@ class QualityScorer:
     def _predictor_quality(
         self, encoder: TitleEncoder, part: LinearPart | None, vectors: np.ndarray
     ) -> Float[np.ndarray, " queries"]:
-        """Returns whether the predictor of a model is right, from its vectors with airing context."""
+        """Returns for each query 1 if the model predicts one of its categories at the top, else 0."""
         if not len(self.rows):
             return np.zeros(0)
         names, support = self._files.label_names, None

@@ -137,13 +137,13 @@ def _score(
         return qualities, mismatch
     scorer = QualityScorer(corpus, qualities.titles, neighbour_count(scores))
     try:
-        others = {CHAMPION: scorer.score_model(champion.folder)}
+        other_models = {CHAMPION: scorer.score_model(champion.folder)}
     except NotComparable as error:
         return qualities, str(error)
     reference = registry.oldest_promoted(lineage)
     if reference and reference.digest not in (champion.digest, challenger.model.digest):
         with suppress(NotComparable):  # a model of an older version of GuideSpace
-            others[REFERENCE] = scorer.score_model(reference.folder)
+            other_models[REFERENCE] = scorer.score_model(reference.folder)
     tonight = scorer.score_challenger(workspace.folder(challenger.vectors), scores)
     tonight = {**qualities.challenger, **tonight}
-    return qualities._replace(challenger=tonight, others=others), ""
+    return qualities._replace(challenger=tonight, others=other_models), ""

@@ -21,7 +21,7 @@ from storage.arrays import Ragged
 from storage.shapes import Float32, Int64
 from tasks.compiled import compiled
 from tasks.neighbours.on_gpu import torch_tolerance
-from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, visit
+from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, process_block
 from tasks.train.memory.rules import HitOrMiss, Rule
 
 EMPTY = -1  # value of an empty slot
@@ -117,7 +117,7 @@ class Memory(NamedTuple):
 
 
 def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor) -> None:
-    count, loop = len(slots.values), compiled(visit, fastmath=True)
+    count, loop = len(slots.values), compiled(process_block, fastmath=True)
     in_bfloat16 = keys.device.type == "cpu" and _multiplies_bfloat16()
     dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -count % LANES
     tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else torch_tolerance() + ROUNDING_ERROR))

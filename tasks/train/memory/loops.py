@@ -45,7 +45,7 @@ class Queries(NamedTuple):
 
 
 @no_type_check  # compiled by numba
-def visit(
+def process_block(
     slots: Slots,
     queries: Queries,
     policy: int,
@@ -122,14 +122,16 @@ def visit(
                 for group in range(groups):
                     slot = group * LANES + lane
                     score = np.uint32(np.uint32(line[slot]) << BFLOAT16_SHIFT).view(np.float32)
-                    side = 0 if seen_values[slot] == label else 1
-                    if seen_values[slot] < 0 or score < (min_other if side else min_same):
+                    relation = 0 if seen_values[slot] == label else 1
+                    if seen_values[slot] < 0 or score < (min_other if relation else min_same):
                         continue
                     key, product = keys[slot], np.float32(0)
                     for axis in range(dim):
                         product += query[axis] * key[axis]
-                    if product > products[side] or (product == products[side] and slot < nearest[side]):
-                        products[side], nearest[side] = product, slot
+                    if product > products[relation] or (
+                        product == products[relation] and slot < nearest[relation]
+                    ):
+                        products[relation], nearest[relation] = product, slot
         if find_only:
             queries.near[number], queries.products[number] = nearest, products
             continue
@@ -138,9 +140,9 @@ def visit(
             key, product = slots.keys[slot], np.float32(0)
             for axis in range(dim):
                 product += query[axis] * key[axis]
-            side = 0 if slots.values[slot] == label else 1
-            if product > products[side] or (product == products[side] and slot < nearest[side]):
-                products[side], nearest[side] = product, slot
+            relation = 0 if slots.values[slot] == label else 1
+            if product > products[relation] or (product == products[relation] and slot < nearest[relation]):
+                products[relation], nearest[relation] = product, slot
         nearest_same = nearest[0]
         hit = nearest_same >= 0 and (
             nearest[1] < 0

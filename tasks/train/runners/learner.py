@@ -39,18 +39,18 @@ WORDS = 16  # 8-byte words per row, so that no two learners write to the same ca
 SPINS, POLL_SECONDS = 2000, 0.0005  # number of polls without sleep; sleep between later polls
 
 
-def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
+def learn(shared: Shared, number: int, folder: Path, settings: TrainSettings) -> None:
     """Runs a learner until its parent process requests a stop or ends.
 
     Args:
         shared: Shared memory with parameters, control words and marks.
-        place: Number of the learner, from 0.
+        number: Number of the learner, from 0.
         folder: Folder of the Corpus.
         settings: Settings of the training run.
     """
     with worker_process():
         torch.set_num_threads(settings.threads or 1)
-        _Learner(shared, place, folder, settings).run()
+        _Learner(shared, number, folder, settings).run()
 
 
 class _Learner:
@@ -60,10 +60,10 @@ class _Learner:
     does not repeat the batch, although some rows may not have been updated.
     """
 
-    def __init__(self, shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
-        self._shared, self._place, self._settings, corpus = shared, place, settings, open_corpus(folder)
+    def __init__(self, shared: Shared, number: int, folder: Path, settings: TrainSettings) -> None:
+        self._shared, self._place, self._settings, corpus = shared, number, settings, open_corpus(folder)
         self._control, self._marks = shared["control"].numpy(), shared["marks"].numpy()
-        self._learners, self._progress = len(self._marks), self._marks[place]
+        self._learners, self._progress = len(self._marks), self._marks[number]
         self._losses, self._claimed = shared["losses"].numpy(), shared["claimed"].numpy()
         self._loader = open_batches(folder, corpus, settings, shared["titles"].numpy(), {}, workers=0)
         assert isinstance(settings.runner, Hogwild)

@@ -144,7 +144,7 @@ class Swarm:
         fence()
         control[RUN] = run + 1
         self._kills = [(0, 0)] * self.count
-        self._processes = self._processes or [self._start(place) for place in range(self.count)]
+        self._processes = self._processes or [self._start(number) for number in range(self.count)]
         return shared
 
     def _allocate(self) -> Shared:
@@ -159,16 +159,16 @@ class Swarm:
         shared["titles"].copy_(torch.from_numpy(self._titles))
         return shared
 
-    def _start(self, place: int) -> BaseProcess:
+    def _start(self, number: int) -> BaseProcess:
         context = multiprocessing.get_context("forkserver")  # a forked child of a Prefect task dies
         context.set_forkserver_preload(["numba", learn.__module__])  # imported once for all learners
-        arguments = self.shared, place, self._folder, self._trainer.settings
+        arguments = self.shared, number, self._folder, self._trainer.settings
         for _ in range(MAX_KILLS):
-            process = context.Process(target=learn, args=arguments, name=f"learner {place}")
+            process = context.Process(target=learn, args=arguments, name=f"learner {number}")
             with contextlib.suppress(BrokenPipeError, EOFError):  # killed before it read its arguments
                 process.start()
                 return process
-        raise RuntimeError(f"learner {place} was killed {MAX_KILLS} times at its start; did memory run out?")
+        raise RuntimeError(f"learner {number} was killed {MAX_KILLS} times at its start; did memory run out?")
 
     def _replace(self, marks: np.ndarray) -> None:
         """Starts a replacement of each learner that was killed.
@@ -176,18 +176,18 @@ class Swarm:
         Raises:
             RuntimeError: A learner failed, or was killed too often without a finished round.
         """
-        for place, process in enumerate(self._processes):
+        for number, process in enumerate(self._processes):
             if (code := process.exitcode) is None:
                 continue
             if code >= 0:
-                raise RuntimeError(f"learner {place} ended with exit code {code}; see its output")
-            done_steps, (previous, kills) = int(marks[place, DONE]), self._kills[place]
-            self._kills[place] = done_steps, kills + 1 if done_steps == previous else 0
+                raise RuntimeError(f"learner {number} ended with exit code {code}; see its output")
+            done_steps, (previous, kills) = int(marks[number, DONE]), self._kills[number]
+            self._kills[number] = done_steps, kills + 1 if done_steps == previous else 0
             if kills >= MAX_KILLS:
-                text = f"learner {place} was killed {kills} times without a finished step"
+                text = f"learner {number} was killed {kills} times without a finished step"
                 raise RuntimeError(f"{text}; did memory run out? Reduce train.runner.learners")
             self.replaced += 1
-            self._processes[place] = self._start(place)
+            self._processes[number] = self._start(number)
 
     def _raise_non_finite(self, shared: Shared, epoch: int, number: int) -> None:
         """Repeats the step of batch ``number`` in this process, which raises the error.

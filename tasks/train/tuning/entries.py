@@ -1,4 +1,4 @@
-"""Lists the candidates of a comparison or search: optimizers with the settings of their training."""
+"""Lists the candidates that `guidespace tune` compares: optimizers with the settings of their training."""
 
 import typing
 from collections.abc import Collection
@@ -23,7 +23,7 @@ class Entry:
 
     @property
     def rate(self) -> float:
-        """Learning rate; for YellowFin, which computes the learning rate, the factor on it."""
+        """Learning rate; for YellowFin, the factor on the learning rate that it computes."""
         return getattr(self.settings.tuner, "rate_factor", self.settings.optimizer.learning_rate)
 
     def scale_rate(self, factor: float) -> TrainSettings:

@@ -59,7 +59,7 @@ class ESGD:
         total = self.generations(space)
         journal = Journal(folder, self, space, total)
         for number in range(len(journal.rounds), total):
-            started, members = time.perf_counter(), survivors(journal.rounds, self.population)
+            started, members = time.perf_counter(), last_members(journal.rounds, self.population)
             rng = np.random.default_rng([space.seed, number])
             trials, trained = self._descend(space, folder, members, number, rng, submit)
             members = self._evolve(space, folder, trained, number, rng, submit)
@@ -73,7 +73,7 @@ class ESGD:
 
     def write_best(self, space: Space, folder: Path, file: Path) -> None:
         """Writes the best member of a finished search as a checkpoint."""
-        best = survivors(read_rounds(folder), self.population)[0]
+        best = last_members(read_rounds(folder), self.population)[0]
         write_member(space.corpus, folder, space.entries[0].settings, best, file)
 
     def _descend(
@@ -87,14 +87,14 @@ class ESGD:
     ) -> tuple[tuple[TuningTrial, ...], list[Member]]:
         draws = [space.draw(rng) for _ in members]
         all_epochs, jobs = self.epochs * self.generations(space), []
-        for place, (member, (entry, factor)) in enumerate(zip(members, draws, strict=True)):
+        for position, (member, (entry, factor)) in enumerate(zip(members, draws, strict=True)):
             seed = space.seed  # in the first generation, all members start from the same rows
             if number:
-                seed = int(np.random.SeedSequence([space.seed, place]).generate_state(1)[0])
+                seed = int(np.random.SeedSequence([space.seed, position]).generate_state(1)[0])
             settings = replace(entry.scale_rate(factor), epochs=all_epochs, patience=all_epochs, seed=seed)
-            file = f"{number:04d}-{place:04d}.safetensors"
+            file = f"{number:04d}-{position:04d}.safetensors"
             jobs.append(TrainingJob(member, settings, number * self.epochs, self.epochs, file))
-        results = _map(train_members, jobs, space, folder, submit)
+        results = _map_in_workers(train_members, jobs, space, folder, submit)
         trials, trained_members = [], []
         for job, (entry, factor), (score, steps) in zip(jobs, draws, results, strict=True):
             member, rate = job.member, entry.rate * factor
@@ -117,25 +117,27 @@ class ESGD:
         offspring = []
         for _ in range(self.offspring):
             parent_places = rng.choice(len(members), self.parents, replace=False).tolist()
-            files = tuple(members[place].files[0] for place in parent_places)
+            files = tuple(members[position].files[0] for position in parent_places)
             seed = int(rng.integers(2**31))
             offspring.append(Member(files, "recombination", 0.0, self.sigma / (number + 1), seed))
         settings = space.entries[0].settings
-        scores = _map(score_members, offspring, space, folder, submit, settings)
+        scores = _map_in_workers(score_members, offspring, space, folder, submit, settings)
         offspring = [replace(member, score=score) for member, score in zip(offspring, scores, strict=True)]
         ranked = sorted([*members, *offspring], key=lambda member: -member.score)  # stable: parents first
         other_places = rng.choice(len(ranked) - self.elite, self.population - self.elite, replace=False)
-        return ranked[: self.elite] + [ranked[self.elite + place] for place in sorted(other_places.tolist())]
+        return ranked[: self.elite] + [
+            ranked[self.elite + position] for position in sorted(other_places.tolist())
+        ]
 
 
-def survivors(rounds: Sequence[Round], population: int) -> list[Member]:
+def last_members(rounds: Sequence[Round], population: int) -> list[Member]:
     """Returns the members after the last round, best first; initial members before the first round."""
     if not rounds:
         return [Member()] * population
     return [Member(**{**fields, "files": tuple(fields["files"])}) for fields in rounds[-1].state]
 
 
-def _map(
+def _map_in_workers(
     function: Callable[..., list[R]],
     items: Sequence[T],
     space: Space,
@@ -143,7 +145,11 @@ def _map(
     submit: Submit,
     *leading: object,
 ) -> list[R]:
-    """Calls ``function(corpus, folder, *leading, piece)`` in workers, for pieces of ``items``, in order."""
+    """Splits ``items`` into pieces, calls ``function(corpus, folder, *leading, piece)`` for each in a worker.
+
+    Returns:
+        The concatenated results, in the order of ``items``.
+    """
     bounds = np.linspace(0, len(items), min(space.pieces, len(items)) + 1).astype(int).tolist()
     pieces = [items[begin:end] for begin, end in pairwise(bounds)]
     futures = [submit(function, space.corpus, folder, *leading, piece) for piece in pieces]

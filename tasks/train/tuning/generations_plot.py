@@ -20,7 +20,7 @@ def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
     numbers = list(range(1, len(rounds) + 1))
     best = [search_round.winners[0][1] for search_round in rounds]
     scores = [[trial.score for trial in search_round.trials] for search_round in rounds]
-    means = [sum(each) / len(each) for each in scores]
+    means = [sum(round_scores) / len(round_scores) for round_scores in scores]
     for name, values, colour in (("best", best, BLUE), ("mean of trained members", means, GREY)):
         line = {"color": colour, "width": 2}
         figure.add_scatter(x=numbers, y=values, name=name, mode="lines+markers", line=line, row=1, col=1)

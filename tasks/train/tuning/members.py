@@ -23,9 +23,9 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a population, whose state is read from a file, or is the mean of several files.
+    """Member of the population of ESGD. Its state is in a file, or the mean of several files.
 
-    Without files, it has the initial state.
+    A member without files has the state before training.
     """
 
     files: tuple[str, ...] = ()

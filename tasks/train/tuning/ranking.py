@@ -30,10 +30,12 @@ def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
         for name in dict.fromkeys(run.name for run in runs_of_size):
             candidates = [run for run in runs_of_size if run.name == name]
             best = max(candidates, key=lambda run: run.score)
-            near = next((mark for mark in best.marks if mark.score >= NEAR_BEST * top), None)
+            near_mark = next((mark for mark in best.marks if mark.score >= NEAR_BEST * top), None)
             factors = [run.factor for run in candidates]
             edge = len(factors) > 1 and best.factor in (min(factors), max(factors))
-            rankings.append(Ranking(best, near and near.step, near and near.seconds, edge))
+            rankings.append(
+                Ranking(best, near_mark and near_mark.step, near_mark and near_mark.seconds, edge)
+            )
     return sorted(rankings, key=lambda ranking: (ranking.run.size, -ranking.run.score))
 
 

@@ -22,10 +22,16 @@ class Outcome:
     seconds: float  # wall-clock time
 
     @classmethod
-    def of(cls, search: str, size: int, rounds: Sequence[Round]) -> "Outcome":
+    def from_rounds(cls, search: str, size: int, rounds: Sequence[Round]) -> "Outcome":
         """Summarizes the rounds of a search as an Outcome."""
-        (rule, score), trials = rounds[-1].winners[0], [trial for each in rounds for trial in each.trials]
-        steps, seconds = sum(trial.steps for trial in trials), sum(each.seconds for each in rounds)
+        (rule, score), trials = (
+            rounds[-1].winners[0],
+            [trial for search_round in rounds for trial in search_round.trials],
+        )
+        steps, seconds = (
+            sum(trial.steps for trial in trials),
+            sum(search_round.seconds for search_round in rounds),
+        )
         return cls(search, size, score, rule, len(trials), steps, seconds)
 
 
@@ -50,7 +56,7 @@ def rounds_csv(rounds: Sequence[Round]) -> str:
         name, best = search_round.winners[0]
         mean = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
         rules = [rule for rule, _ in search_round.winners], [trial.name for trial in search_round.trials]
-        winners, drawn = (", ".join(f"{n} {r}" for r, n in Counter(each).most_common()) for each in rules)
+        winners, drawn = (", ".join(f"{n} {r}" for r, n in Counter(names).most_common()) for names in rules)
         restored = sum(not trial.kept for trial in search_round.trials)
         seconds = f"{search_round.seconds:.2f}"
         row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, drawn, restored, seconds]

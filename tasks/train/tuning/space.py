@@ -87,12 +87,15 @@ class Journal:
                 changed = [name for name in identity if journal["about"].get(name) != self._identity[name]]
                 text = f"{self._file} belongs to a search with other {', '.join(changed)}"
                 raise ValueError(f"{text}. Choose another folder, or delete the file")
-            self.rounds = [_to_round(each) for each in journal["rounds"]]
+            self.rounds = [_to_round(entry) for entry in journal["rounds"]]
 
     def add(self, finished: Round) -> Progress:
         """Stores a finished round, and returns the progress of the search."""
         self.rounds.append(finished)
-        write_json(self._file, {"about": self._identity, "rounds": [asdict(each) for each in self.rounds]})
+        write_json(
+            self._file,
+            {"about": self._identity, "rounds": [asdict(search_round) for search_round in self.rounds]},
+        )
         name, best = finished.winners[0]
         metrics = {"best_score": best, "seconds": finished.seconds}
         metrics["mean_score"] = sum(trial.score for trial in finished.trials) / len(finished.trials)
@@ -108,6 +111,6 @@ def _to_round(fields: dict[str, Any]) -> Round:
 def read_rounds(folder: Path) -> list[Round]:
     """Reads the finished rounds from the folder of a search."""
     return [
-        _to_round(each)
-        for each in json.loads((folder / "journal.json").read_text(encoding="utf-8"))["rounds"]
+        _to_round(entry)
+        for entry in json.loads((folder / "journal.json").read_text(encoding="utf-8"))["rounds"]
     ]

@@ -129,7 +129,7 @@ def search(
         logger.info("the state of the best member: %s", draft.folder)
     shutil.rmtree(folder)
     tracking.end_run(child)
-    return Outcome.of(method.name, size, rounds)
+    return Outcome.from_rounds(method.name, size, rounds)
 
 
 @task(task_run_name="conclude", cache_policy=NO_CACHE)

@@ -127,7 +127,7 @@ def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_process_with_a_used_id_is_not_ours() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        ours = Process.of("other", other.pid)
+        ours = Process.from_pid("other", other.pid)
         former = Process("former", other.pid, ours.started - 60)
         assert former.find() is None and terminate([former]) == [] and other.poll() is None
         assert terminate([ours]) == ["other"] and ours.find() is None
@@ -144,8 +144,8 @@ def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
     ) as first:
         assert first.stdout is not None
         left = psutil.Process(int(first.stdout.readline()))
-        ours = Process.of("first", first.pid, str(tmp_path / "home"))
-        of_another_home = Process.of("first", first.pid, str(tmp_path / "other"))
+        ours = Process.from_pid("first", first.pid, str(tmp_path / "home"))
+        of_another_home = Process.from_pid("first", first.pid, str(tmp_path / "other"))
         until(left.environ, str)  # empty while the kernel still loads it
         first.kill()
         first.wait()

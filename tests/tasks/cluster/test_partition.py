@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tasks.cluster.partition import finish, members_of
+from tasks.cluster.partition import finish, titles_by_cluster
 
 
 def said(labels, known=None):
@@ -34,6 +34,6 @@ def test_of_groups_there_is_nothing_to_say():
 
 
 def test_members_are_the_titles_of_each_cluster():
-    found = members_of(np.array([1, 0, -1, 0, 2]))
+    found = titles_by_cluster(np.array([1, 0, -1, 0, 2]))
     assert [own.tolist() for own in found] == [[1, 3], [0], [4]]
-    assert members_of(np.full(3, -1)) == members_of(np.zeros(0, dtype=int)) == []
+    assert titles_by_cluster(np.full(3, -1)) == titles_by_cluster(np.zeros(0, dtype=int)) == []

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from tasks.cluster import ChineseWhispers
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition
-from tasks.cluster.stability import adjusted_rand, compare, several_seeds
+from tasks.cluster.stability import adjusted_rand, cluster_with_seeds, compare
 
 
 def partition(*labels: int) -> Partition:
@@ -43,9 +43,9 @@ def test_the_typical_partition_is_the_one_between():
 def test_one_seed_agrees_with_itself_and_none_is_refused():
     neighbours = Neighbours(np.array([[1], [0]]), np.array([[0.9], [0.9]], dtype=np.float32))
     vectors = np.array([[1, 0], [1, 0]], dtype=np.float32)
-    assert several_seeds(ChineseWhispers(), vectors, neighbours, [7]).run_to_run_ari == 1
+    assert cluster_with_seeds(ChineseWhispers(), vectors, neighbours, [7]).run_to_run_ari == 1
     with pytest.raises(ValueError, match="at least one seed"):
-        several_seeds(ChineseWhispers(), vectors, neighbours, [])
+        cluster_with_seeds(ChineseWhispers(), vectors, neighbours, [])
 
 
 def test_all_noise():

@@ -22,18 +22,21 @@ def test_no_voter_shares_a_channel_with_the_held_out_title(model: Path) -> None:
 
 def test_titles_on_channels_without_labelled_titles_have_their_calibration(model: Path) -> None:
     opened = CategoryModel(model)
-    ballot = opened.ballot(GuideVocabulary({}), 0)
-    assert ballot.channels is not ballot.shows
+    predictor = opened.name_predictor(GuideVocabulary({}), 0)
+    assert predictor.channels is not predictor.shows
     context = pq.read_table(model / "titles.parquet", columns=["context"])["context"].to_pylist()
-    assert not opened._is_on_new_channels(context[int(opened.voters[0])])
-    assert opened._is_on_new_channels(["channel:new.example", "hour:20"])
-    assert not opened._is_on_new_channels(["hour:20"])
+    assert not opened._is_on_unlabelled_channels(context[int(opened.voters[0])])
+    assert opened._is_on_unlabelled_channels(["channel:new.example", "hour:20"])
+    assert not opened._is_on_unlabelled_channels(["hour:20"])
     _, queries = opened.embed_texts([opened.titles[0], "Another Programme"])
     neighbours = opened.neighbours(queries)
     languages = np.array(["", ""])
-    on_new = neighbours._replace(on_new_channels=np.ones(2, dtype=bool))
-    scores = ballot.count(neighbours, languages)[1]
-    for expected, calibrated in ((ballot.shows, neighbours), (ballot.channels, on_new)):
-        assert expected.calibrations is not None
-        confidence = expected.calibrations.confidence(scores, languages)
-        np.testing.assert_allclose(ballot.count(calibrated, languages)[2], confidence)
+    on_unlabelled = neighbours._replace(on_unlabelled_channels=np.ones(2, dtype=bool))
+    scores = predictor.predict_all(neighbours, languages)[1]
+    for held_out, calibrated in (
+        (predictor.shows, neighbours),
+        (predictor.channels, on_unlabelled),
+    ):
+        assert held_out.calibrations is not None
+        confidence = held_out.calibrations.confidence(scores, languages)
+        np.testing.assert_allclose(predictor.predict_all(calibrated, languages)[2], confidence)

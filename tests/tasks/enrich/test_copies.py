@@ -10,7 +10,7 @@ import pytest
 from storage.catalogue.feeds import read_status
 from storage.home.corrections import write_corrections
 from storage.home.workspace import Workspace
-from tasks.enrich.copies import Copies, Filled
+from tasks.enrich.copies import Copies, EnrichedCopy
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.task import fill
 from tasks.ingest.settings import IngestSettings
@@ -34,7 +34,7 @@ def server():
         yield server
 
 
-def content(copy: Filled) -> bytes:
+def content(copy: EnrichedCopy) -> bytes:
     return gzip.decompress(Path(copy.file).read_bytes())
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from storage.home.corrections import Correction
-from tasks.enrich.ballot import Embedded
 from tasks.enrich.enrich import CORRECTED, EDITION, PREDICTION
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel
+from tasks.enrich.name_predictor import EmbeddedTitles
 from tests.tasks.enrich.guides import ADDED, BAKING, NEW, programme
 
 NOON = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)
@@ -85,7 +85,7 @@ def test_a_correction_applies_to_its_nearest_editions(model: Path) -> None:
     requested = (
         titles,
         queries,
-        opened.neighbours(Embedded(queries, None, np.zeros(len(queries), dtype=bool))),
+        opened.neighbours(EmbeddedTitles(queries, None, np.zeros(len(queries), dtype=bool))),
     )
     assert opened.corrected_editions(*requested) == {0: ("football",)}
     assert CategoryModel(model).corrected_editions(*requested) == {}

@@ -4,7 +4,7 @@ import pytest
 
 from tasks.kinds.decisions import TitleKinds
 from tasks.kinds.kinds import KindPrediction, combine
-from tasks.kinds.names import read_names, stated_by
+from tasks.kinds.names import kinds_of_category, read_names
 
 FILM = KindPrediction("film", 0.99, "predicted")
 SERIES = KindPrediction("series", 0.98, "predicted")
@@ -27,7 +27,7 @@ OTHER = KindPrediction("other", 0.97, "predicted")
     ],
 )
 def test_categories_state_kinds(category: str, kinds: tuple[str, ...]) -> None:
-    assert stated_by(category) == kinds
+    assert kinds_of_category(category) == kinds
 
 
 def test_every_language_names_every_kind() -> None:
@@ -46,15 +46,15 @@ def test_an_episode_number_decides_between_film_and_series(numbered: bool, kinds
 
 def test_the_guide_wins_over_predictions() -> None:
     titles = TitleKinds([(FILM,), (SERIES,), (OTHER,)])
-    assert [each.kind for each in titles.of(0, ["Serie"], False)] == ["series"]
-    assert titles.of(1, ["Movie"], False) == (KindPrediction("film", 1.0, "guide"),)
-    assert [each.kind for each in titles.of(2, ["News"], False)] == ["news"]
-    assert [each.source for each in titles.of(0, ["Kinder"], False)] == ["predicted", "guide"]
-    assert titles.of(0, ["Drama"], False) == (FILM,)
+    assert [each.kind for each in titles.kinds_of_programme(0, ["Serie"], False)] == ["series"]
+    assert titles.kinds_of_programme(1, ["Movie"], False) == (KindPrediction("film", 1.0, "guide"),)
+    assert [each.kind for each in titles.kinds_of_programme(2, ["News"], False)] == ["news"]
+    assert [each.source for each in titles.kinds_of_programme(0, ["Kinder"], False)] == ["predicted", "guide"]
+    assert titles.kinds_of_programme(0, ["Drama"], False) == (FILM,)
 
 
 def test_an_episode_number_means_no_predicted_film() -> None:
     titles = TitleKinds([(FILM,)])
-    assert titles.of(0, [], True) == (KindPrediction("series", 1.0, "structure"),)
-    assert [each.kind for each in titles.of(0, ["Movie"], True)] == ["film"]
-    assert [each.kind for each in titles.of(0, ["Sport"], True)] == ["sport"]
+    assert titles.kinds_of_programme(0, [], True) == (KindPrediction("series", 1.0, "structure"),)
+    assert [each.kind for each in titles.kinds_of_programme(0, ["Movie"], True)] == ["film"]
+    assert [each.kind for each in titles.kinds_of_programme(0, ["Sport"], True)] == ["sport"]

@@ -171,7 +171,7 @@ def test_bounds_are_those_of_clopper_and_pearson() -> None:
     margins = np.arange(100, 0, -1, dtype=np.float32)[:, None]
     labels = (margins > 1).astype(np.int8)
     zeros = np.zeros(100, np.int8)
-    validation = Validation.of(np.arange(100), labels, zeros, margins, zeros)
+    validation = Validation.from_margins(np.arange(100), labels, zeros, margins, zeros)
     assert validation.bounds[98, 0] == pytest.approx(RISK ** (1 / 99), abs=1e-6)
     assert validation.bounds[99, 0] < 0.98 and validation.probabilities[99, 0] == 0
 

@@ -18,7 +18,9 @@ def settings(**changed: float) -> FactorisationSettings:
 
 def some_ratings(count: int = 2_000, seed: int = 0) -> Ratings:
     rng = np.random.default_rng(seed)
-    return Ratings.of(rng.integers(0, 80, count), rng.integers(0, 60, count), rng.normal(3, 1, count))
+    return Ratings.from_columns(
+        rng.integers(0, 80, count), rng.integers(0, 60, count), rng.normal(3, 1, count)
+    )
 
 
 def parameters(model: Factorisation) -> list[np.ndarray]:
@@ -53,7 +55,7 @@ def step_taken(model: Factorisation, ratings: Ratings) -> list[np.ndarray]:
 def test_a_step_is_the_gradient_of_autograd(dim: int, pairs: int):
     """Ratings that share no row: an epoch is one step on all."""
     names, values = np.arange(pairs), np.linspace(-2, 3, pairs)
-    ratings = Ratings.of(names, names, values)
+    ratings = Ratings.from_columns(names, names, values)
     model = Factorisation(settings(dim=dim, learning_rate=0.1)).fit(ratings)  # biases are no longer 0
     wanted = gradients(model, ratings, 0.05)
     for step, gradient in zip(step_taken(model, ratings), wanted, strict=True):
@@ -74,7 +76,7 @@ def test_a_matrix_of_rank_one_is_recovered():
     users, items = (axis.ravel() for axis in np.meshgrid(range(40), range(30), indexing="ij"))
     truth, shown = np.outer(left, right).ravel(), rng.random(1_200) < 0.6
     model = Factorisation(settings(dim=1, epochs=500, weight_decay=0))
-    model.fit(Ratings.of(users[shown], items[shown], truth[shown]))
+    model.fit(Ratings.from_columns(users[shown], items[shown], truth[shown]))
     hidden = model.predict(users[~shown], items[~shown])
     np.testing.assert_allclose(hidden, truth[~shown], atol=1e-3)
     assert model.rmse[-1] < 1e-4 < model.rmse[0]
@@ -108,7 +110,7 @@ def test_fit_begins_anew_and_equals_its_epochs_one_by_one():
 
 
 def test_a_loaded_model_continues_as_the_saved_one(tmp_path: Path):
-    first, second = some_ratings(), Ratings.of(["1", "new"], ["2", "other"], [4, 5])
+    first, second = some_ratings(), Ratings.from_columns(["1", "new"], ["2", "other"], [4, 5])
     never = Factorisation(settings(dim=16)).fit(first)
     never.save(tmp_path / "model")
     loaded = Factorisation.load(tmp_path / "model")

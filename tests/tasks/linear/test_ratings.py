@@ -11,7 +11,7 @@ from tasks.linear.ratings import Ratings, number_names
 
 
 def test_names_are_numbered_by_first_appearance():
-    ratings = Ratings.of(["b", "a", "b"], np.array([7, 7, 3]), [1, 2.5, 3])
+    ratings = Ratings.from_columns(["b", "a", "b"], np.array([7, 7, 3]), [1, 2.5, 3])
     assert (ratings.users.tolist(), ratings.user_names) == ([0, 1, 0], ["b", "a"])
     assert (ratings.items.tolist(), ratings.item_names) == ([0, 0, 1], ["7", "3"])
     assert ratings.values.dtype == np.float32 and ratings.values.tolist() == [1, 2.5, 3] and len(ratings) == 3
@@ -26,7 +26,7 @@ def test_no_names_have_no_numbers(names: Any):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
 def test_a_rating_that_is_not_finite_is_named(value: float):
     with pytest.raises(ValueError, match=r"rating 1 is .*; expected a finite float32"):
-        Ratings.of(["a", "a"], ["x", "y"], [1, value])
+        Ratings.from_columns(["a", "a"], ["x", "y"], [1, value])
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_rating_that_is_not_finite_is_named(value: float):
 )
 def test_columns_that_make_no_table_are_refused(users: Any, items: Any, values: Any, message: str):
     with pytest.raises(ValueError, match=message):
-        Ratings.of(users, items, values)
+        Ratings.from_columns(users, items, values)
 
 
 def test_numbers_beyond_the_names_are_named():

@@ -32,7 +32,7 @@ def test_nothing_is_missed(seed: int, rows: int, dim: int, queries: int, k: int,
         base = unit_rows(base + (rng.normal(size=base.shape) * 1e-4).astype(np.float32))
     asked = np.concatenate([base[:1], random_units(rng, queries, dim)])[:queries]
     expected = top_neighbours(asked, base, k)
-    for found, wanted in zip(Codes.of(base).nearest(asked, k), expected, strict=True):
+    for found, wanted in zip(Codes.from_vectors(base).nearest(asked, k), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -45,7 +45,7 @@ def test_a_vector_whose_codes_say_nothing_is_found():
     base = unit_rows(np.concatenate([others, near[None]]))
     asked = np.zeros((1, 66), dtype=np.float32)
     asked[0, 2:] = 1 / 8
-    codes = Codes.of(base)
+    codes = Codes.from_vectors(base)
     assert not codes.codes[-1, 1:].any()
     ids, cosines = codes.nearest(asked, 3)
     assert ids[0, 0] == 30 and cosines[0] == pytest.approx([0.0304, 0.02, 0.02], abs=1e-3)

@@ -47,7 +47,7 @@ def test_saved_margins_are_those_of_the_svms_and_predict_held_out_titles(
     for form, (inputs, svms) in zip(("title_only", "title_context"), trained, strict=True):
         expected = support_of(svms.decision_function(inputs))
         np.testing.assert_allclose(corpus_support(opened, corpus, corpus.training, form), expected, atol=0.02)
-    titles = CorpusTitles.of(corpus)
+    titles = CorpusTitles.from_corpus(corpus)
     queries = titles.labelled("unseen_title")
     top = corpus_support(opened, corpus, queries, "title_context").argmax(axis=1)
     truth = titles.labels.take(queries).multi_hot(titles.label_count)

@@ -19,7 +19,7 @@ DIRECTIONS = [False, True]
 
 def make(cell: str = "gru", *, right_to_left: bool = False, **changes: object) -> CharacterEncoder:
     chosen = Recurrent(character_dim=5, hidden=7, cell=cell, right_to_left=right_to_left)
-    return CharacterEncoder(dataclasses.replace(chosen, **changes), Alphabet.of(WORDS * 2), seed=3)
+    return CharacterEncoder(dataclasses.replace(chosen, **changes), Alphabet.from_strings(WORDS * 2), seed=3)
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -93,10 +93,10 @@ def test_an_unknown_character_reads_alike_and_is_not_left_out():
 
 
 def test_rare_characters_train_the_row_of_the_unknown():
-    alphabet = Alphabet.of(["aab", "cb"])
+    alphabet = Alphabet.from_strings(["aab", "cb"])
     assert alphabet.characters == "ab" and len(alphabet) == 3
     assert alphabet.ids(["abc"]).values.tolist() == [1, 2, 0]
-    assert Alphabet.of([]).ids(["a", ""]).values.tolist() == [0]
+    assert Alphabet.from_strings([]).ids(["a", ""]).values.tolist() == [0]
 
 
 def test_dropout_is_drawn_in_training_alone():

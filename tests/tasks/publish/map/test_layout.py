@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.neighbours.similarity import top_neighbours
-from tasks.publish.map.layout import _links, lay_out, principal_plane  # pyright: ignore[reportPrivateUsage]
+from tasks.publish.map.layout import _links, compute_positions, principal_plane  # pyright: ignore[reportPrivateUsage]
 
 
 def plane_of(vectors: np.ndarray) -> np.ndarray:
@@ -30,7 +30,9 @@ def purity(places: np.ndarray, truth: np.ndarray, k: int = 10) -> float:
 
 def test_groups_of_the_space_are_groups_of_the_plane():
     vectors, truth = planted(30, 40)
-    places = lay_out(plane_of(vectors), *top_neighbours(vectors, vectors, 15, exclude_self=True), seed=0)
+    places = compute_positions(
+        plane_of(vectors), *top_neighbours(vectors, vectors, 15, exclude_self=True), seed=0
+    )
     assert places.shape == (1_200, 2) and places.dtype == np.float32
     assert np.abs(places).max() == pytest.approx(1, abs=1e-6)
     assert purity(places, truth) > 0.95 > 0.3 > purity(plane_of(vectors), truth)
@@ -61,7 +63,9 @@ def test_a_ring_becomes_a_ring():
     vectors = unit(
         np.stack([np.cos(angle), np.sin(angle)], axis=1) @ np.random.default_rng(0).normal(size=(2, 10))
     )
-    places = lay_out(plane_of(vectors), *top_neighbours(vectors, vectors, 12, exclude_self=True), seed=0)
+    places = compute_positions(
+        plane_of(vectors), *top_neighbours(vectors, vectors, 12, exclude_self=True), seed=0
+    )
     near = np.linalg.norm(places - np.roll(places, 1, axis=0), axis=1)
     across = np.linalg.norm(places - np.roll(places, 200, axis=0), axis=1)
     assert np.median(near) < 0.1 < 0.5 < np.median(across)
@@ -70,7 +74,7 @@ def test_a_ring_becomes_a_ring():
 def test_one_seed_gives_one_layout():
     vectors, _ = planted(5, 30)
     neighbours = top_neighbours(vectors, vectors, 10, exclude_self=True)
-    first, again, other = (lay_out(plane_of(vectors), *neighbours, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (compute_positions(plane_of(vectors), *neighbours, seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
@@ -78,7 +82,7 @@ def test_one_seed_gives_one_layout():
 def test_a_random_graph_stays_finite_and_on_the_page():
     rng = np.random.default_rng(1)
     vectors = unit(rng.normal(size=(800, 16)))
-    places = lay_out(
+    places = compute_positions(
         plane_of(vectors), rng.integers(800, size=(800, 10)), rng.random((800, 10), dtype=np.float32), seed=0
     )
     assert np.isfinite(places).all() and np.abs(places).max() <= 1
@@ -90,7 +94,7 @@ def test_titles_without_neighbours_are_inside_the_cloud():
     ids, cosines = top_neighbours(vectors, vectors, 10, exclude_self=True)
     ids[::20], cosines[::20] = -1, 0
     ids[np.isin(ids, np.arange(0, 400, 20))] = -1
-    places = lay_out(plane_of(vectors), ids, cosines, seed=0)
+    places = compute_positions(plane_of(vectors), ids, cosines, seed=0)
     loose = np.arange(400) % 20 == 0
     low, high = np.quantile(places[~loose], [0.01, 0.99], axis=0)
     assert ((places[loose] >= low) & (places[loose] <= high)).all()
@@ -105,12 +109,12 @@ def test_outliers_do_not_shrink_the_map():
     ids, cosines = top_neighbours(vectors, vectors, 10, exclude_self=True)
     ids[1_200:, 2:] = -1
     ids[:1_200][ids[:1_200] >= 1_200] = -1
-    places = lay_out(plane_of(vectors), ids, cosines, seed=0)
+    places = compute_positions(plane_of(vectors), ids, cosines, seed=0)
     assert (np.ptp(places[:1_200], axis=0) > 1.2).all()
 
 
 def test_all_equal():
-    places = lay_out(
+    places = compute_positions(
         np.zeros((50, 2)),
         np.tile(np.arange(5), (50, 1)),
         np.ones((50, 5), np.float32),
@@ -122,19 +126,25 @@ def test_all_equal():
 @pytest.mark.parametrize("titles", [0, 1, 2, 3])
 def test_a_handful_of_titles(titles: int):
     vectors = np.eye(titles, 4, dtype=np.float32)
-    places = lay_out(plane_of(vectors), *top_neighbours(vectors, vectors, 5, exclude_self=True), seed=0)
+    places = compute_positions(
+        plane_of(vectors), *top_neighbours(vectors, vectors, 5, exclude_self=True), seed=0
+    )
     assert places.shape == (titles, 2) and np.isfinite(places).all() and np.abs(places).max(initial=0) <= 1
 
 
 def test_titles_keep_their_previous_positions_and_new_ones_join_their_group():
     vectors, truth = planted(30, 40)
-    first = lay_out(plane_of(vectors), *top_neighbours(vectors, vectors, 15, exclude_self=True), seed=0)
+    first = compute_positions(
+        plane_of(vectors), *top_neighbours(vectors, vectors, 15, exclude_self=True), seed=0
+    )
     rng = np.random.default_rng(1)
     turned = unit(vectors + 0.02 * rng.normal(size=vectors.shape))
     stayed = rng.random(len(vectors)) > 0.1
     before = np.where(stayed[:, None], first, np.nan)
     near = top_neighbours(turned, turned, 15, exclude_self=True)
-    second, jumped = (lay_out(plane_of(turned), *near, seed=1, previous=start) for start in (before, None))
+    second, jumped = (
+        compute_positions(plane_of(turned), *near, seed=1, previous=start) for start in (before, None)
+    )
 
     def moves(places: np.ndarray) -> float:
         return float(np.median(np.linalg.norm(places[stayed] - first[stayed], axis=1)))
@@ -149,5 +159,7 @@ def test_a_previous_map_with_few_of_the_titles_is_ignored():
     near = top_neighbours(vectors, vectors, 10, exclude_self=True)
     before = np.full((100, 2), np.nan)
     before[:40] = 0.5
-    first, second = (lay_out(plane_of(vectors), *near, seed=3, previous=start) for start in (before, None))
+    first, second = (
+        compute_positions(plane_of(vectors), *near, seed=3, previous=start) for start in (before, None)
+    )
     np.testing.assert_array_equal(first, second)

@@ -30,7 +30,7 @@ def inputs(learnt) -> Inputs:
     return home, corpus, encoder, vectors, nearest
 
 
-def lay_out(inputs: Inputs, without_run, seed: int) -> Layout:
+def compute_positions(inputs: Inputs, without_run, seed: int) -> Layout:
     """Runs the stage layout with five neighbours per title and no previous layout."""
     from tasks.publish.inputs import LayoutInputs
     from tasks.publish.task import compute_layout
@@ -47,17 +47,17 @@ def lay_out(inputs: Inputs, without_run, seed: int) -> Layout:
 def test_another_process_gives_the_same_layout(inputs: Inputs, without_run, titles: int):
     home, corpus = inputs[:2]
     assert corpus.counts["titles"] <= MIN_HELPER_TITLES
-    in_process = lay_out(inputs, without_run, seed=1)
+    in_process = compute_positions(inputs, without_run, seed=1)
     many = replace(corpus, counts={"titles": titles})  # counts are not part of the cache key: another seed
     with helper_process():
-        in_helper = lay_out((home, many, *inputs[2:]), without_run, seed=titles)
-    again = lay_out(inputs, without_run, seed=titles)
+        in_helper = compute_positions((home, many, *inputs[2:]), without_run, seed=titles)
+    again = compute_positions(inputs, without_run, seed=titles)
     assert in_helper.digest == again.digest != in_process.digest and in_helper.counts == in_process.counts
 
 
 def test_the_next_layout_starts_from_previous_positions(inputs: Inputs, without_run, tmp_path: Path):
     home, corpus, *rest = inputs
-    first = lay_out(inputs, without_run, seed=3)
+    first = compute_positions(inputs, without_run, seed=3)
     before = pq.read_table(home / first.path / PLACES)
     assert "fresh" not in before.column_names
     (tmp_path / "before").mkdir()

@@ -17,7 +17,7 @@ from storage.stages import ROOT
 from tasks.pool import open_pool
 from tasks.train.loop import Training
 from tasks.train.step import Trainer
-from tasks.train.tuning.esgd import ESGD, survivors
+from tasks.train.tuning.esgd import ESGD, last_members
 from tasks.train.tuning.members import Member, TrainingJob, restore_member, score_members, train_members
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.space import Space, read_rounds
@@ -51,14 +51,14 @@ def test_the_best_fitness_never_falls_between_generations(toy_corpus: Path, whol
     best = [found.winners[0][1] for found in rounds]
     assert len(best) == 4 and best == sorted(best) and best[-1] > 0.3
     for before, after in pairwise(rounds):
-        members = survivors([before], 4)
+        members = last_members([before], 4)
         for member, trial in zip(members, after.trials, strict=True):
             assert trial.kept == (trial.score >= member.score)
     assert all(found.winners[0][1] >= max(trial.score for trial in found.trials) for found in rounds)
 
 
 def test_a_members_score_is_that_of_its_state(toy_corpus: Path, whole: Path) -> None:
-    members, space = survivors(read_rounds(whole), 4), space_of(toy_corpus)
+    members, space = last_members(read_rounds(whole), 4), space_of(toy_corpus)
     scores = score_members(space.corpus, whole, space.entries[0].settings, members)
     assert scores == [member.score for member in members]
     files = {file for member in members for file in member.files}
@@ -71,9 +71,11 @@ def test_rules_that_diverge_are_set_back(toy_corpus: Path, tmp_path: Path) -> No
     start = Training(toy_corpus, replace(SETTINGS, dim=8)).table.rows
     for found in read_rounds(tmp_path):
         assert all(trial.score == 0 for trial in found.trials)
-    one, *_ = survivors(read_rounds(tmp_path)[:1], 4)
+    one, *_ = last_members(read_rounds(tmp_path)[:1], 4)
     kept = [
-        load_file(tmp_path / file) for member in survivors(read_rounds(tmp_path), 4) for file in member.files
+        load_file(tmp_path / file)
+        for member in last_members(read_rounds(tmp_path), 4)
+        for file in member.files
     ]
     assert one.score >= 0 and all(torch.isfinite(state["rows"]).all() for state in kept)
     assert all(abs(state["rows"] - start).max() < 1 for state in kept)  # the start and some noise
@@ -130,7 +132,7 @@ def test_another_searchs_folder_is_refused(toy_corpus: Path, whole: Path) -> Non
 
 
 def test_the_best_member_becomes_a_checkpoint(toy_corpus: Path, whole: Path, tmp_path: Path) -> None:
-    space, best = space_of(toy_corpus), survivors(read_rounds(whole), 4)[0]
+    space, best = space_of(toy_corpus), last_members(read_rounds(whole), 4)[0]
     SMALL.write_best(space, whole, tmp_path / "checkpoint.safetensors")
     learner = Training(toy_corpus, space.entries[0].settings).trainer
     restore_member(learner, whole, best)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tasks.scoring.confidence import Calibrations, HeldOutPredictions
 
 
-class Embedded(NamedTuple):
-    """Inputs of the predictor: the vector of each title, and the support of each label by the linear part."""
+class EmbeddedTitles(NamedTuple):
+    """Titles to predict: the vector of each title, and the support of each label by the linear part."""
 
     vectors: Float32[np.ndarray, "titles dim"]  # unit norm, or zero for a title of which nothing is known
     support: np.ndarray | None  # float32 (titles, labels); None for models of older versions
-    on_new_channels: np.ndarray  # bool, whether no channel of the title has labelled training titles
+    on_unlabelled_channels: np.ndarray  # bool, whether no channel of the title has labelled training titles
 
 
 class VotingNeighbours(NamedTuple):
@@ -30,11 +30,11 @@ class VotingNeighbours(NamedTuple):
     ids: np.ndarray  # int64 (titles, k), row numbers of voters in the model; -1: no voter
     cosines: np.ndarray  # float32 (titles, k), cosine similarities
     support: np.ndarray | None = None  # see Embedded
-    on_new_channels: np.ndarray | None = None  # see Embedded; None: no title
+    on_unlabelled_channels: np.ndarray | None = None  # see Embedded; None: no title
 
 
 @dataclass(frozen=True)
-class Predicted:
+class NamePredictions:
     """Predictions at one level of a vocabulary.
 
     Attributes:
@@ -74,7 +74,7 @@ class CandidateNames:
     of_column: np.ndarray
 
     @staticmethod
-    def of(
+    def from_vocabulary(
         title_labels: Sequence[Sequence[str]],
         linear_labels: Sequence[str],
         vocabulary: Vocabulary,
@@ -113,11 +113,11 @@ class CandidateNames:
         return support_of_names(neighbours.support, self.of_column, len(self.names))
 
 
-Fits = Callable[[int, str], bool]  # whether a name may be added to a title, by the number of the title
+IsAllowed = Callable[[int, str], bool]  # whether a name may be added to a title, by the number of the title
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrated:
+class CalibratedHeldOut:
     """Predictions for a set of held-out titles, and calibrations that are fitted to them.
 
     Attributes:
@@ -138,23 +138,23 @@ class Calibrated:
         votes: Votes,
         languages: np.ndarray,
         families: Sequence[str],
-        fits: Fits | None = None,
-    ) -> "Calibrated":
+        is_allowed: IsAllowed | None = None,
+    ) -> "CalibratedHeldOut":
         """Predicts names for held-out titles and fits calibrations.
 
         Args:
             candidates: Names that can be predicted.
             votes: Held-out titles with their neighbours.
             languages, families: Language and franchise of each held-out title.
-            fits: Function that returns whether a name would be added to a held-out title; None for all.
+            is_allowed: Function that returns whether a name would be added to a held-out title; None for all.
         """
         from tasks.scoring import confidence as scoring
 
         support = None if votes.support is None else np.asarray(votes.support, dtype=np.float32)
         predicted, scores = candidates.predict(VotingNeighbours(votes.neighbours, votes.cosines, support))
         names = candidates.texts(predicted)
-        if fits is not None:
-            scores = np.where([fits(title, name) for title, name in enumerate(names)], scores, 0.0)
+        if is_allowed is not None:
+            scores = np.where([is_allowed(title, name) for title, name in enumerate(names)], scores, 0.0)
         # A name for a title that has none at this level would be added as well, so it is wrong.
         correct = scoring.contains_label(candidates.labels.take(votes.titles), predicted)
         groups = np.unique(np.array(families, dtype=str), return_inverse=True)[1]
@@ -163,7 +163,7 @@ class Calibrated:
             calibrations, unsure = scoring.Calibrations.fit(scores, correct, languages), ""
         except scoring.TooFewHeldOut as error:
             calibrations, unsure = None, str(error)
-        return Calibrated(names, held_out, calibrations, unsure)
+        return CalibratedHeldOut(names, held_out, calibrations, unsure)
 
     def measure(self, minimum_precision: float) -> dict[str, object]:
         """Returns the precision and coverage on the held-out titles, or the reason why there are none."""
@@ -182,7 +182,7 @@ class Calibrated:
 
 
 @dataclass(frozen=True, eq=False)
-class Ballot:
+class NamePredictor:
     """Candidate names at one level of a vocabulary, and the calibration of the confidence of predictions.
 
     Attributes:
@@ -193,18 +193,21 @@ class Ballot:
     """
 
     candidates: CandidateNames
-    shows: Calibrated
-    channels: Calibrated
+    shows: CalibratedHeldOut
+    channels: CalibratedHeldOut
 
     @property
     def unsure(self) -> str:
         """Why there is no confidence; "" if there is."""
         return self.shows.unsure
 
-    def count(
+    def predict_all(
         self, neighbours: VotingNeighbours, languages: np.ndarray
     ) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """Returns predicted names ("" without votes), their scores, and confidences (0 if uncalibrated)."""
+        """Predicts a name for each title; returns names ("" without votes), scores, and confidences.
+
+        Confidences are 0 if there are too few held-out titles to calibrate them.
+        """
         best, scores = self.candidates.predict(neighbours)
         confidence = np.zeros(len(best))
         for calibrations, rows in self._calibrations(neighbours):
@@ -212,10 +215,10 @@ class Ballot:
         return self.candidates.texts(best), scores, confidence
 
     def _calibrations(self, neighbours: VotingNeighbours) -> Iterator[tuple["Calibrations", np.ndarray]]:
-        """Yields calibrations, and the titles for which they are used, bool (titles,)."""
-        on_new = neighbours.on_new_channels
-        on_new = np.zeros(len(neighbours.ids), dtype=bool) if on_new is None else on_new
-        for calibrated, rows in ((self.shows, ~on_new), (self.channels, on_new)):
+        """Yields (calibrations, mask of the titles for which they are used), one pair per kind of channel."""
+        on_unlabelled = neighbours.on_unlabelled_channels
+        on_unlabelled = np.zeros(len(neighbours.ids), dtype=bool) if on_unlabelled is None else on_unlabelled
+        for calibrated, rows in ((self.shows, ~on_unlabelled), (self.channels, on_unlabelled)):
             if calibrated.calibrations is not None:
                 yield calibrated.calibrations, rows
 
@@ -224,26 +227,26 @@ class Ballot:
         neighbours: VotingNeighbours,
         languages: np.ndarray,
         minimum_precision: float,
-        fits: Fits | None = None,
-    ) -> Predicted:
-        """Predicts a name for each title, and which names reach the precision.
+        is_allowed: IsAllowed | None = None,
+    ) -> NamePredictions:
+        """Predicts a name for each title, and selects the names that reach the precision.
 
-        ``fits`` returns whether a name may be added to a title; None for all.
+        ``is_allowed`` returns whether a name may be added to a title; None for all.
         """
-        names, scores, confidence = self.count(neighbours, languages)
+        names, scores, confidence = self.predict_all(neighbours, languages)
         chosen = np.zeros(len(names), dtype=bool)
         for calibrations, rows in self._calibrations(neighbours):
             chosen[rows] = calibrations.select(scores[rows], languages[rows], minimum_precision)
         chosen &= scores > 0
-        if fits is not None:
-            chosen &= np.array([fits(title, name) for title, name in enumerate(names)], dtype=bool)
+        if is_allowed is not None:
+            chosen &= np.array([is_allowed(title, name) for title, name in enumerate(names)], dtype=bool)
         figures = self.shows.measure(minimum_precision)
         if self.channels is not self.shows:
             figures["channels"] = self.channels.measure(minimum_precision)
         written = self.shows.written(minimum_precision), self.channels.written(minimum_precision)
-        return Predicted(names, confidence, chosen, figures, written)
+        return NamePredictions(names, confidence, chosen, figures, written)
 
 
-def fits_above(vocabulary: Vocabulary, names_above: Sequence[str]) -> Fits:
-    """Returns a function that tests whether a name fits to the name of the title at the level above."""
-    return lambda title, name: vocabulary.fits(names_above[title], name)
+def allowed_below(vocabulary: Vocabulary, names_above: Sequence[str]) -> IsAllowed:
+    """Returns a function that tests whether a name is below the name of the title at the level above."""
+    return lambda title, name: vocabulary.is_below(names_above[title], name)
