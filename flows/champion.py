@@ -65,7 +65,7 @@ def print_warning(problem: str) -> None:
 def find_champion(
     home: str | Path, model: str | None = None, warn: Callable[[str], object] = print_warning
 ) -> Champion:
-    """Returns the champion of a home, or the model that ``model`` names (see ``open_models``).
+    """Returns the champion of a home, or the model whose version, URL or file is ``model``.
 
     Calls ``warn`` if the location of the model cannot be read and a stored copy is used instead.
 

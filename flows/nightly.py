@@ -104,7 +104,7 @@ def nightly(
             settings=settings.publish,
         )
         drawing = draw.submit(
-            home, page_inputs, previous=previous_artifact(home, PAGE, page_inputs), run_time=night.at
+            home, page_inputs, previous=previous_artifact(home, PAGE, page_inputs), at=night.at
         )
         version = register(home, guide, corpus, model, settings.publish, night.run)
         page = drawing.result()

@@ -89,7 +89,7 @@ class Tonight(Artifact):
 
 
 def read_details(folder: Path) -> dict[str, Any]:
-    """Returns the values in ``details`` of the artifact in a folder (see Draft in workspace.py)."""
+    """Returns the JSON values that a stage has stored as ``details`` in artifact.json of a folder."""
     return json.loads((folder / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 

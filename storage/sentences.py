@@ -34,7 +34,7 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
 
 
 class SentenceStore:
-    """On-disk store of the vectors that one sentence encoder has computed, by text key (see ``text_keys``).
+    """On-disk store of the vectors that one sentence encoder has computed, by the hash of the text.
 
     Args:
         home: The home folder, in which the encoder's folder is created if it is missing.

@@ -67,7 +67,9 @@ class Stage(Generic[A]):
 
     @contextmanager
     def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[A]]:
-        """Yields a Draft, which is published with the cache key of the inputs (see Workspace.publishing).
+        """Yields a Draft, into whose folder the block writes files; at its end, the artifact is published.
+
+        Its name is the cache key of the inputs.
 
         The inputs are recorded in ``artifact.json``.
         """

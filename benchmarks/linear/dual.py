@@ -26,7 +26,7 @@ from storage.arrays import Ragged, offsets_of
 from storage.artifacts import Progress
 from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlock, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
-from tasks.linear.dual_steps import rows_of
+from tasks.linear.dual_steps import load_rows
 
 FEATURES, WORDS, TOPICS, TOPIC_WORDS = 250_000, 100, 100, 2000
 SHARE, RATE, PASSES, WITHIN, TOLERANCE = 0.1, 150e6, 30, 0.01, 1e-3
@@ -176,7 +176,7 @@ def arrival(
 
 def objective(blocks: Sequence[SampleBlock], weights: np.ndarray, cost: float) -> float:
     """Returns the primal objective of an SVM: ½‖w‖² + C Σ hinge loss."""
-    return float(weights @ weights) / 2 + cost * sum(rows_of(block, weights)[1] for block in blocks)
+    return float(weights @ weights) / 2 + cost * sum(load_rows(block, weights)[1] for block in blocks)
 
 
 def compile_loops(blocks: SampleBlocks) -> None:

@@ -90,7 +90,7 @@ def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed
     return [open_secret_block(feed) for feed in references]
 
 
-def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:
+def home_feeds(home: Path, ingest_settings: "IngestSettings") -> list[str]:
     """Returns the locations of the feeds that a home has read, in the order in which they were first read.
 
     Feeds that match ``ingest.leave_out``, and dated guides of ``backfill``, are omitted.
@@ -101,6 +101,8 @@ def home_feeds(home: Path, reading: "IngestSettings") -> list[str]:
     status: Any = read_status(home)
     sources = (feed["source"] for feed in status["feeds"])
     chosen = (
-        source for source in sources if "{date}" not in source and not matches_any(source, reading.leave_out)
+        source
+        for source in sources
+        if "{date}" not in source and not matches_any(source, ingest_settings.leave_out)
     )
     return list(dict.fromkeys(source.partition("!")[0] for source in chosen))

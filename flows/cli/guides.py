@@ -99,7 +99,7 @@ def enrich_guide(
     out: str,
     home: str,
     options: "EnrichOptions",
-    reading: "IngestSettings",
+    limits: "IngestSettings",
     model: str | None = None,
 ) -> "Report":
     """Fills missing categories of a guide with the champion (or ``model``), and writes the result.
@@ -109,7 +109,7 @@ def enrich_guide(
         out: File to write, ``-`` for standard output; '': write nothing, only count the additions.
         home: Folder of the home.
         options: Which elements are added, and their names.
-        reading: Limits for reading the guide.
+        limits: Limits for reading the guide.
         model: See ``flows.champion.open_models``.
     """
     from flows.champion import champion_folder
@@ -131,7 +131,7 @@ def enrich_guide(
     episodes = newest and workspace.folder(newest)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
         work = Path(name)
-        with open_source(guide, work, reading, home_zone(home).key) as source:
+        with open_source(guide, work, limits, home_zone(home).key) as source:
             content = read_guide(source, work, options)
             category_model = CategoryModel(model_folder, read_corrections(workspace.home))
             enrichment = plan(source, *content, category_model, options, episodes)

@@ -119,7 +119,12 @@ def run(
 ) -> int:
     """Runs a flow that reads feeds, prints where its results are, and returns the exit code.
 
-    See ``run_flow`` for the arguments.
+    Args:
+        name: Name of the flow.
+        feeds: Paths and URLs of the feeds.
+        home: Folder of the home.
+        parameters: Further parameters of the flow.
+        wait_for_server: Waits for the Prefect server that this process started; None if it started none.
     """
     from tasks.ingest.sources.feeds import conceal
 

@@ -117,7 +117,7 @@ class Answers(Generic[T]):
 
 @dataclass(frozen=True)
 class Health:
-    """The serving model; ``stale`` if the last check for or load of a newer model failed (see the log)."""
+    """State of the server and its model; ``stale`` if the last attempt to load a newer model failed."""
 
     status: Literal["ok", "stale"]
     model: ModelInfo

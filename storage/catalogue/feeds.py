@@ -1,8 +1,8 @@
 """Queries and updates the table ``feeds`` of the catalogue, which has one row per import of a feed.
 
-One import of a feed is called a reading, and the name of a feed is called its source. The counts of
-programmes are written to ``status.json`` after each reading. Other programs read this file instead of the
-database, so that they do not have to wait while a feed is imported.
+The name of a feed is called its source. The counts of programmes are written to ``status.json`` after each
+import. Other programs read this file instead of the database, so that they need not wait while a feed is
+imported.
 """
 
 import datetime
@@ -47,7 +47,7 @@ class Counts(NamedTuple):
     invalid_bytes: int = 0
 
 
-class PreviousReading(NamedTuple):
+class PreviousImport(NamedTuple):
     """Earlier import of a feed: number of readable programmes, and time of the guide (UTC, no zone)."""
 
     programmes: int
@@ -88,9 +88,9 @@ def find_unchanged(
     return Counts(*rows[0]) if rows else None
 
 
-def previous_reading(
+def previous_import(
     catalogue: Catalogue, source: str, feed_id: int, guide_time: datetime.datetime
-) -> PreviousReading | None:
+) -> PreviousImport | None:
     """Returns the import of a feed that precedes the import ``feed_id``, or None if it is the first.
 
     ``guide_time`` is the time of the guide of import ``feed_id``, UTC without zone. Imports without readable
@@ -104,10 +104,10 @@ def previous_reading(
         LIMIT 1
     """
     rows = catalogue.connection.execute(query, [source, guide_time, feed_id]).fetchall()
-    return PreviousReading(*rows[0]) if rows else None
+    return PreviousImport(*rows[0]) if rows else None
 
 
-def newest_reading(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
+def newest_import(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
     """Returns the id of the newest import of a feed and the time of its guide (UTC without a zone)."""
     query = "SELECT arg_max(feed_id, (grabbed_at, feed_id)), max(grabbed_at) FROM feeds WHERE source = ?"
     return catalogue.connection.execute(query, [source]).fetchall()[0]
@@ -122,7 +122,7 @@ def last_stop(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
     return catalogue.connection.execute(query, [feed_id]).fetchall()[0][0]
 
 
-def newest_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
+def newest_imports(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
     """Returns (name, time zone, counts) of the newest import of each feed at a location.
 
     ``location`` is a path or a URL. An archive contains several feeds.

@@ -127,16 +127,16 @@ def fold_sub_title(sub_title: str | None) -> str:
     return _NO_LETTERS.sub("", text.casefold())
 
 
-def merge(readings: Sequence[EpisodeNumber]) -> EpisodeNumber:
-    """Merges several readings of one programme's episode number.
+def merge(numbers: Sequence[EpisodeNumber]) -> EpisodeNumber:
+    """Merges episode numbers of one programme that come from different texts.
 
     Returns:
-        The first reading with an episode, completed with values of readings that do not contradict it.
+        The first number with an episode, completed with values of the numbers that do not contradict it.
     """
-    if len(readings) == 1:
-        return readings[0]
-    merged, *other_readings = sorted(readings, key=lambda reading: reading.episode is None)
-    for other in other_readings:
+    if len(numbers) == 1:
+        return numbers[0]
+    merged, *other_numbers = sorted(numbers, key=lambda number: number.episode is None)
+    for other in other_numbers:
         if all(None in pair or pair[0] == pair[1] for pair in zip(merged[:3:2], other[:3:2], strict=True)):
             merged = EpisodeNumber(*(b if a is None else a for a, b in zip(merged, other, strict=True)))
     return merged

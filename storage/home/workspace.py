@@ -252,7 +252,7 @@ class Workspace:
         write_json(file, {**content, "published_at": _now_text()}, sort_keys=True)
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
-        """Returns the values in ``details`` of a published artifact (see Draft)."""
+        """Returns the JSON values that a stage has stored as ``details`` of a published artifact."""
         return read_details(self.folder(artifact))
 
 

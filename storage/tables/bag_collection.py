@@ -89,7 +89,10 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
     def prefetch(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, batches: Iterable[B], ids: Callable[[B], Mapping[str, Bags]]
     ) -> Iterator[B]:
-        """See ``OffloadedEmbedding``; ``ids`` returns the features of a batch, as passed to ``forward``."""
+        """Iterates over batches, and prefetches the rows of the next batches while a step runs.
+
+        ``ids`` returns the features of a batch that ``forward`` will receive.
+        """
         return super().prefetch(batches, lambda batch: [rows for rows, _ in self._parts(ids(batch)).values()])
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -96,7 +96,7 @@ class Offloaded:
         return self.storage.rows
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterator[B]:
-        """See Resident; prefetches the rows of the next ``lookahead`` batches while a step runs.
+        """Iterates over batches, and prefetches the rows of the next ``lookahead`` batches while a step runs.
 
         Raises:
             RuntimeError: Another ``prefetch`` or a ``restore`` ended this loop, or a transfer failed.
@@ -121,7 +121,10 @@ class Offloaded:
                 self._close()
 
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """See Resident. Outside ``prefetch``, rows that are not cached are read from the host each time."""
+        """Returns copies of rows, (unique, dim), and of their state by name. ``ids`` must be distinct.
+
+        Outside ``prefetch``, rows that are not cached are read from the host each time.
+        """
         located = self._locate(ids)
         if self._current is None:
             self.statistics.begin_batch(located.plan)
@@ -139,7 +142,7 @@ class Offloaded:
         return state.pop(ROWS), state
 
     def write_back(self, ids: Tensor, rows: Tensor, state: Mapping[str, Tensor]) -> None:
-        """See Resident; rounds values of narrow types."""
+        """Replaces the rows ``ids`` and their state; values of narrow types are rounded."""
         located = self._locate(ids)
         self._check_order(located, ids)
         values = {ROWS: rows, **state}
@@ -185,7 +188,10 @@ class Offloaded:
         return Ready(plan, event, *parts)
 
     def sections(self) -> dict[str, Section]:
-        """See Resident; may be called between two batches. Writes cached rows to the host first."""
+        """Returns the tensors of a checkpoint as sections by name.
+
+        Writes cached rows to the host first. May be called between two batches.
+        """
         sections = {
             _section_name(name): as_section(tensor) for name, tensor in self.storage.row_scalars.items()
         }
@@ -197,7 +203,7 @@ class Offloaded:
         return sections
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """See Resident."""
+        """Loads a checkpoint with the same shapes; ``read(name)[start:stop]`` returns rows of a tensor."""
         self._finish_loop(wait_for_gpu=True)
         saved = {name: read(_section_name(name)) for name in (*self.storage.cells, *self.storage.row_scalars)}
         for first, last in spans(len(self), self.storage.records.width):

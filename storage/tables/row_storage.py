@@ -131,7 +131,10 @@ class RowStorage:
             self.transfer.read(self._record_ids(records, numbers), cache, slots)
 
     def write(self, records: np.ndarray, numbers: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """Copies ``cache`` at ``slots`` into host records; arguments as in ``read``."""
+        """Copies ``cache`` at ``slots`` into the host records with the numbers ``records``.
+
+        ``numbers`` are the same numbers on the device.
+        """
         if len(records):
             self.transfer.write(self._record_ids(records, numbers), cache, slots)
 
@@ -167,7 +170,7 @@ def affordable_rows(
     row_dtype: torch.dtype,
     state_dtype: torch.dtype,
 ) -> int:
-    """Returns how many of ``rows`` rows like ``row`` fit into ``cache_bytes``.
+    """Returns how many rows with their optimizer state fit into ``cache_bytes``, at most ``rows``.
 
     Args:
         rows: Number of rows of the table.

@@ -77,7 +77,10 @@ class ShardedEmbedding(OffloadedEmbedding):
         self._planning_group = distributed.new_group(backend="gloo")
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
-        """See ``OffloadedEmbedding``; ``ids`` returns the ids of this process."""
+        """Iterates over batches, and prefetches the rows of the next batches while a step runs.
+
+        ``ids`` returns the ids that this process will pass to ``forward``.
+        """
         planned = self._exchange_batches(batches, ids)
         try:
             pairs: Any = super().prefetch(planned, lambda pair: pair[1])

@@ -89,7 +89,7 @@ class Staged:
         self._turn = 0
 
     def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """As in Transfer."""
+        """Copies host records ``ids`` to ``slots`` of the cache; for a GPU, through a pinned buffer."""
         words = cache.view(torch.int64)
         for part, part_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
             self.host.will_need(part)
@@ -100,7 +100,7 @@ class Staged:
                 self._events[self._turn] = torch.cuda.current_stream(self.device).record_event()
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """See Transfer; waits for the copy from the GPU, because the CPU scatters."""
+        """Copies ``slots`` of the cache to host records ``ids``; waits for the copy from the GPU."""
         words = cache.view(torch.int64)
         for part, part_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
             self.host.will_need(part)
@@ -164,11 +164,11 @@ class Unified:
         self._multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
 
     def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """As in Transfer."""
+        """Copies host records ``ids`` to ``slots`` of the cache, on the current stream."""
         self._launch(self._gather, ids, cache, slots)
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """See Transfer; completes on the current stream."""
+        """Copies ``slots`` of the cache to host records ``ids``, on the current stream."""
         self._launch(self._scatter, ids, cache, slots)
 
     def _launch(self, kernel: Any, ids: Tensor, cache: Tensor, slots: Tensor) -> None:

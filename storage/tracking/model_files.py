@@ -46,7 +46,17 @@ def log_model(
     example_title: str,
     tags: dict[str, str],
 ) -> LoggedModel:
-    """Logs a model to MLflow with the parameters of its run; arguments as in ``write_model``."""
+    """Logs a model to MLflow with the parameters of its run.
+
+    Args:
+        client: MLflow client.
+        experiment: Id of the experiment.
+        run_id: Id of the run that trained the model.
+        code: File that MLflow executes to load the model.
+        model_folder: Folder of the Model artifact.
+        example_title: Title in the model's input example.
+        tags: Tags of the logged model.
+    """
     params, status = client.get_run(run_id).data.params, "FAILED"
     model = client.create_logged_model(experiment, MODEL_NAME, run_id, tags, params, "title-search")
     try:

@@ -55,7 +55,13 @@ class Stems(RecurrentTrainingSettings, Recurrent):
     neighbours: int = setting(20, "Number of trained words whose rows are averaged for an unseen word", ge=1)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NearestWords:
-        """Trains the encoder and returns the source of vectors. The arguments are those of Distilled.fit."""
+        """Trains the stem encoder, and returns the model that computes vectors of unseen words.
+
+        Args:
+            words: Trained words.
+            rows: Embedding row of each word, float32 (words, dim).
+            document_frequency: Number of training titles with each word.
+        """
         if not len(words):
             raise ValueError("there is no trained word to learn stems from")
         frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]

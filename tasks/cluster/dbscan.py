@@ -22,7 +22,7 @@ import numpy as np
 from storage.formats.clustering import Density
 from storage.shapes import Float, Int
 from tasks.cluster.graph import Neighbours
-from tasks.cluster.partition import COLLAPSED_SHARE, Partition, finish
+from tasks.cluster.partition import COLLAPSED_SHARE, Partition, build_partition
 from tasks.form import configurable, setting
 from tasks.neighbours.rescoring import DECIMALS, exact_cosines, pairs_within
 from tasks.neighbours.similarity import nonzero_rows
@@ -62,7 +62,7 @@ class DBSCAN:
         note = f"eps {eps:.4g} was suggested by the k-distance curve." if self.eps is None else ""
         remedy = f"lower eps (now {eps:.4g}) or raise min_samples."
         density = Density(eps=eps, min_samples=self.min_samples)
-        return finish(labels, has_vector, minimum_size=1, note=note, remedy=remedy, density=density)
+        return build_partition(labels, has_vector, minimum_size=1, note=note, remedy=remedy, density=density)
 
 
 def density_clusters(

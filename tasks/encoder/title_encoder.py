@@ -110,7 +110,13 @@ class TitleEncoder:
     def look_up(
         self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], token_ids: Ragged | None = None
     ) -> TokenLookup:
-        """Looks up the embedding rows of the tokens of titles. Arguments are those of embed_with_context."""
+        """Looks up the embedding rows of the tokens of titles.
+
+        Args:
+            raw_titles: Titles as in the feed.
+            contexts: Context tokens of each title, such as "hour:20".
+            token_ids: Token ids of each title in the corpus; None: the titles are tokenized.
+        """
         if token_ids is None:
             lookup = self._tokenise(raw_titles, contexts)
         else:

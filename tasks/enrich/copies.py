@@ -58,13 +58,13 @@ class Copies:
 
     Attributes:
         home: Folder of the home.
-        reading: Settings for reading feeds.
+        ingest_settings: Settings for reading feeds.
         options: Options that select what is added to a guide.
         model: Folder of the model that predicts categories.
     """
 
     home: Path
-    reading: IngestSettings
+    ingest_settings: IngestSettings
     options: EnrichOptions
     model: Path
 
@@ -82,7 +82,7 @@ class Copies:
             home_guide: Folder of the home's newest Guide, if ``publish`` is None or not called.
         """
         (self.home / FOLDER).mkdir(exist_ok=True)
-        locations, errors = locate(feeds, self.reading.private_addresses)
+        locations, errors = locate(feeds, self.ingest_settings.private_addresses)
         results = [result for source, error in errors for result in self._failed_results(source, error)]
         read_sources = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
         with ExitStack() as stack:
@@ -99,7 +99,7 @@ class Copies:
                 validators = state.validators if state.copies and state.key == self._key(source) else None
                 try:
                     download = stack.enter_context(
-                        fetch(address, Path(name), self.reading, source, validators)
+                        fetch(address, Path(name), self.ingest_settings, source, validators)
                     )
                     fetched.append((source, download))
                 except FeedError as error:
@@ -148,8 +148,8 @@ class Copies:
         out = folder / file_name(feed.source)
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as name:
-                zones = self.reading.zone(feed.source), home_zone(self.home).key
-                source = Source(feed, self.reading.size_cap_bytes, *zones)
+                zones = self.ingest_settings.zone(feed.source), home_zone(self.home).key
+                source = Source(feed, self.ingest_settings.size_cap_bytes, *zones)
                 content = read_guide(source, Path(name), self.options)
                 enrichment = plan(source, *content, self._category_model, self.options, home_guide)
                 write_guide(str(out), enrichment)
@@ -168,7 +168,7 @@ class Copies:
         """Returns a digest of everything on which a copy depends, except for the feed."""
         vocabulary = content_digest(self.options.vocabulary)
         parts = [str(self.model), content_digest(self.home / CORRECTIONS), repr(self.options), vocabulary]
-        parts += [self.reading.zone(source), home_zone(self.home).key, fingerprint(__file__)]
+        parts += [self.ingest_settings.zone(source), home_zone(self.home).key, fingerprint(__file__)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _state_file(self, source: str) -> Path:

@@ -62,7 +62,7 @@ class Survey:
 
 
 def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
-    """Reads a guide once and writes its tables (see the module) into a folder.
+    """Reads a guide once, and writes programmes, channels and descriptions as Parquet files into a folder.
 
     Raises:
         FeedError: The file is not XMLTV.

@@ -16,7 +16,11 @@ from tasks.ingest.sources.feeds import FeedError, NamedFeed
 
 @task(name="fill", task_run_name="fill", persist_result=False)
 def fill(
-    home: str, feeds: Sequence[str | NamedFeed], reading: IngestSettings, options: EnrichOptions, model: str
+    home: str,
+    feeds: Sequence[str | NamedFeed],
+    ingest_settings: IngestSettings,
+    options: EnrichOptions,
+    model: str,
 ) -> list[EnrichedCopy]:
     """Reads feeds into the catalogue and writes an enriched copy of each feed to the folder ``enriched``.
 
@@ -25,7 +29,7 @@ def fill(
     Args:
         home: Folder of the home.
         feeds: Locations of guides.
-        reading: Settings for reading feeds.
+        ingest_settings: Settings for reading feeds.
         options: Options that select what is added.
         model: Folder of the model that predicts categories.
 
@@ -35,11 +39,13 @@ def fill(
     workspace, logger = Workspace(home), get_run_logger()
 
     def publish(local: Sequence[NamedFeed]) -> Path:
-        guide = read_and_publish(workspace, local, reading, None, lambda event: logger.info("%s", event))
+        guide = read_and_publish(
+            workspace, local, ingest_settings, None, lambda event: logger.info("%s", event)
+        )
         return workspace.folder(guide)
 
     newest = current_guide(workspace)
-    results = Copies(workspace.home, reading, options, Path(model)).update(
+    results = Copies(workspace.home, ingest_settings, options, Path(model)).update(
         feeds, publish, newest and workspace.folder(newest)
     )
     for result in results:

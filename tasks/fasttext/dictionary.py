@@ -79,7 +79,7 @@ class Dictionary:
         return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
 
     def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Returns the entry number of the word at each position of a text, like ``ids``.
+        """Returns the entry number of each word of a text, int64 (words,); -1 if unknown.
 
         Args:
             text: Bytes in UTF-8.

@@ -9,7 +9,7 @@ from typing import Any
 
 from storage.catalogue.checks import feed_days, silent_channels
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.feeds import Counts, last_stop, newest_reading, previous_reading
+from storage.catalogue.feeds import Counts, last_stop, newest_import, previous_import
 from storage.catalogue.ledger import FeedWriter
 from storage.home.readings import FeedStatus
 
@@ -54,12 +54,12 @@ class GuideCheck:
         return {f"guide/{name}": value for name, value in totals.items()}
 
 
-def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
+def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
     """Computes statistics per day of a guide, and detects anomalies.
 
     Args:
         guide: Folder with the Parquet files of a Guide.
-        readings: Results of the imports of feeds in the same run.
+        statuses: Results of the imports of feeds in the same run.
     """
     days = feed_days(guide)
     anomalies: dict[tuple[str, Any], list[str]] = defaultdict(list)
@@ -78,12 +78,12 @@ def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
     texts = ["; ".join(anomalies.get((day["source"], day["day"]), ())) for day in days]
     rows = [{**day, "day": f"{day['day']}", "anomalies": text} for day, text in zip(days, texts)]
     reading_rows, lines = [], []
-    for reading in readings:
-        failure_texts = ["not read: " + reading.failure] if reading.failure else []
-        if text := "; ".join([*reading.anomalies, *failure_texts]):
-            row = {"source": reading.source, "day": "reading", "programmes": reading.programmes}
+    for feed_status in statuses:
+        failure_texts = ["not read: " + feed_status.failure] if feed_status.failure else []
+        if text := "; ".join([*feed_status.anomalies, *failure_texts]):
+            row = {"source": feed_status.source, "day": "reading", "programmes": feed_status.programmes}
             reading_rows.append(dict.fromkeys(COLUMNS) | row | {"anomalies": text})
-            lines.append(f"{Path(reading.source).name}: {text}")
+            lines.append(f"{Path(feed_status.source).name}: {text}")
     for (source, day), texts in sorted(anomalies.items()):
         lines += [f"{Path(source).name} {day}: {text}" for text in texts]
     return GuideCheck(days=rows, readings=reading_rows, anomalies=lines)
@@ -102,7 +102,7 @@ def _day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, 
     return anomalies
 
 
-def reading_anomalies(
+def import_anomalies(
     catalogue: Catalogue, source: str, counts: Counts, draft: FeedWriter | None, today: datetime.date | None
 ) -> tuple[str, ...]:
     """Returns the anomalies of one import of a feed, one text each, without the name of the feed.
@@ -114,8 +114,8 @@ def reading_anomalies(
         draft: Writer of the feed, whose transaction is not committed yet; None for an unchanged feed.
         today: Date in UTC; None for a guide of the past, which may end at any time.
     """
-    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_reading(catalogue, source)
-    previous = previous_reading(catalogue, source, feed_id, grabbed_at)
+    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_import(catalogue, source)
+    previous = previous_import(catalogue, source, feed_id, grabbed_at)
     anomalies = []
     programmes = counts.seen - counts.rejected
     if not programmes or (previous and programmes < MIN_RATIOS["programmes"] * previous.programmes):

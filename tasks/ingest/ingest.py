@@ -14,14 +14,14 @@ from storage.catalogue.feeds import (
     find_unchanged,
     list_sources,
     load_validators,
-    newest_readings,
+    newest_imports,
     publish_status,
     rename_sources,
     store_validators,
 )
 from storage.catalogue.ledger import FeedWriter, feed_writer
 from tasks.ingest.batches import ProgrammeBatch
-from tasks.ingest.checks import reading_anomalies
+from tasks.ingest.checks import import_anomalies
 from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, FeedResult, reasons_text, stop_if_needed
 from tasks.ingest.settings import IngestSettings
@@ -99,7 +99,7 @@ class _FeedReader:
         grabbed_at = location.grabbed_at if isinstance(location, DatedFeed) else None
         if is_url(address):
             adopt_former_names(catalogue, address, name)
-        last = newest_readings(catalogue, name)
+        last = newest_imports(catalogue, name)
         is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last)
         is_comparable = bool(last) and grabbed_at is None and is_same_zone
         etag, last_modified = load_validators(catalogue, name) if is_comparable else (None, None)
@@ -165,7 +165,7 @@ class _FeedReader:
         anomalies: tuple[str, ...] = ()
         if draft is not None or not grabbed_at:
             today = None if grabbed_at else self.now().date()
-            anomalies = reading_anomalies(self.catalogue, source, counts, draft, today)
+            anomalies = import_anomalies(self.catalogue, source, counts, draft, today)
         if anomalies and self.settings.is_required(source):
             raise FeedError(f"{source}: {'; '.join(anomalies)}")
         reasons = draft.reasons if draft else {}

@@ -33,7 +33,10 @@ def matches(head: bytes) -> bool:
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """Parses a feed in JSON lines, and yields batches of programmes (see ``Reader.read``)."""
+    """Parses a feed in JSON lines, and yields batches of about ``batch_rows`` programmes.
+
+    ``zone`` is the time zone of times that state none; empty means UTC.
+    """
     if b'"channel"' not in (head := stream.head()):
         start = head.strip()[:40].decode("utf-8", "replace")
         raise FeedError(

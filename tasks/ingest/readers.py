@@ -14,6 +14,6 @@ READERS: list[Reader] = [json_lines, xmltv]  # the first reader that matches is 
 
 
 def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterator[ProgrammeBatch]:
-    """Parses a feed with the parser of its format, and yields batches of programmes (see Reader.read)."""
+    """Parses a feed with the parser of its format, and yields batches of about ``batch_rows`` programmes."""
     head = stream.head()
     return next(reader for reader in READERS if reader.matches(head)).read(stream, batch_rows, zone)

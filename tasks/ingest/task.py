@@ -47,7 +47,7 @@ def ingest(
     settings: IngestSettings,
     as_of: datetime.datetime | None = None,
 ) -> Guide:
-    """Opens Secret blocks of Prefect, imports feeds, and publishes the Guide (see read_and_publish)."""
+    """Opens Secret blocks of Prefect, imports feeds, and publishes a snapshot of the catalogue as a Guide."""
     return read_and_publish(
         Workspace(home), [open_secret_block(feed) for feed in feeds], settings, as_of, Reporter()
     )

@@ -37,7 +37,7 @@ from storage.artifacts import Progress
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.linear.blocks import PREFETCH_BLOCKS, BlockStream, SampleBlocks
 from tasks.linear.dual_loops import Loss, SampleRows
-from tasks.linear.dual_steps import SampleCache, rows_of, visit
+from tasks.linear.dual_steps import SampleCache, load_rows, visit
 from tasks.linear.sparse import checked_rows
 
 KIND = "dual_cached_svm"
@@ -122,7 +122,7 @@ class DualCachedSVM:
                 block = next(stream)
                 if block.number == 0:
                     begun, loss = self._weights.copy(), 0.0
-                rows, losses = rows_of(block, begun, self.squared)
+                rows, losses = load_rows(block, begun, self.squared)
                 loss += losses
                 total += _visit_new(rows, cache, rng, model)
                 moved = self._weights[-1] - self.prior

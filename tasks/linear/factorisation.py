@@ -84,7 +84,7 @@ class Factorisation:
         return self
 
     def epoch(self, blocks: RatingBlocks, pool: ThreadPoolExecutor) -> float:
-        """Trains one pass over the ratings and returns its root mean squared error (see ``rmse``)."""
+        """Trains one pass over the ratings; returns the root mean squared error before each rating's step."""
         learn = compiled(_train_block, fastmath=True)
         settings, mean = self.settings, np.float32(self.mean)
         dim, rate, decay = settings.dim, np.float32(settings.learning_rate), np.float32(settings.weight_decay)

@@ -32,7 +32,7 @@ INTERCEPT_RATE = 0.1
 
 @no_type_check
 def train_single_label(samples, order, rate, threshold, growth, longest, records, state, beta):
-    """Trains on a block of samples with one label. The docstring of the module explains the arguments."""
+    """Trains on a block of samples with one label; the module docstring lists the arguments."""
     offsets, ids, values, label_offsets, _ = samples
     zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
     share = np.float32(INTERCEPT_RATE)

@@ -39,7 +39,7 @@ class Lookup:
         return self._matrix(samples, np.fromiter(map(self._rows.__getitem__, names), np.int32, count))
 
     def transform(self, samples: Sequence[Mapping[str, float]]) -> Any:
-        """Converts samples as ``fit_transform`` does, but ignores names that are not in the lookup."""
+        """Converts samples (name to value) to float32 CSR (samples, features), and ignores new names."""
         ids = [self._rows.get(name, -1) for sample in samples for name in sample]
         return self._matrix(samples, np.array(ids, dtype=np.int32))
 

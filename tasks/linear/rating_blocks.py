@@ -29,7 +29,7 @@ TILE = 8  # users; with 1 and 16 factors, a pass takes 1.3 times as long: a step
 
 @dataclass(frozen=True)
 class RatingBlocks:
-    """Ratings sorted by stage, block and tile (see the module docstring).
+    """Ratings sorted by stage (blocks without common rows), block (users × items) and tile (8 users).
 
     Attributes:
         users: User rows, int32 (ratings,).

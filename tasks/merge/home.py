@@ -36,7 +36,7 @@ class MergedGuide:
 def merge_copies(
     home: Path,
     copies: Sequence[EnrichedCopy],
-    reading: IngestSettings,
+    ingest_settings: IngestSettings,
     settings: MergeSettings,
     now: datetime.datetime,
     out: str = "",
@@ -47,7 +47,7 @@ def merge_copies(
     Args:
         home: Folder of the home.
         copies: Results of ``Copies.update``; results without a file are ignored.
-        reading: Settings for reading feeds: the priority of sources and their zones.
+        ingest_settings: Settings for reading feeds: the priority of sources and their zones.
         settings: Settings of channels, days and overlaps.
         now: Current time with a zone.
         out: File to write, "-" for standard output, or "" for the guide of the home, which always has a table
@@ -67,9 +67,9 @@ def merge_copies(
     if not copies:
         raise MergeError("no feed can be read; see the errors above")
     zone = home_zone(home)
-    copies.sort(key=lambda copy: rank_of(copy.source, reading.priority))
+    copies.sort(key=lambda copy: rank_of(copy.source, ingest_settings.priority))
     with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as name:
-        sources = [_source(copy, reading, zone.key) for copy in copies]
+        sources = [_source(copy, ingest_settings, zone.key) for copy in copies]
         plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE)
         write_output(out, plan.pieces())
         if genres:
@@ -77,8 +77,8 @@ def merge_copies(
     return MergedGuide(out, plan.report)
 
 
-def _source(copy: EnrichedCopy, reading: IngestSettings, home_zone: str) -> Source:
+def _source(copy: EnrichedCopy, ingest_settings: IngestSettings, home_zone: str) -> Source:
     """Returns an enriched copy as a guide that can be read."""
     file = Path(copy.file)
     feed = Feed(source=copy.source, file=file, content_digest=copy.digest, bytes=file.stat().st_size)
-    return Source(feed, reading.size_cap_bytes, reading.zone(copy.source), home_zone)
+    return Source(feed, ingest_settings.size_cap_bytes, ingest_settings.zone(copy.source), home_zone)

@@ -15,15 +15,17 @@ from tasks.merge.settings import MergeSettings
 
 @task(name="merge", task_run_name="merge", persist_result=False)
 def merge(
-    home: str, copies: Sequence[EnrichedCopy], reading: IngestSettings, settings: MergeSettings
+    home: str, copies: Sequence[EnrichedCopy], ingest_settings: IngestSettings, settings: MergeSettings
 ) -> list[str]:
-    """Writes the merged guide of a home (see ``merge_copies``) and returns the lines of its report.
+    """Merges the enriched copies into the guide of a home for players; returns the lines of the report.
 
     If the merge fails, the previous guide remains, and the error is the only line of the report.
     """
     logger = get_run_logger()
     try:
-        guide = merge_copies(Path(home), copies, reading, settings, datetime.datetime.now(datetime.UTC))
+        guide = merge_copies(
+            Path(home), copies, ingest_settings, settings, datetime.datetime.now(datetime.UTC)
+        )
     except MergeError as error:
         logger.error("%s; the previous guide remains", error)
         return [f"FAILED: {error}; the previous guide remains"]

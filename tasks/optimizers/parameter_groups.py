@@ -119,7 +119,7 @@ class ParameterGroups:
         self.update_finite_(updates, factor, step)
 
     def update_finite_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
-        """Applies a step like ``update_``, but does not check that gradients are finite."""
+        """Updates the parameters of one step in place, from gradients that the caller knows to be finite."""
         self.settings.clipping.clip_([update.grad for update in updates.values()])
         tuned = [updates[name] for name in self._tuned if name in updates]
         main = self.settings.optimizer

@@ -109,7 +109,7 @@ def _section(
     header = "<tr><th>File</th><th>Bytes</th><th>SHA-256</th></tr>"
     return f"""<section class="panel" id="{record.anchor}">
 <h2>{content["kind"]} <code>{content["digest"][:SHOWN_DIGITS]}</code></h2>
-<p>{stage}, {record.at:%Y-%m-%d %H:%M} UTC; {size / 1e6:,.1f} MB; {counts}</p>
+<p>{stage}, {record.modified_at:%Y-%m-%d %H:%M} UTC; {size / 1e6:,.1f} MB; {counts}</p>
 <dl>
 <dt>inputs</dt><dd>{" ".join(inputs)}</dd>
 <dt>used by</dt><dd>{" ".join(used_by) or "<span>no artifact</span>"}</dd>

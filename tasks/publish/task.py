@@ -76,11 +76,11 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
 
 
 @task(**PAGE.options)
-def draw(home: str, inputs: PageInputs, previous: Page | None, run_time: datetime) -> Page:
+def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
     """Publishes a Page: map.html and plots.html, with the metrics of earlier runs from the previous Page."""
     with PAGE.publish(home, inputs) as draft:
         submit = helper_submit(inputs.corpus.counts["titles"])
-        draft.counts |= submit(write_page, home, inputs, previous, run_time, draft.folder).result()
+        draft.counts |= submit(write_page, home, inputs, previous, at, draft.folder).result()
     get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)
     return draft.artifact
 

@@ -56,8 +56,8 @@ def group_by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
 def sum_rows(rows, ids, starts, titles, values, sums):
     """Writes the weighted sum of the rows of each title to ``sums``, (titles, dim).
 
-    Rows are read in table order, which is twice as fast as title by title. The arguments are those of
-    group_by_row.
+    Rows are read in table order, which is twice as fast as title by title. ``starts``, ``titles`` and
+    ``values`` are the outputs of group_by_row.
     """
     sums[:] = ZERO
     for number in range(len(ids)):

@@ -40,7 +40,7 @@ class LeastRecentlyUsed:
         self.queued = slots
 
     def victims(self, count: int, batch: int, slot_rows: np.ndarray, last: np.ndarray) -> np.ndarray:
-        """See SlotOrder; removes the slots from the queue."""
+        """Returns ``count`` slots to reuse, least recently used first, and removes them from the queue."""
         chosen = [np.zeros(0, dtype=np.int64)]
         while count:
             used_by, slots = self._queue.popleft()
@@ -53,7 +53,7 @@ class LeastRecentlyUsed:
         return np.concatenate(chosen)
 
     def record(self, batch: int, rows: np.ndarray, slots: np.ndarray, last: np.ndarray) -> None:
-        """See SlotOrder."""
+        """Marks ``slots`` as used by the planned batch with the number ``batch``."""
         self._queue.append((batch, slots))
         self.queued += len(slots)
         if self.queued > 4 * self._slots + 1024:  # drops entries of slots that were used again later

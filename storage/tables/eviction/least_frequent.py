@@ -37,7 +37,7 @@ class LeastFrequent:
         self._lookahead = lookahead
 
     def victims(self, count: int, batch: int, slot_rows: np.ndarray, last: np.ndarray) -> np.ndarray:
-        """See SlotOrder."""
+        """Returns ``count`` slots to reuse: those whose rows the fewest batches have used."""
         if not count:
             return np.zeros(0, dtype=np.int64)
         uses = np.where(slot_rows < 0, 0, self._uses[slot_rows]).astype(np.int64)
@@ -47,5 +47,5 @@ class LeastFrequent:
         return np.argpartition(key, count - 1)[:count]
 
     def record(self, batch: int, rows: np.ndarray, slots: np.ndarray, last: np.ndarray) -> None:
-        """See SlotOrder."""
+        """Counts one more use of each of ``rows``."""
         self._uses[rows] += 1

@@ -58,7 +58,12 @@ def public_addresses(host: str, port: int | None = None) -> list[str]:
 
 
 def check_address(url: str) -> None:
-    """Checks that the hosts in a URL for fsspec have public addresses. Raises as ``public_addresses``."""
+    """Raises PrivateAddress if a host in a URL for fsspec has a private address.
+
+    Raises:
+        PrivateAddress: A host has a private address, or the URL contains another http URL.
+        OSError: A host name cannot be resolved.
+    """
     for number, part in enumerate(re.split("::", url)):
         parts = urlsplit(part)
         if number and parts.scheme.lower() in ("http", "https"):

@@ -20,7 +20,7 @@ _MISTYPED_URL = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # 
 
 
 def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = False) -> list[str | NamedFeed]:
-    """Resolves references to feeds like ``locate``, but raises the first error instead of returning it."""
+    """Resolves references to feeds to distinct paths and URLs; raises FeedError if one is invalid."""
     locations, errors = locate(references, private_addresses)
     for _, error in errors:
         raise error
@@ -62,7 +62,10 @@ def locate(
 
 
 def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
-    """Resolves one reference to paths and URLs. A URL from an environment variable becomes a NamedFeed."""
+    """Resolves one path, pattern, folder, URL or ``env:NAME`` to paths and URLs.
+
+    A URL from an environment variable becomes a NamedFeed, whose name does not contain the URL.
+    """
     if isinstance(feed, NamedFeed) and feed.problem:
         raise FeedError(f"{feed.source}: {feed.problem}")
     name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)

@@ -36,7 +36,10 @@ def matches(head: bytes) -> bool:
 
 
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-    """Parses an XMLTV feed, and yields batches of programmes (see ``Reader.read``)."""
+    """Parses an XMLTV feed, and yields batches of about ``batch_rows`` programmes.
+
+    ``zone`` is the time zone of times that state none; empty means UTC.
+    """
     try:
         prolog, blocks = read_prolog(iter(stream), stream.feed.source)
     except FeedError as error:

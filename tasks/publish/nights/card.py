@@ -77,11 +77,11 @@ def model_card(
     return "\n".join(lines)
 
 
-def _feed_line(source: str, readings: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a Markdown list item about a feed, which was read once or several times (``readings``)."""
-    stored = sum(reading["stored"] for reading in readings)
-    text = f"- `{source}`: {stored:,} programmes, content `{readings[-1]['content_digest'][:SHOWN_DIGITS]}`"
-    return f"{text}, last of {len(readings):,} readings" if readings[1:] else text
+def _feed_line(source: str, imports: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a Markdown list item about a feed, which was read once or several times."""
+    stored = sum(row["stored"] for row in imports)
+    text = f"- `{source}`: {stored:,} programmes, content `{imports[-1]['content_digest'][:SHOWN_DIGITS]}`"
+    return f"{text}, last of {len(imports):,} readings" if imports[1:] else text
 
 
 def _score_row(title: str, score: Mapping[str, Any]) -> list[object]:

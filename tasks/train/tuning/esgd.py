@@ -55,7 +55,13 @@ class ESGD:
         return max(1, space.trainings * space.epochs // (self.population * self.epochs))
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
-        """Runs or resumes the search, and yields progress after each generation (see space.py)."""
+        """Runs or resumes the search, and yields progress after each generation.
+
+        Args:
+            space: Optimizers, learning rates and the budget.
+            folder: Folder of the journal and of the members' states.
+            submit: Function that runs a call in a worker and returns a future.
+        """
         total = self.generations(space)
         journal = Journal(folder, self, space, total)
         for number in range(len(journal.rounds), total):

@@ -26,7 +26,13 @@ class RandomSearch:
     name: Literal["random"] = "random"
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
-        """Runs or resumes the search, and yields progress after each round (see space.py)."""
+        """Runs or resumes the search, and yields progress after each round of trainings.
+
+        Args:
+            space: Optimizers, learning rates and the budget.
+            folder: Folder of the journal.
+            submit: Function that runs a call in a worker and returns a future.
+        """
         journal = Journal(folder, self, space, -(-space.trainings // ROUND_SIZE))
         finished = [trial for search_round in journal.rounds for trial in search_round.trials]
         while len(finished) < space.trainings:

@@ -56,7 +56,7 @@ def test_an_unchanged_feed_is_neither_fetched_nor_filled_again(copies: Copies, s
     "change",
     [
         lambda copies: replace(copies, options=EnrichOptions(mark=True)),
-        lambda copies: replace(copies, reading=replace(READING, zones=("*=Europe/Paris",))),
+        lambda copies: replace(copies, ingest_settings=replace(READING, zones=("*=Europe/Paris",))),
         lambda copies: write_corrections(copies.home, []) or copies,
     ],
 )
