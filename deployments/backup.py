@@ -57,7 +57,7 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
         tarfile.open(new, "w") as tar,
     ):
         entries = (entry for entry in workspace.home.iterdir() if entry.name not in EXCLUDED)
-        for file in sorted(file for entry in entries for file in _files(entry)):
+        for file in sorted(file for entry in entries for file in _list_files(entry)):
             name = file.relative_to(workspace.home).as_posix()
             if file.suffix in (SQLITE, DUCKDB) and not file.is_symlink():
                 copy = Path(copies, "copy").with_suffix(file.suffix)
@@ -69,13 +69,13 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
                 _add_file(tar, file, name)
 
 
-def _files(entry: Path) -> Iterator[Path]:
+def _list_files(entry: Path) -> Iterator[Path]:
     """Yields a file, or all files and links of a folder except temporary files and nested homes."""
     if entry.name.endswith(TEMPORARY) or (entry / "home.json").exists():
         return
     if entry.is_dir() and not entry.is_symlink():
         for inner in entry.iterdir():
-            yield from _files(inner)
+            yield from _list_files(inner)
     else:
         yield entry
 

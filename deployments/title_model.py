@@ -52,17 +52,19 @@ class TitleModel(PythonModel):
                 a parameter is unknown, or k is out of bounds; the served model answers 400.
         """
         if unknown := set(params or {}) - PARAMS:
-            raise _invalid(f"unknown parameters {sorted(unknown)}; expected {sorted(PARAMS)}")
+            raise _invalid_request(f"unknown parameters {sorted(unknown)}; expected {sorted(PARAMS)}")
         frame = pandas.DataFrame(model_input)
         if "title" not in frame.columns:
-            raise _invalid(f"expected a column 'title', got {[*map(str, frame.columns)]}; send {EXAMPLE}")
+            raise _invalid_request(
+                f"expected a column 'title', got {[*map(str, frame.columns)]}; send {EXAMPLE}"
+            )
         columns = [name for name in COLUMNS if name in frame.columns]
         rows = zip(*(frame[name].tolist() for name in columns), strict=True)
         queries = [_query(number, dict(zip(columns, row, strict=True))) for number, row in enumerate(rows)]
         try:
             results = self.search.similar_many(queries, int((params or {}).get("k", 10)))
         except ValueError as error:
-            raise _invalid(str(error)) from error
+            raise _invalid_request(str(error)) from error
         neighbours = [
             None if isinstance(result, SearchError) else [*map(dataclasses.asdict, result)]
             for result in results
@@ -81,16 +83,16 @@ def _query(row: int, values: dict[str, Any]) -> Query:
     hour: Any = present.pop("hour", None)
     title = values["title"]
     if not isinstance(title, str) or not title.strip():
-        raise _invalid(f"row {row}: expected a non-empty string as title, got {title!r}")
+        raise _invalid_request(f"row {row}: expected a non-empty string as title, got {title!r}")
     for name, value in present.items():
         if not isinstance(value, str):
-            raise _invalid(f"row {row}: expected a string as {name}, got {value!r}")
+            raise _invalid_request(f"row {row}: expected a string as {name}, got {value!r}")
     # a column with nulls contains floats
     local_hour: Any = int(hour) if isinstance(hour, float) and hour.is_integer() else hour
     return Query(**present, hour=local_hour)
 
 
-def _invalid(text: str) -> MlflowException:
+def _invalid_request(text: str) -> MlflowException:
     return MlflowException.invalid_parameter_value(text)
 
 
@@ -101,7 +103,7 @@ def reject_unknown_params(record: logging.LogRecord) -> bool:
     """
     if IGNORED in (message := record.getMessage()):
         names = message.partition("[")[2].partition("]")[0]
-        raise _invalid(f"unknown parameters [{names}]; expected {sorted(PARAMS)}")
+        raise _invalid_request(f"unknown parameters [{names}]; expected {sorted(PARAMS)}")
     return True
 
 

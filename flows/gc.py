@@ -120,7 +120,7 @@ def prune_flow_runs(
     with get_client(sync_client=True) as client:
         if not (uses_home_database := is_home_server(client, home)) and not shared:
             return Removed(what=f"runs in Prefect ({SHARED_SERVER})")
-        for run in list(_ended_runs(client, ended_before)):
+        for run in list(_find_ended_runs(client, ended_before)):
             if belongs_to(run, home, on_home_server=uses_home_database):
                 count += 1
                 if not dry_run:
@@ -137,7 +137,7 @@ def _database_size(file: Path) -> int:
     return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
 
 
-def _ended_runs(client: SyncPrefectClient, ended_before: datetime.datetime) -> Iterator[FlowRun]:
+def _find_ended_runs(client: SyncPrefectClient, ended_before: datetime.datetime) -> Iterator[FlowRun]:
     old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=ended_before))  # pyright: ignore[reportArgumentType]
     offset = 0
     while page := client.read_flow_runs(

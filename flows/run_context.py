@@ -109,7 +109,7 @@ def open_night(
         _announce_end(flow_run_id),
     ):
         tracking = Tracking(workspace.home)
-        with _mlflow_run(tracking, flow_run_id, this_run.name or "nightly", tags, parameters) as run:
+        with _open_mlflow_run(tracking, flow_run_id, this_run.name or "nightly", tags, parameters) as run:
             for run_id in tracking.close_stale_runs(run):
                 logger.warning("MLflow run %s of a process that died was RUNNING; it is now KILLED", run_id)
             with tracking.system_metrics(run):
@@ -130,7 +130,7 @@ def open_run(home: str, purpose: str, name: str, parameters: Mapping[str, Any]) 
     """
     workspace, flow_run_id = Workspace(home, create=False), this_run.id or str(uuid.uuid4())
     with _lock_home(workspace, home, purpose, flow_run_id):
-        with _mlflow_run(Tracking(workspace.home), flow_run_id, name, {}, parameters) as run:
+        with _open_mlflow_run(Tracking(workspace.home), flow_run_id, name, {}, parameters) as run:
             yield run
 
 
@@ -144,7 +144,7 @@ def _lock_home(workspace: Workspace, home: str, purpose: str, flow_run_id: str) 
 
 
 @contextmanager
-def _mlflow_run(
+def _open_mlflow_run(
     tracking: Tracking,
     flow_run_id: str,
     name: str,
@@ -204,14 +204,16 @@ def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
             with suppress(ObjectNotFound):  # on another server
                 runs.append(client.read_flow_run(uuid.UUID(crashed_id)))
         if server.started_at:
-            runs += _older_runs(client, home, server.started_at)
+            runs += _find_older_runs(client, home, server.started_at)
         for run in runs:
             if run.state and run.state.is_running() and run.run_count <= 1:
                 crashed = Crashed(message="The process of this run died; the next run detected it.")
                 client.set_flow_run_state(run.id, crashed, force=True)
 
 
-def _older_runs(client: SyncPrefectClient, home: str, started_before: datetime.datetime) -> list[FlowRun]:
+def _find_older_runs(
+    client: SyncPrefectClient, home: str, started_before: datetime.datetime
+) -> list[FlowRun]:
     """Returns the flow runs of a home that are in the state Running and began before an instant."""
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
     runs = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=running)

@@ -34,13 +34,15 @@ class SameSite:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forwards a request or WebSocket handshake to the application, or answers 403 if it is rejected."""
-        problem = self._rejection(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else ""
+        problem = (
+            self._rejection_reason(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else ""
+        )
         if problem:
             await JSONResponse({"reason": problem, "detail": problem}, 403)(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
-    def _rejection(self, headers: Headers) -> str:
+    def _rejection_reason(self, headers: Headers) -> str:
         """Returns the reason why a request is rejected, or '' if it is accepted."""
         host, origin = headers.get("host", ""), headers.get("origin")
         try:

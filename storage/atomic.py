@@ -168,12 +168,12 @@ def replaced_database(file: Path, connect: Callable[[Path], C], *, copy: bool = 
     _remove_database(new)  # left by a killed process
     try:
         if file.exists():
-            with _checkpointed(file, connect):
+            with _open_checkpointed(file, connect):
                 pass
             sync(file)
             if copy:
                 shutil.copyfile(file, new)
-        with _checkpointed(new, connect) as connection:
+        with _open_checkpointed(new, connect) as connection:
             yield connection
         _check_no_log(file)
         replace_file(new, file)
@@ -182,7 +182,7 @@ def replaced_database(file: Path, connect: Callable[[Path], C], *, copy: bool = 
 
 
 @contextmanager
-def _checkpointed(file: Path, connect: Callable[[Path], C]) -> Iterator[C]:
+def _open_checkpointed(file: Path, connect: Callable[[Path], C]) -> Iterator[C]:
     connection = connect(file)
     try:
         yield connection

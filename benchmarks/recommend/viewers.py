@@ -104,7 +104,7 @@ def _strategy(kind: type[NearestLikes] | type[Popularity]) -> System:
         none = Likes(empty, empty, empty.astype(np.float32), empty.astype(np.float64), 1)
         fitted = cache.setdefault(id(titles), strategy.fit(none, titles))
         rows = viewer.likes.astype(np.int32)
-        revised = fitted.revised(0, rows, np.ones(len(rows), np.float32))  # pyright: ignore
+        revised = fitted.with_likes(0, rows, np.ones(len(rows), np.float32))  # pyright: ignore
         return next(best_titles(revised, np.array([0]), viewer.coming, TOP))
 
     return answer

@@ -81,7 +81,7 @@ def approximate(titles: int) -> Callable[[], Any]:
 
     torch.set_num_threads(1)
     vectors = world(titles)
-    return lambda: Approximate(vectors).among_themselves(K)[0][:SAMPLE]
+    return lambda: Approximate(vectors).nearest_to_each(K)[0][:SAMPLE]
 
 
 def hnsw(titles: int) -> Callable[[], Any]:

@@ -17,4 +17,4 @@ PER_GUIDE = 300
 if __name__ == "__main__":
     texts = [text for guide in GUIDES for text in random.Random(0).sample(titles(guide), PER_GUIDE)]
     file = Path(e5.__file__).with_name("e5_mean.txt")
-    np.savetxt(file, e5.uncentred(texts).mean(axis=0)[None], fmt="%.5f")
+    np.savetxt(file, e5.encode_uncentred(texts).mean(axis=0)[None], fmt="%.5f")

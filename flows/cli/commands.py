@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.exceptions import Exit
 
 from flows.cli import experiments, explore, guide, guides, home, run, viewers, words
-from flows.cli.installation import needs_night
+from flows.cli.installation import require_night_packages
 from flows.serving.command import serve
 from flows.up.command import up
 
@@ -71,7 +71,7 @@ class GroupedHelp(TyperGroup):
 app = Typer(add_completion=False, rich_markup_mode=None, cls=GroupedHelp)
 for functions in COMMANDS.values():
     for function in functions:
-        app.command()(needs_night(function) if function in NIGHT else function)
+        app.command()(require_night_packages(function) if function in NIGHT else function)
 
 
 @app.callback(invoke_without_command=True)

@@ -42,7 +42,7 @@ class Finding:
 def examine(home: str | Path) -> Iterator[Finding]:
     """Yields the findings about Python, the installed packages, the devices, the machine and the home."""
     has_night = is_installed("torch")
-    if _version(PROJECT) is None:
+    if _installed_version(PROJECT) is None:
         advice = "run `make setup`, or `pip install -e .` in the checkout"
         yield Finding("bad", PROJECT, f"not installed in this environment; {advice}")
     else:
@@ -52,17 +52,17 @@ def examine(home: str | Path) -> Iterator[Finding]:
             yield Finding("ok", "Python", f"{python} on {platform.platform()}")
         else:
             yield Finding("bad", "Python", f"{python}, expected {allowed}: {advice}")
-        yield from map(_library, _requirements(with_night=has_night))
+        yield from map(_check_library, _list_requirements(with_night=has_night))
     if has_night:
-        yield from _devices()
+        yield from _check_devices()
     else:
         yield Finding("note", "night", f"not installed, so this installation only reads: {REMEDY}")
     folder = Path(home).expanduser().resolve()
     yield from (Finding(*check) for check in examine_machine(folder))
-    yield from _home(folder)
+    yield from _check_home(folder)
 
 
-def _requirements(with_night: bool) -> Iterator[Requirement]:
+def _list_requirements(with_night: bool) -> Iterator[Requirement]:
     """Yields the requirements of the light installation, and those of the extra ``night`` on demand."""
     for requirement in map(Requirement, importlib.metadata.requires(PROJECT) or []):
         extra = re.search(r'extra == "(.+?)"', str(requirement.marker))
@@ -70,16 +70,16 @@ def _requirements(with_night: bool) -> Iterator[Requirement]:
             yield requirement
 
 
-def _version(package: str) -> str | None:
+def _installed_version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
-def _library(requirement: Requirement) -> Finding:
+def _check_library(requirement: Requirement) -> Finding:
     name, specifier = requirement.name, requirement.specifier
-    version = _version(name)
+    version = _installed_version(name)
     if version is None:
         return Finding("bad", name, f"missing; install {name}{specifier} (`make setup`)")
     if specifier.contains(Version(version).base_version, prereleases=True):
@@ -92,7 +92,7 @@ def _library(requirement: Requirement) -> Finding:
     )
 
 
-def _devices() -> Iterator[Finding]:
+def _check_devices() -> Iterator[Finding]:
     import torch
 
     if not torch.cuda.is_available():
@@ -104,18 +104,18 @@ def _devices() -> Iterator[Finding]:
             "ok", "GPU", f"cuda:{number} {properties.name}, {properties.total_memory / 2**30:.0f} GiB"
         )
     if importlib.util.find_spec("cupy"):
-        yield _kernels(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        yield _check_kernels(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     else:
         use = "only embedding tables larger than the GPU's memory would use it (extra `gpu`)"
         yield Finding("note", "CuPy", f"not installed; {use}")
 
 
-def _kernels(device: "torch.device") -> Finding:
+def _check_kernels(device: "torch.device") -> Finding:
     """Checks that CuPy compiles the kernels for tables larger than GPU memory, and that a GPU runs them."""
     from storage.tables import check_kernels
 
-    packages = [name for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)]
-    package_text = f"{packages[0]} {_version(packages[0])}" if packages else "present"
+    packages = [name for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _installed_version(name)]
+    package_text = f"{packages[0]} {_installed_version(packages[0])}" if packages else "present"
     try:
         check_kernels(device)
     except Exception as error:  # of CuPy, of its compiler, of the driver
@@ -128,7 +128,7 @@ def _kernels(device: "torch.device") -> Finding:
     return Finding("ok", "CuPy", f"{package_text} {result}")
 
 
-def _home(home: Path) -> Iterator[Finding]:
+def _check_home(home: Path) -> Iterator[Finding]:
     from storage.catalogue.connection import Catalogue
     from storage.home.workspace import HomeError, HomeLocked, Workspace
 

@@ -105,7 +105,7 @@ def exit_code() -> int:
     return 128 + (_received or signal.SIGINT)
 
 
-def signalled() -> bool:
+def signal_received() -> bool:
     """Returns whether SIGINT or SIGTERM has arrived. Later errors may be caused by it."""
     return bool(_received)
 

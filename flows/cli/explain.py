@@ -12,7 +12,7 @@ from storage.home.corrections import Correction, corrected_on, read_corrections
 from storage.home.latest import read_latest
 from storage.home.workspace import Workspace
 from tasks.neighbours.index import SearchSettings
-from tasks.neighbours.simhash import near_duplicates
+from tasks.neighbours.simhash import find_near_duplicates
 from tasks.search.explain import Explanation, explain
 from tasks.search.search import Neighbour, TitleSearch
 from tasks.text.titles import parse_title
@@ -159,7 +159,7 @@ def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
     """
     search = TitleSearch.open(Path(read_latest(home, "model")["model"]))
     vectors = np.asarray(search.vectors_without_context)
-    pairs, cosines = near_duplicates(vectors, minimum_cosine, np.random.default_rng(0))
+    pairs, cosines = find_near_duplicates(vectors, minimum_cosine, np.random.default_rng(0))
     titles, channels = search.columns["title"], search.columns["channels"]
     return [
         {

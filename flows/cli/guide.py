@@ -55,7 +55,7 @@ def guide(
     options = replace(settings.enrich, players=make_players(players)) if players else settings.enrich
     options = set_precision(options, precision)
     folder, workspace = champion_folder(home, model), Workspace(home, create=False)
-    references = list(feeds) or home_feeds(workspace.home, settings.ingest)
+    references = list(feeds) or list_home_feeds(workspace.home, settings.ingest)
     if not references:
         raise HomeError(f"{workspace.home} has read no feed; name one with --feed")
     newest = current_guide(workspace)
@@ -90,7 +90,7 @@ def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed
     return [open_secret_block(feed) for feed in references]
 
 
-def home_feeds(home: Path, ingest_settings: "IngestSettings") -> list[str]:
+def list_home_feeds(home: Path, ingest_settings: "IngestSettings") -> list[str]:
     """Returns the locations of the feeds that a home has read, in the order in which they were first read.
 
     Feeds that match ``ingest.leave_out``, and dated guides of ``backfill``, are omitted.

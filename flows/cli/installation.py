@@ -19,7 +19,7 @@ class NightMissing(ExpectedError, ImportError):
     """Error: a command needs packages of the extra ``night``. The message names them."""
 
 
-def needs_night(command: Callable[..., Any]) -> Callable[..., Any]:
+def require_night_packages(command: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a command so that it raises NightMissing before it does anything in a light installation."""
 
     @functools.wraps(command)
@@ -33,15 +33,15 @@ def needs_night(command: Callable[..., Any]) -> Callable[..., Any]:
 def require_night(command: str) -> None:
     """Raises NightMissing if packages of the extra ``night`` are missing."""
     if missing := [package for package in NIGHT if not is_installed(package)]:
-        raise NightMissing(_message(command, missing))
+        raise NightMissing(_missing_message(command, missing))
 
 
 def explain_missing(command: str, error: BaseException) -> NightMissing | None:
     """Converts the ImportError of a package of ``night`` to NightMissing. Returns None for other errors."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    return NightMissing(_message(command, [package])) if package in NIGHT else None
+    return NightMissing(_missing_message(command, [package])) if package in NIGHT else None
 
 
-def _message(command: str, missing: list[str]) -> str:
+def _missing_message(command: str, missing: list[str]) -> str:
     packages = f"package{'s' * (len(missing) > 1)} {', '.join(missing)}"
     return f"`guidespace {command}` needs the {packages}, which a light installation lacks. Run {REMEDY}"

@@ -14,7 +14,7 @@ from typer.exceptions import Exit, TyperException
 from typer.main import get_group
 
 from flows.cli.commands import app
-from flows.cli.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
+from flows.cli.exits import DONE, exit_code, report_interrupted, signal_received, watch_signals
 from flows.cli.installation import explain_missing
 from storage.memory import configure_memory
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
-        if signalled():
+        if signal_received():
             report_interrupted()
             return exit_code()
         from flows.cli.progress import explain

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from flows.cli.exits import DONE, FAILED, INCOMPLETE, expected_error, signalled
+from flows.cli.exits import DONE, FAILED, INCOMPLETE, expected_error, signal_received
 from storage.addresses import without_secrets
 from storage.home.readings import read_readings
 
@@ -85,7 +85,7 @@ class Ticker:
         The progress bar then shows this stage or, if it has ``ended``, the next unfinished stage. After a
         signal, nothing is printed.
         """
-        if signalled():
+        if signal_received():
             return
         with self._lock:
             now = self._last = time.perf_counter()

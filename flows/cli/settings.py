@@ -27,7 +27,7 @@ def list_settings(prefix: str = "") -> list[dict[str, Any]]:
         SettingError: No setting has this prefix.
     """
     beginnings = (f"{prefix}.", f"{prefix} (") if prefix else ("",)
-    rows = [row for row in _rows(Settings(), "") if f"{row['name']}.".startswith(beginnings)]
+    rows = [row for row in _setting_rows(Settings(), "") if f"{row['name']}.".startswith(beginnings)]
     if not rows:
         stages = ", ".join(field.name for field in dataclasses.fields(Settings))
         raise SettingError(f"no setting is named {prefix!r}; known are {stages} and the settings below them")
@@ -38,7 +38,8 @@ def setting_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Formats the rows of ``list_settings`` as text, two lines per setting."""
     for row in rows:
         bounds = f", {row['bounds']}" if row["bounds"] else ""
-        yield f"{row['name']} = {_json(row['default'])}   ({row['type']}{bounds})\n    {row['description']}"
+        default = _to_json(row["default"])
+        yield f"{row['name']} = {default}   ({row['type']}{bounds})\n    {row['description']}"
 
 
 def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -48,7 +49,7 @@ def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         family, is_strategy, _ = row["name"].partition(" (")
         heading = family if is_strategy else family.split(".")[0]
-        code = (f"`{row['name']}`", row["type"], f"`{_json(row['default'])}`")
+        code = (f"`{row['name']}`", row["type"], f"`{_to_json(row['default'])}`")
         line = " | ".join(cell.replace("|", "\\|") for cell in (*code, row["bounds"], row["description"]))
         tables.setdefault(heading, []).append(f"| {line} |")
     for heading, lines in tables.items():
@@ -56,7 +57,7 @@ def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield "\n".join(lines) + "\n"
 
 
-def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
+def _setting_rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
         name, value, hint = f"{prefix}{field.name}", getattr(settings, field.name), hints[field.name]
@@ -64,19 +65,21 @@ def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
         if field.name == "name" and typing.get_origin(hint) is typing.Literal:
             continue  # the name of a strategy is part of the names of its settings
         if dataclasses.is_dataclass(value) and not strategies:
-            yield from _rows(value, f"{name}.")
+            yield from _setting_rows(value, f"{name}.")
             continue
         yield {
             "name": name,
-            "type": " | ".join(strategy.name for strategy in strategies) or _words(hint),
-            "default": getattr(value, "name", _plain(value)) if strategies else _plain(value),
+            "type": " | ".join(strategy.name for strategy in strategies) or _type_text(hint),
+            "default": getattr(value, "name", _to_plain_values(value))
+            if strategies
+            else _to_plain_values(value),
             "bounds": ", ".join(
                 f"{words} {metadata[key]:,}" for key, words in BOUNDS.items() if key in metadata
             ),
             "description": str(metadata.get("description", "")),
         }
         for strategy in strategies:
-            yield from _rows(strategy, f"{name} ({strategy.name}).")
+            yield from _setting_rows(strategy, f"{name} ({strategy.name}).")
 
 
 def members(hint: Any) -> Iterator[Any]:
@@ -87,25 +90,27 @@ def members(hint: Any) -> Iterator[Any]:
         yield from members(argument)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_values(value: Any) -> Any:
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [_to_plain_values(item) for item in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(type(value)) else value
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _words(hint: Any) -> str:
+def _type_text(hint: Any) -> str:
     """Formats a type hint for users: ``int``, ``float | null``, ``list of str``, ``"auto" | "exact"``."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(map(json.dumps, arguments))
     if typing.get_origin(hint) in (tuple, list):
-        return f"list of {_words(arguments[0])}"
+        return f"list of {_type_text(arguments[0])}"
     if arguments:
-        return " | ".join("null" if argument is type(None) else _words(argument) for argument in arguments)
+        return " | ".join(
+            "null" if argument is type(None) else _type_text(argument) for argument in arguments
+        )
     if dataclasses.is_dataclass(hint):
         return "{" + ", ".join(field.name for field in dataclasses.fields(hint)) + "}"
     return getattr(hint, "__name__", str(hint))

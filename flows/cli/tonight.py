@@ -68,7 +68,7 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
         categories = ", ".join(programme.categories[:3])
         sub_title = programme.sub_title if any(map(str.isalpha, programme.sub_title)) else ""
         details = " · ".join(filter(None, (sub_title, categories, *programme_marks(programme))))
-        yield f"{_time(programme.start, zone)}  {programme.title:<{width}}  {programme.channel}"
+        yield f"{_format_time(programme.start, zone)}  {programme.title:<{width}}  {programme.channel}"
         if details:
             yield f"       {details}"
         if recommendation.why:
@@ -77,7 +77,8 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
             yield f"       {people_line(recommendation)}"
         if programme.also:
             airings = (
-                f"{_time(airing.start, zone)} {airing.channel}" for airing in programme.also[:MAX_REPEATS]
+                f"{_format_time(airing.start, zone)} {airing.channel}"
+                for airing in programme.also[:MAX_REPEATS]
             )
             yield f"       also {', '.join(airings)}"
 
@@ -108,7 +109,7 @@ def as_json(recommendation: Recommendation) -> dict[str, Any]:
     return {**document, **programme}
 
 
-def _time(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
+def _format_time(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
     return f"{moment.astimezone(zone):%H:%M}"
 
 

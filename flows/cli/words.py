@@ -72,7 +72,9 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
                 ]
                 yield json.dumps({"word": word, "ngrams": rows}, ensure_ascii=False)
             else:
-                yield from (f"{word}\t{part.text}\t{part.row}\t{_numbers(part.vector)}" for part in parts)
+                yield from (
+                    f"{word}\t{part.text}\t{part.row}\t{_format_vector(part.vector)}" for part in parts
+                )
 
 
 def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
@@ -81,7 +83,7 @@ def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[st
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)
         else:
-            yield f"{word}\t{_numbers(vector)}"
+            yield f"{word}\t{_format_vector(vector)}"
 
 
 def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
@@ -112,5 +114,5 @@ def _open_vectors(path: Path) -> "WordVectors":
         raise WordsError(f"{path}: {error.strerror or error}") from error
 
 
-def _numbers(vector: "np.ndarray") -> str:
+def _format_vector(vector: "np.ndarray") -> str:
     return " ".join(f"{value:.9g}" for value in vector.tolist())

@@ -160,18 +160,22 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         model, answers = _model_json(reloader, champion), b",".join(answer for _, answer in results)
         return Response(b'{"model":%b,"answers":[%b]}' % (model, answers), media_type="application/json")
 
-    @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **auth)
+    @app.post(
+        "/similar", response_model=Answers[Similar], openapi_extra=_describe_body(SimilarRequest), **auth
+    )
     async def similar(request: Request) -> Response:
         """Returns the titles nearest to each title, as `similar --json`; `tonight`: of this evening."""
         titles = await _read(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
-    @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_body(TitlesRequest), **auth)
+    @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_describe_body(TitlesRequest), **auth)
     async def vectors(request: Request) -> Response:
         """Returns the vector of each title, by which similar titles are found."""
         return await respond(request, RequestKind("vectors"), await _read(request, TitlesRequest))
 
-    @app.post("/categories", response_model=Answers[Categories], openapi_extra=_body(TitlesRequest), **auth)
+    @app.post(
+        "/categories", response_model=Answers[Categories], openapi_extra=_describe_body(TitlesRequest), **auth
+    )
     async def categories(request: Request) -> Response:
         """Returns the categories of each title and how they were decided, as `guidespace explain --json`,
         with the probability that they are correct.
@@ -212,7 +216,7 @@ def _model_json(reloader: ModelReloader, champion: Champion) -> bytes:
     return json.dumps(info).encode()
 
 
-def _body(request_type: type[TitlesRequest]) -> dict[str, Any]:
+def _describe_body(request_type: type[TitlesRequest]) -> dict[str, Any]:
     """Returns the OpenAPI description of a request body that ``_read`` parses."""
     schema = request_type.model_json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -40,7 +40,7 @@ def add_guide_routes(
 
     async def respond(request: Request) -> Response:
         """Returns the merged guide of all feeds (docs/serve.md); with ETag, Last-Modified and gzip."""
-        return _response(request, home, request.url.path.rpartition("/")[2])
+        return _make_response(request, home, request.url.path.rpartition("/")[2])
 
     async def respond_to_token(request: Request, token: str) -> Response:
         check_token(token)
@@ -52,7 +52,7 @@ def add_guide_routes(
         app.add_api_route(f"/{{token}}{path}", respond_to_token, include_in_schema=False, **options)
 
 
-def _response(request: Request, home: Path, name: str) -> Response:
+def _make_response(request: Request, home: Path, name: str) -> Response:
     try:
         file = open(merged_file(home).with_name(GENRES if name == GENRES else GUIDE), "rb")  # noqa: SIM115
     except FileNotFoundError:
@@ -81,10 +81,10 @@ def _response(request: Request, home: Path, name: str) -> Response:
     if request.method == "HEAD":
         file.close()
         return Response(headers=headers, media_type=media_type)
-    return StreamingResponse(_blocks(file, is_unpacked), headers=headers, media_type=media_type)
+    return StreamingResponse(_read_blocks(file, is_unpacked), headers=headers, media_type=media_type)
 
 
-def _blocks(file: IO[bytes], is_unpacked: bool) -> Iterator[bytes]:
+def _read_blocks(file: IO[bytes], is_unpacked: bool) -> Iterator[bytes]:
     with file, gzip.GzipFile(fileobj=file) if is_unpacked else file as reader:
         yield from iter(lambda: reader.read(BLOCK_BYTES), b"")
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
-from tasks.enrich.predictor import NamePredictor
 
 from flows.cli.explain import neighbour_documents
 from flows.serving.answer_cache import AnswerCache
@@ -26,6 +25,7 @@ from storage.tracking import Champion
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import CategoryModel
+from tasks.enrich.name_predictor import NamePredictor
 from tasks.enrich.vocabulary import GuideVocabulary
 from tasks.neighbours.codes import with_codes
 from tasks.search.query import Query
@@ -85,10 +85,12 @@ class LoadedModel:
 
     def _compute(self, kind: RequestKind, queries: Sequence[Query]) -> list[dict[str, Any]]:
         if kind.endpoint == "similar":
-            return self._similar(queries, kind.k, kind.tonight)
-        return self._vectors(queries) if kind.endpoint == "vectors" else self._categories(queries)
+            return self._answer_similar(queries, kind.k, kind.tonight)
+        return (
+            self._answer_vectors(queries) if kind.endpoint == "vectors" else self._answer_categories(queries)
+        )
 
-    def _similar(self, queries: Sequence[Query], k: int, tonight: bool) -> list[dict[str, Any]]:
+    def _answer_similar(self, queries: Sequence[Query], k: int, tonight: bool) -> list[dict[str, Any]]:
         among = self.evening.search if tonight else None
         if tonight and among is None:
             raise Unavailable(self.evening.reason)
@@ -104,7 +106,7 @@ class LoadedModel:
             answers.append({"title": query.title, "neighbours": neighbours, "reason": reason})
         return answers
 
-    def _vectors(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
+    def _answer_vectors(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
         answers = []
         for query in queries:
             try:
@@ -117,7 +119,7 @@ class LoadedModel:
             answers.append({"title": query.title, "vector": numbers, "aired": aired, "reason": reason})
         return answers
 
-    def _categories(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
+    def _answer_categories(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
         model, predictor = self.category_model
         titles = [query.title for query in queries]
         answers = []

@@ -104,17 +104,17 @@ class ModelReloader:
         file = self.home / CORRECTIONS
         corrected = file.stat().st_mtime_ns if file.exists() else 0
         guide = current_guide(Workspace(self.home, create=False))
-        slot = int(_now(self.home).timestamp() // EVENING_SECONDS)
+        slot = int(_now_in_home_zone(self.home).timestamp() // EVENING_SECONDS)
         return Fingerprint(champion, corrected, guide.path if guide else "", slot)
 
     def _load(self, champion: Champion, previous: LoadedModel | None) -> LoadedModel:
         """Loads a model. Reuses search and cache of the previous LoadedModel if they are still valid."""
-        corrections, now = read_corrections(self.home), _now(self.home)
+        corrections, now = read_corrections(self.home), _now_in_home_zone(self.home)
         if previous is None or previous.champion != champion:
             return LoadedModel(self.home, champion, TitleSearch.open(champion.folder), corrections, now)
         cache = previous.cache if previous.corrections == corrections else AnswerCache()
         return LoadedModel(self.home, champion, previous.search, corrections, now, cache)
 
 
-def _now(home: Path) -> datetime.datetime:
+def _now_in_home_zone(home: Path) -> datetime.datetime:
     return datetime.datetime.now(home_zone(home))

@@ -20,7 +20,7 @@ CheckResult = tuple[Literal["ok", "note", "bad"], str, str]
 
 def examine_machine(home: Path) -> Iterator[CheckResult]:
     """Checks processes of ``up``, ports, disk and databases. Yields (state, subject, text) of each check."""
-    yield _disk(home)
+    yield _check_disk(home)
     record = read_record(home)
     running = [process for process in record.processes if process.find()] if record else []
     is_up = record is not None and record.supervisor.find() is not None
@@ -32,19 +32,19 @@ def examine_machine(home: Path) -> Iterator[CheckResult]:
         problem = f"an earlier `guidespace up` was killed and left {leftover}"
         yield "bad", "up", f"{problem}; the next `guidespace up` ends them"
     if not is_up:
-        yield _port("Prefect", PREFECT_PORT)
-        yield _port("MLflow", MLFLOW_PORT)
-    yield from (_sqlite(home / name) for name in SQLITE_FILES if (home / name).exists())
+        yield _check_port("Prefect", PREFECT_PORT)
+        yield _check_port("MLflow", MLFLOW_PORT)
+    yield from (_check_sqlite(home / name) for name in SQLITE_FILES if (home / name).exists())
 
 
-def _port(server: str, port: int) -> CheckResult:
+def _check_port(server: str, port: int) -> CheckResult:
     if (holder := describe_listener(port)) is None:
         return "ok", "port", f"{port} ({server}) is free"
     advice = f"`guidespace up` uses another one; choose it by --{server.lower()}-port"
     return "note", "port", f"{port} ({server}) is taken by {holder}; {advice}"
 
 
-def _disk(home: Path) -> CheckResult:
+def _check_disk(home: Path) -> CheckResult:
     folder = next(folder for folder in (home, *home.parents) if folder.exists())
     free = shutil.disk_usage(folder).free
     state = "bad" if free < CRITICAL_BYTES else "note" if free < LOW_BYTES else "ok"
@@ -54,7 +54,7 @@ def _disk(home: Path) -> CheckResult:
     return state, "disk", f"{free / 2**30:,.1f} GiB free at {folder}{advice}"
 
 
-def _sqlite(file: Path) -> CheckResult:
+def _check_sqlite(file: Path) -> CheckResult:
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=1.0)) as connection:
             connection.execute("BEGIN IMMEDIATE")

@@ -190,18 +190,19 @@ class Registry(Connection):
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
         """Returns the last versions (of one lineage, if set) that were champion and not rolled back."""
         last = [
-            (str(version.version), version.tags.get(QUALITY)) for version in self._promoted(lineage)[:limit]
+            (str(version.version), version.tags.get(QUALITY))
+            for version in self._list_promoted(lineage)[:limit]
         ]
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
 
     def oldest_promoted(self, lineage: str) -> Champion | None:
         """Returns the first version of a lineage that was made champion and whose files exist, or None."""
-        for version in filter(self._has_files, reversed(self._promoted(lineage))):
+        for version in filter(self._has_files, reversed(self._list_promoted(lineage))):
             with suppress(TrackingError):  # its files were changed
-                return self._open(self._located(version))
+                return self._open(self._locate_files(version))
         return None
 
-    def _promoted(self, lineage: str) -> list[RegisteredVersion]:
+    def _list_promoted(self, lineage: str) -> list[RegisteredVersion]:
         """Returns the versions that were made champion and not rolled back, newest first."""
         of_lineage = f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
         query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''{of_lineage}"
@@ -279,9 +280,9 @@ class Registry(Connection):
         model = self._registered_model()
         if model is None or not (version := str(model.aliases.get(alias, ""))):
             return None
-        return self._located(self.client.get_model_version(self.name, version))
+        return self._locate_files(self.client.get_model_version(self.name, version))
 
-    def _located(self, version: RegisteredVersion) -> AliasedVersion:
+    def _locate_files(self, version: RegisteredVersion) -> AliasedVersion:
         """Returns the digests of a version and the location of its files."""
         location = self.client.get_model_version_download_uri(self.name, str(version.version))
         digest, content = (version.tags.get(tag, "") for tag in (DIGEST, CONTENT))

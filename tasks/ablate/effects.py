@@ -60,7 +60,7 @@ def measure_effect(block: AblationBlock, base: Folds, other: Folds, resamples: i
         resamples: Number of bootstrap resamples.
     """
     cells = [key for key in (*CELLS, AGREEMENT) if key in base[0][0]]
-    pairs = {key: _paired_columns(key, base, other) for key in cells}
+    pairs = {key: _pair_columns(key, base, other) for key in cells}
     overall = _concatenate(pairs.values())
     pairs[SHOWS] = _concatenate([columns for key, columns in pairs.items() if key[1] == SHOWS[1]])
     pairs[OVERALL] = overall
@@ -71,7 +71,7 @@ def measure_effect(block: AblationBlock, base: Folds, other: Folds, resamples: i
     return Effect(block, figures, float(overall[0].mean()), float(overall[1].mean()))
 
 
-def _paired_columns(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
+def _pair_columns(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
     """Returns the columns of the titles of one held-out set; raises a ValueError if the titles differ."""
     parts = []
     for with_it, without in zip(base, other, strict=True):

@@ -18,7 +18,7 @@ NOTE = (
 )
 
 
-def number(figure: Figure) -> str:
+def format_figure(figure: Figure) -> str:
     """Formats a mean and its margin as in ``.031 ± .006``."""
     return f"{_format_number(figure.value)} ± {_format_number(figure.margin)}"
 
@@ -29,16 +29,16 @@ def _format_number(value: float) -> str:
     return f"−{text}" if value < 0 and text != ".000" else text
 
 
-def sentence(effect: Effect) -> str:
+def describe_effect(effect: Effect) -> str:
     """Returns a sentence that describes the effect of a block."""
     figures = effect.figures
     if AGREEMENT in figures:
-        text = f"{effect.block.subject} worth {number(figures[AGREEMENT])} of the clusters' B-cubed F"
+        text = f"{effect.block.subject} worth {format_figure(figures[AGREEMENT])} of the clusters' B-cubed F"
     elif figures[SHOWS].n:
-        overall = f"{number(effect.overall)} on all held-out titles"
-        text = f"{effect.block.subject} worth {number(figures[SHOWS])} on {PROTOCOLS[SHOWS[1]]}, {overall}"
+        shows = f"{format_figure(figures[SHOWS])} on {PROTOCOLS[SHOWS[1]]}"
+        text = f"{effect.block.subject} worth {shows}, {format_figure(effect.overall)} on all held-out titles"
     else:
-        text = f"{effect.block.subject} worth {number(effect.overall)} on held-out titles"
+        text = f"{effect.block.subject} worth {format_figure(effect.overall)} on held-out titles"
     return f"{text}." if effect.pays else f"{text}: {VERDICTS[effect.pays]}."
 
 
@@ -53,10 +53,12 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
     if by_categories:
         cells = [key for key in CELLS if any(key in effect.figures for effect in by_categories)]
         headers = [f"{PROTOCOLS[protocol]}, {FORM_NAMES[form]}" for form, protocol in cells]
-        lines += _table(by_categories, [OVERALL, OOV, *cells], ["all held-out titles", NEW_WORDS, *headers])
+        lines += _effect_table(
+            by_categories, [OVERALL, OOV, *cells], ["all held-out titles", NEW_WORDS, *headers]
+        )
     if by_clusters:
-        lines += ["", *_table(by_clusters, [AGREEMENT], ["clusters' B-cubed F"])]
-    lines += ["", *(f"- {sentence(effect)}" for effect in effects), ""]
+        lines += ["", *_effect_table(by_clusters, [AGREEMENT], ["clusters' B-cubed F"])]
+    lines += ["", *(f"- {describe_effect(effect)}" for effect in effects), ""]
     if not_positive := [effect for effect in effects if effect.pays is not True]:
         changes = ", ".join(
             f"{effect.block.name} (`{' '.join(effect.block.changes)}`)" for effect in not_positive
@@ -67,12 +69,14 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
     return "\n".join([*lines, NOTE, ""])
 
 
-def _table(effects: Sequence[Effect], cells: Sequence[tuple[str, str]], headers: Sequence[str]) -> list[str]:
+def _effect_table(
+    effects: Sequence[Effect], cells: Sequence[tuple[str, str]], headers: Sequence[str]
+) -> list[str]:
     """Returns the lines of a Markdown table with a row per effect and a column per key in ``cells``."""
     names = ["block", "removed by", *headers, ""]
     lines = [f"| {' | '.join(names)} |", f"| --- | --- |{' ---: |' * len(headers)} --- |"]
     for effect in effects:
-        worth = [number(effect.figures[key]) if key in effect.figures else "–" for key in cells]
+        worth = [format_figure(effect.figures[key]) if key in effect.figures else "–" for key in cells]
         change = f"`{' '.join(effect.block.changes)}`"
         lines.append(f"| {' | '.join([effect.block.name, change, *worth, VERDICTS[effect.pays]])} |")
     return lines

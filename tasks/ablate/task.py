@@ -17,7 +17,7 @@ from storage.tracking import Tracking
 from tasks.ablate.blocks import AblationBlock
 from tasks.ablate.effects import Effect, Folds, measure_effect, sort_effects
 from tasks.ablate.plot import plot_effects
-from tasks.ablate.report import sentence, write_report
+from tasks.ablate.report import describe_effect, write_report
 from tasks.scoring.folds import HeldOutPredictions, PredictionsByCell
 
 Trials = Sequence[Sequence[artifacts.TrialPredictions]]  # predictions by fold and seed
@@ -62,7 +62,7 @@ def conclude(
         folder = Path(name)
         (folder / "ablation.md").write_text(text, encoding="utf-8")
         (folder / "effects.json").write_text(
-            json.dumps([_as_json(effect) for effect in effects], indent=0), encoding="utf-8"
+            json.dumps([_effect_to_json(effect) for effect in effects], indent=0), encoding="utf-8"
         )
         plot_effects(effects).write_html(folder / "ablation.html", include_plotlyjs=True, div_id="ablation")
         tracking.log_folder(run, folder)
@@ -87,7 +87,11 @@ def _read_predictions(workspace: Workspace, trials: Trials) -> Folds:
 def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> None:
     """Logs a child MLflow run with the effect of a block, and the mean quality of each trial as a step."""
     name = effect.block.name
-    tags = {"mlflow.parentRunId": run, "guidespace.block": name, "mlflow.note.content": sentence(effect)}
+    tags = {
+        "mlflow.parentRunId": run,
+        "guidespace.block": name,
+        "mlflow.note.content": describe_effect(effect),
+    }
     child = tracking.start_run(f"{run}/{name}", name, tags, {"changes": list(effect.block.changes)})
     figures = {"quality": effect.without, "quality_of_preset": effect.with_it}
     for (form, protocol), figure in effect.figures.items():
@@ -103,8 +107,12 @@ def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> No
     tracking.end_run(child)
 
 
-def _as_json(effect: Effect) -> dict[str, object]:
+def _effect_to_json(effect: Effect) -> dict[str, object]:
     """Returns the entry of effects.json about a block."""
     figures = {f"{form}/{protocol}": figure._asdict() for (form, protocol), figure in effect.figures.items()}
-    description = {"block": effect.block.name, "changes": effect.block.changes, "sentence": sentence(effect)}
+    description = {
+        "block": effect.block.name,
+        "changes": effect.block.changes,
+        "sentence": describe_effect(effect),
+    }
     return {**description, "quality": effect.without, "quality_of_preset": effect.with_it, "worth": figures}

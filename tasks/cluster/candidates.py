@@ -115,25 +115,25 @@ class Candidates:
         self._subjects_by_channel: dict[str, np.ndarray] = {}
         self.cosines = np.zeros((titles, len(self.subjects)), dtype=np.float32)
         blocks = row_blocks(titles)
-        encoded_count = sum(int(self._sentences(block).any(axis=1).sum()) for block in blocks)
+        encoded_count = sum(int(self._sentence_vectors(block).any(axis=1).sum()) for block in blocks)
         self.uses_cosines = inputs.encode is not None and encoded_count > 0
         if self.uses_cosines:
-            self.mean = sum(self._sentences(block).sum(axis=0) for block in blocks) / encoded_count
+            self.mean = sum(self._sentence_vectors(block).sum(axis=0) for block in blocks) / encoded_count
             subjects = self._encode([subject.name(inputs.language) for subject in self.subjects])
             for block in blocks:
-                self.cosines[block] = self._centred(block) @ subjects.T
-        self.votes = np.concatenate([self._votes(self.cosines[block]) for block in blocks])
+                self.cosines[block] = self._centred_sentences(block) @ subjects.T
+        self.votes = np.concatenate([self._find_votes(self.cosines[block]) for block in blocks])
 
-    def _sentences(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
+    def _sentence_vectors(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
         sentences = self.inputs.sentences
         return np.asarray(np.zeros((0, 0)) if sentences is None else sentences[rows], dtype=np.float32)
 
-    def _centred(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
+    def _centred_sentences(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
         """Returns the sentence vectors of some titles minus the mean over all titles, with unit norm."""
-        sentences = self._sentences(rows)
+        sentences = self._sentence_vectors(rows)
         return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
 
-    def _votes(self, cosines: Float32[np.ndarray, "rows subjects"]) -> Bool[np.ndarray, "rows subjects"]:
+    def _find_votes(self, cosines: Float32[np.ndarray, "rows subjects"]) -> Bool[np.ndarray, "rows subjects"]:
         """Returns a mask of the subjects for which each title votes, from the cosines of titles and subjects.
 
         Among subjects with the same broader subject, a title votes for the one with the largest cosine if
@@ -187,7 +187,7 @@ class Candidates:
         """Returns phrases that are frequent in a cluster, in titles of several shows, and rare elsewhere."""
         minimum = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
         scored_phrases = []
-        for phrase, rows in self.phrases.shared(members.tolist(), minimum).items():
+        for phrase, rows in self.phrases.find_shared(members.tolist(), minimum).items():
             share = len(rows) / len(members)
             lift = share * len(self.inputs.titles) / self.phrases.count(phrase)
             if lift >= MIN_LIFT and (len(phrase) > 1 or share >= WORD_SHARE):
@@ -197,7 +197,7 @@ class Candidates:
         texts = [self.phrases.most_common_form(phrase, rows) for _, phrase, rows in best]
         bonuses = [0.0] * len(best)
         if best and self.uses_cosines:
-            cosines = self._encode(texts) @ self._centred(members).mean(axis=0)
+            cosines = self._encode(texts) @ self._centred_sentences(members).mean(axis=0)
             bonuses = [COSINE_WEIGHT * float(cosine) for cosine in cosines]
         return [
             Candidate(text, frozenset(rows), round(bonus - negative_score, 6), len(rows) / len(members))

@@ -24,7 +24,7 @@ from storage.shapes import Float, Int
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import COLLAPSED_SHARE, Partition, build_partition
 from tasks.form import configurable, setting
-from tasks.neighbours.rescoring import DECIMALS, exact_cosines, pairs_within
+from tasks.neighbours.rescoring import DECIMALS, exact_cosines, find_pairs_within
 from tasks.neighbours.similarity import nonzero_rows
 
 MAX_PENDING = 1 << 21  # buffered pairs, 8 bytes each, before components are merged
@@ -77,7 +77,7 @@ def density_clusters(
     nonzero = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[nonzero]
     links = NearPairs(len(points), max(min_samples, 1))
-    for first_row, first_column, rows, columns in pairs_within(points, 1.0 - eps):
+    for first_row, first_column, rows, columns in find_pairs_within(points, 1.0 - eps):
         for first, near_ids in ((first_row, rows), (first_column, columns))[: 1 + (first_column > first_row)]:
             counts = np.bincount(near_ids)
             links.counts[first : first + len(counts)] += counts

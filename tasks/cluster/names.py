@@ -71,7 +71,9 @@ def name_clusters(
         parent = parents[number] if parents else ""
         used_names = used_by_parent.setdefault(parent, {parent})
         options = _NameOptions(candidates, members)
-        ranked = itertools.chain(options.descriptive(), [""] if parents else options.distinguishing(nearest))
+        ranked = itertools.chain(
+            options.describing_names(), [""] if parents else options.further_names(nearest)
+        )
         name = next(name for name in ranked if not name or name not in used_names)
         used_names.add(name)
         label, share = _main_category(candidates, members)
@@ -115,7 +117,7 @@ class _NameOptions:
         replacing = [subject for subject in replacing if subject.cosine >= MIN_VOTE_COSINE]
         self.replacing = [subject.text for subject in sorted(replacing, key=lambda subject: -subject.score)]
 
-    def descriptive(self) -> Iterator[str]:
+    def describing_names(self) -> Iterator[str]:
         """Yields names that describe most of the titles, best first."""
         general, parts, best_parts = self.general, self.parts, self.parts[:MAX_PARTS]
         channels = [name for name, share in self.channels[:1] if share >= CHANNEL_MAJORITY]
@@ -131,7 +133,7 @@ class _NameOptions:
             yield _join(general, [name for name, _ in self.channels[:2]])
         yield _join(general, best_parts[:1])
 
-    def distinguishing(self, nearest: list[str]) -> Iterator[str]:
+    def further_names(self, nearest: list[str]) -> Iterator[str]:
         """Yields an unlimited number of further names, if other clusters have the descriptive names.
 
         ``nearest`` are the most central titles of the cluster. The shortest may become part of the name.

@@ -44,12 +44,12 @@ def split_clusters(
     for members in titles_by_cluster(clusters):
         if len(members) < MIN_SPLIT_SIZE:
             continue
-        points = _centred(vectors[members])
+        points = _centre(vectors[members])
         if sentences is not None and sentences.shape[1]:
-            meanings = _centred(np.asarray(sentences[members], dtype=np.float32))
+            meanings = _centre(np.asarray(sentences[members], dtype=np.float32))
             points = unit_rows(np.hstack([points, meanings]))
         points = unit_rows(np.hstack([points, points.any(axis=1, keepdims=True).astype(np.float32)]))
-        neighbours = Neighbours(*SearchSettings().open(points).among_themselves(part_strategy.neighbours))
+        neighbours = Neighbours(*SearchSettings().open(points).nearest_to_each(part_strategy.neighbours))
         labels = renumber(part_strategy.cluster(points, neighbours, seed=seed).labels, MIN_PART_SIZE)
         if labels.max() > 0:
             parts[members] = np.where(labels >= 0, labels + part_count, -1)
@@ -58,7 +58,7 @@ def split_clusters(
     return parts, [int(clusters[members[0]]) for members in titles_by_cluster(parts)]
 
 
-def _centred(vectors: np.ndarray) -> np.ndarray:
+def _centre(vectors: np.ndarray) -> np.ndarray:
     """Subtracts the mean of the nonzero vectors and normalizes the result. Zero vectors remain zero."""
     nonzero = vectors.any(axis=1, keepdims=True)
     return unit_rows(np.where(nonzero, vectors - vectors.sum(axis=0) / max(int(nonzero.sum()), 1), 0))

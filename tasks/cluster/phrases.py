@@ -104,7 +104,7 @@ class Phrases:
         fragment = len(word) < 3 or (_FRAGMENT.search(word) and not _DECADE.fullmatch(word))
         return word.casefold() in self.common_words or bool(fragment)
 
-    def shared(self, rows: Sequence[int], minimum: int) -> dict[Phrase, list[int]]:
+    def find_shared(self, rows: Sequence[int], minimum: int) -> dict[Phrase, list[int]]:
         """Finds phrases that occur in at least ``minimum`` of some titles and in as many different shows.
 
         Args:

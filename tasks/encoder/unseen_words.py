@@ -89,7 +89,7 @@ class NgramRows:
         np.add.at(sums, owner, self.rows[positions[has_row]])
         has_vector = np.bincount(owner, minlength=len(words)) > 0
         means = sums / np.maximum(ids.lengths, 1)[:, None].astype(np.float32)
-        return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
+        return _scale_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
         """Returns the settings of the source as values that can be stored as JSON."""
@@ -138,7 +138,7 @@ class NearestWords:
         weights = np.where(nearest >= 0, cosines.clip(min=1e-6), 0) ** COSINE_POWER  # (words, neighbours)
         means = np.einsum("wn,wnd->wd", weights, self.rows[nearest])
         means /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
-        return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
+        return _scale_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
         """Returns the settings of the source as values that can be stored as JSON."""
@@ -168,7 +168,7 @@ class NearestWords:
 SOURCES = {source.key: source for source in (NgramRows, NearestWords)}
 
 
-def _scaled_to_norm(vectors: np.ndarray, norm: float, has_vector: np.ndarray) -> np.ndarray:
+def _scale_to_norm(vectors: np.ndarray, norm: float, has_vector: np.ndarray) -> np.ndarray:
     """Scales vectors to ``norm``, float32. Words without a vector get zero."""
     vectors = vectors * (norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
     return np.where(has_vector[:, None], vectors, 0).astype(np.float32)

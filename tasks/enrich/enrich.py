@@ -114,7 +114,7 @@ class Enrichment:
             number = self.guide.title_of_raw[title]
             answer = self.answers.get(number)
             pairs = self.numbers.get((number, fold_sub_title(sub_title)), ()) if number_place >= 0 else ()
-            names = self._names(answer, categories) if place >= 0 else []
+            names = self._select_names(answer, categories) if place >= 0 else []
             confidence = answer.confidence if answer else 1.0
             if self.players:
                 pairs = () if self.players.excludes_number(categories or ()) else pairs
@@ -143,7 +143,7 @@ class Enrichment:
                 ]
                 yield number_place, self._markup(episode_xml, number_indent, 1.0)
 
-    def _names(self, answer: Answer | None, categories: Sequence[str]) -> list[str]:
+    def _select_names(self, answer: Answer | None, categories: Sequence[str]) -> list[str]:
         """Returns the names of the vocabulary to add to a programme with these categories."""
         if not categories:
             return [*answer.names] if answer else []

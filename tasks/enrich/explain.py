@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from tasks.enrich.model import CategoryModel
-from tasks.enrich.predictor import NamePredictor, VotingNeighbours
+from tasks.enrich.name_predictor import NamePredictor, VotingNeighbours
 from tasks.enrich.vocabulary import GuideVocabulary
 from tasks.kinds.kinds import KindPrediction
 from tasks.predictor.prediction import count_votes, score_labels

@@ -134,7 +134,7 @@ class CategoryModel:
         new = titles[rows < 0]
         contexts, described = guide.contexts(new), guide.descriptions(new, self.descriptions)
         raw, display = ([names[title] for title in new] for names in (guide.raw_title, guide.title))
-        return self._merge(rows, raw, contexts, lambda: self._dense(display, *described))
+        return self._merge(rows, raw, contexts, lambda: self._sentence_features(display, *described))
 
     def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, EmbeddedTitles]:
         """Embeds titles as a user enters them; those that the model lacks from their text alone.
@@ -288,7 +288,7 @@ class CategoryModel:
         name_predictor = self.name_predictor(vocabulary, level, above)
         return name_predictor.predict(neighbours, languages, minimum_precision, is_allowed)
 
-    def _dense(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray:
+    def _sentence_features(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray:
         """Computes the sentence features of titles; they are zero without a sentence encoder.
 
         Args:

@@ -39,9 +39,9 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
         expected = f", expected precision {voted.confidence[voted.chosen].mean():.3f}" if count else ""
         titles = f"{count:,} of {report.titles_voted_on:,} titles{expected}"
         yield f"predictions{level_text}: {titles} (minimum precision: {minimum:g})"
-        yield f"  on held-out shows: {_measured(voted.held_out, minimum)}"
+        yield f"  on held-out shows: {_format_held_out(voted.held_out, minimum)}"
         if isinstance(channels := voted.held_out.get("channels"), dict):
-            yield f"  on held-out channels: {_measured(channels, minimum)}"
+            yield f"  on held-out channels: {_format_held_out(channels, minimum)}"
     if report.damage:
         yield f"the guide is damaged ({report.damage}): the output ends at the damage"
     if written:
@@ -54,7 +54,7 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
             yield f"  {example.answer.confidence:.2f}  {example.title}: {', '.join(example.answer.names)}"
 
 
-def _measured(held_out: Mapping[str, object], minimum: float) -> str:
+def _format_held_out(held_out: Mapping[str, object], minimum: float) -> str:
     """Formats the number of held-out titles, and the precision and coverage on them."""
     figures = held_out[f"asked_{minimum:g}"]
     assert isinstance(figures, dict)

@@ -76,7 +76,7 @@ class Table:
         """Returns the row of a category, or else the rows of the items of a list such as "Drama, Crime"."""
         if (normalized := fold(category)) in self.rows:
             return (self.rows[normalized],)
-        synonyms, parts = _synonyms(), [value for value, _ in clean_category(category)]
+        synonyms, parts = _read_synonyms(), [value for value, _ in clean_category(category)]
         values = (value if value in self.rows else synonyms.get(value, value) for value in parts)
         return tuple(self.rows[value] for value in values if value in self.rows)
 
@@ -85,7 +85,7 @@ Vocabulary = GuideVocabulary | Table
 
 
 @functools.cache
-def _synonyms() -> dict[str, str]:
+def _read_synonyms() -> dict[str, str]:
     """Returns the bundled mapping of categories to equivalent categories."""
     return read_mapping()
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tasks.fasttext.model import FastText
 from tasks.fasttext.ngrams import encode
-from tasks.fasttext.writer import replaced
+from tasks.fasttext.writer import open_replacement
 
 TextFormat = Literal["vec", "glove", "word2vec"]
 _BLOCK = 20_000  # words in memory at once: 24 MB with 300 dimensions
@@ -73,7 +73,7 @@ def write_vectors(
         if not word or b"\n" in word or (b" " in word and text_format != "glove"):
             problem = "it is empty or contains a space or a line feed"
             raise ValueError(f"{word!r} cannot be written as {text_format}: {problem}")
-    with replaced(path) as handle:
+    with open_replacement(path) as handle:
         if text_format != "glove":
             handle.write(f"{len(encoded)} {vectors.shape[1]}\n".encode())
         for word, vector in zip(encoded, np.asarray(vectors, dtype="<f4"), strict=True):

@@ -18,7 +18,7 @@ Entries = Sequence[tuple[bytes, int]]  # (word or label, count)
 
 
 @contextmanager
-def replaced(path: Path | str) -> Iterator[BinaryIO]:
+def open_replacement(path: Path | str) -> Iterator[BinaryIO]:
     """Opens a temporary binary file, which replaces ``path`` if the ``with`` block succeeds."""
     with replaced_file(Path(path)) as new, open(new, "wb") as handle:
         yield handle
@@ -51,7 +51,7 @@ def write_bin(
         if not word or b"\0" in word or not 0 <= count < 2**63:
             expected = "words must have at least one byte and no zero byte, counts must be at least 0"
             raise ValueError(f"{word!r} with count {count}: {expected}")
-    with replaced(path) as handle:
+    with open_replacement(path) as handle:
         tokens = sum(count for _, count in entries)
         handle.write(header.pack() + struct.pack("<3iqq", len(entries), len(words), len(labels), tokens, -1))
         for kind, kind_entries in enumerate((words, labels)):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasks.ingest.guides import find_guides
 from tasks.ingest.readers import read_batches
-from tasks.ingest.results import Failure, stop_if_needed
+from tasks.ingest.results import Failure, raise_if_decisive
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import SECRET, Feed, FeedError, NamedFeed, access_denied, is_url, source_of
@@ -31,7 +31,7 @@ def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
             problem = error if isinstance(error, FeedError) else access_denied(source, error)
             failures.append(Failure(source=source, error=problem))
     is_any_read = len(checkable) < len(references) or len(failures) - len(errors) < len(locations)
-    stop_if_needed(failures, settings, is_any_read=is_any_read)
+    raise_if_decisive(failures, settings, is_any_read=is_any_read)
 
 
 def _check_file(file: Path, settings: IngestSettings) -> None:

@@ -106,7 +106,7 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     systems = _with_offsets(numbers, is_number, _clean_texts(raw.episode_systems.values, read=_clean_system))
     with_language = (sub_title, raw.sub_title_language), (description, raw.description_language)
     category_languages = _with_offsets(categories, is_category, raw.category_languages.values)
-    extra = language_objects(category_languages, *(_where_valid(*pair) for pair in with_language))
+    extra = language_objects(category_languages, *(_null_like(*pair) for pair in with_language))
     instants = start.cast(pa.timestamp("us")), stop.cast(pa.timestamp("us"))
     stop_problems, language = _find_stop_problems(start, stop, raw.stop), _clean_texts(raw.title_language)
     columns = [channel, *instants, stop_problems, title, language, sub_title, categories, numbers, systems]
@@ -194,7 +194,7 @@ def _with_offsets(lists: pa.ListArray, is_kept: pa.Array | None, values: pa.Arra
     return pa.ListArray.from_arrays(lists.offsets, values if is_kept is None else values.filter(is_kept))
 
 
-def _where_valid(texts: pa.Array, values: pa.Array) -> pa.Array:
+def _null_like(texts: pa.Array, values: pa.Array) -> pa.Array:
     if not texts.null_count or values.null_count == len(values):
         return values
     return pc.if_else(texts.is_valid(), values, None)  # pyright: ignore[reportAttributeAccessIssue]

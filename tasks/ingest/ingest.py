@@ -23,7 +23,7 @@ from storage.catalogue.ledger import FeedWriter, feed_writer
 from tasks.ingest.batches import ProgrammeBatch
 from tasks.ingest.checks import import_anomalies
 from tasks.ingest.readers import read_batches
-from tasks.ingest.results import Failure, FeedResult, reasons_text, stop_if_needed
+from tasks.ingest.results import Failure, FeedResult, format_reasons, raise_if_decisive
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.decompress import FeedStream
@@ -76,7 +76,7 @@ def ingest_feeds(
                 yield failures[-1]
             reader.done += 1
             yield reader.progress()
-    stop_if_needed(failures, settings, is_any_read=is_any_read)
+    raise_if_decisive(failures, settings, is_any_read=is_any_read)
 
 
 @dataclass
@@ -184,7 +184,7 @@ class _FeedReader:
             if (now := self.clock()) - self.reported >= 1.0:
                 self.reported = now
                 yield self.progress(batch.share_read)
-        reasons = reasons_text(draft.reasons)
+        reasons = format_reasons(draft.reasons)
         if draft.rejected and not draft.staged and not draft.channels:
             problem = f"nothing in it can be read ({reasons})"
             raise FeedError(f"{source}: {problem}; fetch it again, or remove it")

@@ -37,7 +37,7 @@ class FeedResult:
             counts += f", {self.counts.invalid_bytes:,} invalid bytes"
         if self.unchanged:
             counts = f"unchanged ({counts})"
-        reasons = f" ({reasons_text(self.reasons)})" if self.reasons else ""
+        reasons = f" ({format_reasons(self.reasons)})" if self.reasons else ""
         skipped = f"; skipped, not guides: {', '.join(self.skipped)}" if self.skipped else ""
         return f"{self.source}: {counts}{reasons}{skipped}"
 
@@ -53,12 +53,12 @@ class Failure:
         return f"feed FAILED: {self.error}"
 
 
-def reasons_text(reasons: Mapping[str, int]) -> str:
+def format_reasons(reasons: Mapping[str, int]) -> str:
     """Formats the counts of reasons for rejecting elements: "bad_start 3, no_title 1"."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
 
 
-def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
+def raise_if_decisive(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
     """Raises an error if a required feed failed or if no feed was read.
 
     Raises:

@@ -48,7 +48,7 @@ class Evidence:
         shares: Share of airings whose categories state each kind, among the airings with categories.
         numbered: Share of the airings that have an episode number.
         animated: Whether an airing has a category for animation.
-        not_film: Whether the title has a category that never occurs with films (``_never_films``).
+        not_film: Whether the title has a category that never occurs with films (``_find_never_films``).
     """
 
     shares: Float[np.ndarray, "titles kinds"]
@@ -96,10 +96,12 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
             counts[title, KINDS.index(kind)] += airings
     numbered = structure["numbered"].to_numpy() / structure["airings"].to_numpy()
     shares = counts / np.maximum(totals, 1)[:, None]
-    return Evidence(shares, numbered, animated, _never_films(structure, categories, shares[:, _FILM] > 0))
+    return Evidence(
+        shares, numbered, animated, _find_never_films(structure, categories, shares[:, _FILM] > 0)
+    )
 
 
-def _never_films(
+def _find_never_films(
     structure: pa.Table, categories: pa.Table, is_film: Bool[np.ndarray, " titles"]
 ) -> Bool[np.ndarray, " titles"]:
     """Returns whether each title has a category that never occurs together with films in its feed.

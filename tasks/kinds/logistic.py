@@ -85,7 +85,7 @@ def fit_columns(
     agreement, history = np.zeros_like(signs), []
     gradient = design.gradient(-signs * examples / 2)
     for _ in range(ITERATIONS):
-        direction = _direction(gradient, scale, history)
+        direction = _search_direction(gradient, scale, history)
         along = signs * design.margins(direction)
         curvature = examples * _tanh_half(agreement)[1]
         bend = (curvature * along**2).sum(axis=0) + np.square(direction[:-1]).sum(axis=0)
@@ -105,7 +105,7 @@ def _tanh_half(agreement: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tanh, np.where(some, tanh / np.where(some, 2 * agreement, 1), np.float32(0.25))
 
 
-def _direction(
+def _search_direction(
     gradient: np.ndarray, scale: np.ndarray, history: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
     """Returns the L-BFGS direction of each column: minus the estimated inverse Hessian times the gradient.

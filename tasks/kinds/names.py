@@ -46,26 +46,28 @@ def read_names() -> dict[str, tuple[Kind, ...]]:
 
 
 @functools.cache
-def _patterns() -> list[tuple[str, str, tuple[Kind, ...]]]:
+def _read_patterns() -> list[tuple[str, str, tuple[Kind, ...]]]:
     """Returns (beginning, end, kinds) of the patterns in names.csv."""
     patterns = ((*name.split("*"), kinds) for name, kinds in read_names().items() if "*" in name)
     return [(begin, end, kinds) for begin, end, kinds in patterns]
 
 
-def _find(value: str) -> tuple[Kind, ...] | None:
+def _find_kinds(value: str) -> tuple[Kind, ...] | None:
     """Returns the kinds of a normalized category, or None if names.csv has no such name or pattern."""
     if (kinds := read_names().get(value)) is not None:
         return kinds
-    matches = (kinds for begin, end, kinds in _patterns() if value.startswith(begin) and value.endswith(end))
+    matches = (
+        kinds for begin, end, kinds in _read_patterns() if value.startswith(begin) and value.endswith(end)
+    )
     return next(matches, None)
 
 
 @functools.lru_cache(maxsize=65_536)
 def kinds_of_category(category: str) -> tuple[Kind, ...]:
     """Returns the kinds that a category states; empty if it states none."""
-    if (kinds := _find(_key(category))) is not None:
+    if (kinds := _find_kinds(_key(category))) is not None:
         return kinds
-    parts = (_find(_key(item)) or () for item in split_list(category))
+    parts = (_find_kinds(_key(item)) or () for item in split_list(category))
     return tuple(dict.fromkeys(kind for kinds in parts for kind in kinds))
 
 

@@ -60,7 +60,7 @@ def read_likes_table(file: Path, viewer: str, default_time: datetime.datetime) -
     """
     rows = _rename_columns(_read_rows(file), file)
     column = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
-    opinions = _opinions(file, [row.get(column) for row in rows], column)
+    opinions = _to_opinions(file, [row.get(column) for row in rows], column)
     likes = []
     for row_number, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
@@ -109,7 +109,7 @@ def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
             return pq.read_table(file).to_pylist()
         text = file.read_text(encoding="utf-8-sig")
         if suffix == ".csv":
-            return list(csv.DictReader(text.splitlines(), delimiter=_delimiter(text)))
+            return list(csv.DictReader(text.splitlines(), delimiter=_find_delimiter(text)))
         if suffix in (".json", ".jsonl", ".ndjson"):
             if text.lstrip().startswith("["):
                 rows = json.loads(text)
@@ -125,11 +125,11 @@ def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
     raise LikesError(f"{file}: expected .csv, .parquet, .json or .jsonl, or an export: docs/tonight.md")
 
 
-def _delimiter(text: str) -> str:
+def _find_delimiter(text: str) -> str:
     return max(",;\t", key=text.partition("\n")[0].count)
 
 
-def _opinions(file: Path, values: Sequence[Any], column: str) -> list[float | None]:
+def _to_opinions(file: Path, values: Sequence[Any], column: str) -> list[float | None]:
     """Converts the values of the opinion column to numbers from -1 to 1, and empty values to None."""
     if column == "liked":
         return [_parse_liked(value, file, row_number) for row_number, value in enumerate(values, 1)]

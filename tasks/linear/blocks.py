@@ -205,7 +205,7 @@ def _to_blocks(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes
     for rows, labels in samples:
         lengths, ids, values, signs = (
             np.concatenate([previous_array, array])
-            for previous_array, array in zip(remaining, _checked(rows, labels, features))
+            for previous_array, array in zip(remaining, _check_rows(rows, labels, features))
         )
         offsets = offsets_of(lengths)
         sizes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)
@@ -220,7 +220,7 @@ def _to_blocks(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes
         yield remaining
 
 
-def _checked(rows: Any, labels: Ragged, features: int) -> _Rows:
+def _check_rows(rows: Any, labels: Ragged, features: int) -> _Rows:
     checked_rows(rows, features)
     if not rows.has_canonical_format:
         rows = rows.copy()

@@ -156,7 +156,7 @@ class FactorRows:
         self._dim, self._seed = dim, seed
         self.names: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._place(np.empty((0, dim + 1), np.float32))
+        self._copy_aligned(np.empty((0, dim + 1), np.float32))
 
     def add(self, names: Sequence[str]) -> np.ndarray:
         """Returns the row of each name, int32 (names,). A new row has small random factors and bias 0."""
@@ -168,7 +168,7 @@ class FactorRows:
             rows = np.zeros((new, self._dim + 1), np.float32)
             generator = np.random.default_rng([*self._seed, old_count])
             rows[:, : self._dim] = 0.1 * generator.standard_normal((new, self._dim), dtype=np.float32)
-            self._place(np.concatenate([self.values[:, : self._dim + 1], rows]))
+            self._copy_aligned(np.concatenate([self.values[:, : self._dim + 1], rows]))
         return np.array([self._numbers[name] for name in names], np.int32)
 
     def find(self, names: Any) -> np.ndarray:
@@ -180,7 +180,7 @@ class FactorRows:
         """Returns the bias of each row, float32 (rows,); 0 for row -1."""
         return np.append(self.biases, np.float32(0))[rows]
 
-    def _place(self, rows: np.ndarray) -> None:
+    def _copy_aligned(self, rows: np.ndarray) -> None:
         """Copies rows, float32 (rows, dim + 1), to new memory that is aligned to cache lines."""
         width = -(-rows.shape[1] // LINE) * LINE
         memory = np.zeros(len(rows) * width + LINE, np.float32)

@@ -56,13 +56,13 @@ class Ftrl:
 
     def weights(self, records: np.ndarray, seen: int, alpha: float) -> np.ndarray:
         """Computes the weights from the records, float32 (features, labels)."""
-        return self._leader(records.reshape(len(records), 2, -1), self.learning_rate, alpha * seen)
+        return self._compute_weights(records.reshape(len(records), 2, -1), self.learning_rate, alpha * seen)
 
     def intercepts(self, state: np.ndarray) -> np.ndarray:
         """Computes the intercepts, which are not penalized, float32 (labels,)."""
-        return self._leader(state[None], self.learning_rate * INTERCEPT_RATE, 0)[0]
+        return self._compute_weights(state[None], self.learning_rate * INTERCEPT_RATE, 0)[0]
 
-    def _leader(self, records: np.ndarray, rate: float, penalty: float) -> np.ndarray:
+    def _compute_weights(self, records: np.ndarray, rate: float, penalty: float) -> np.ndarray:
         sums, roots = records[:, 0], records[:, 1]
         weights = np.maximum(np.abs(sums) - np.float32(penalty), 0)
         weights *= -np.sign(sums) * np.float32(rate) / (np.float32(self.beta) + roots)

@@ -93,7 +93,7 @@ class OnlineSvm:
         self._grow()
         samples = checked_rows(rows, _size(self.features))
         label_arrays = checked_labels(labels, rows.shape[0], _size(self.labels))
-        count, width = rows.shape[0], _padded(_size(self.labels))
+        count, width = rows.shape[0], _padded_count(_size(self.labels))
         duals = np.empty((count if self.epochs > 1 else 1, width), dtype=np.float32)
         rng, learn = np.random.default_rng((self.seed, self.seen)), compiled(_train_pass)
         model = self._weights, self._intercepts[:width], np.float32(1 / (2 * self.cost))
@@ -105,7 +105,7 @@ class OnlineSvm:
     def decision_function(self, rows: Any) -> np.ndarray:
         """Returns the margins w·x + b of samples, float32 (samples, labels)."""
         self._grow()
-        samples, width = checked_rows(rows, _size(self.features)), _padded(_size(self.labels))
+        samples, width = checked_rows(rows, _size(self.features)), _padded_count(_size(self.labels))
         margins = np.empty((rows.shape[0], width), dtype=np.float32)
         compiled(_compute_margins)(*samples, self._weights, self._intercepts[:width], margins)
         return np.ascontiguousarray(margins[:, : _size(self.labels)])
@@ -135,7 +135,7 @@ class OnlineSvm:
 
     def _grow(self) -> None:
         """Enlarges the arrays for new features and labels. A dimension that grows is at least doubled."""
-        needed = _size(self.features), _padded(_size(self.labels))
+        needed = _size(self.features), _padded_count(_size(self.labels))
         old = self._weights.shape
         if needed[0] <= old[0] and needed[1] <= old[1]:
             return
@@ -154,7 +154,7 @@ def _size(lookup: Lookup | int) -> int:
     return len(lookup) if isinstance(lookup, Lookup) else lookup
 
 
-def _padded(labels: int) -> int:
+def _padded_count(labels: int) -> int:
     """Returns the number of columns for some labels. Unused columns keep w = 0 and b = −1."""
     return labels if labels < COLUMN_MULTIPLE // 2 else -(-labels // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 

@@ -69,7 +69,7 @@ def merge_copies(
     zone = home_zone(home)
     copies.sort(key=lambda copy: rank_of(copy.source, ingest_settings.priority))
     with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as name:
-        sources = [_source(copy, ingest_settings, zone.key) for copy in copies]
+        sources = [_open_copy(copy, ingest_settings, zone.key) for copy in copies]
         plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE)
         write_output(out, plan.pieces())
         if genres:
@@ -77,7 +77,7 @@ def merge_copies(
     return MergedGuide(out, plan.report)
 
 
-def _source(copy: EnrichedCopy, ingest_settings: IngestSettings, home_zone: str) -> Source:
+def _open_copy(copy: EnrichedCopy, ingest_settings: IngestSettings, home_zone: str) -> Source:
     """Returns an enriched copy as a guide that can be read."""
     file = Path(copy.file)
     feed = Feed(source=copy.source, file=file, content_digest=copy.digest, bytes=file.stat().st_size)

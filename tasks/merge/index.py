@@ -100,7 +100,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
             for channel in _read_channels(records, encoding):
                 channels.setdefault(channel.id, channel)
             categories.update(records.chunk.programmes["categories"].flatten().unique().to_pylist())
-            rows = _rows(records, numbers)
+            rows = _read_rows(records, numbers)
             unreadable += len(records.chunk.programmes) - len(rows) + len(records.rejects)
             spool.write(rows.tobytes())
         pa.default_memory_pool().release_unused()
@@ -150,7 +150,7 @@ def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channe
             )
 
 
-def _rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
+def _read_rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
     """Returns unsorted index rows (ROWS) of the programmes in a section of a feed.
 
     ``numbers`` maps channel ids to numbers; new ids are added.

@@ -25,7 +25,7 @@ _PLUS_KEY = re.compile(r"plus(\d{1,2})(?!\d)")
 @lru_cache(maxsize=131_072)
 def normalize(name: str) -> str:
     """Returns the letters and digits of a name, in lower case without accents, with "plus1" for "+1"."""
-    return _letters(_PLUS.sub(r"plus\1", _fold(name)))
+    return _keep_letters(_PLUS.sub(r"plus\1", _fold(name)))
 
 
 def _fold(name: str) -> str:
@@ -36,7 +36,7 @@ def _fold(name: str) -> str:
     return text.casefold().replace("&", " and ").replace("ß", "ss")
 
 
-def _letters(text: str) -> str:
+def _keep_letters(text: str) -> str:
     return "".join(letter for letter in text if letter.isalnum())
 
 
@@ -44,7 +44,7 @@ def _letters(text: str) -> str:
 def _base_name(name: str) -> str:
     """Returns a normalized name without resolution, country prefix and time shift."""
     text = _COUNTRY.sub("", _PLUS.sub("", _fold(name)))
-    return _letters(_QUALITY.sub("", text))
+    return _keep_letters(_QUALITY.sub("", text))
 
 
 def hours_between(entry_names: Iterable[str], channel_names: Iterable[str]) -> int:

@@ -66,7 +66,9 @@ def read_playlist(path: Path) -> tuple[list[PlaylistChannel], list[str]]:
             shifts = " and ".join(f"{shift / HOUR:+g}" for shift in (previous.shift, entry.shift))
             warnings.append(f"{path}: id {entry.id!r} has the shifts {shifts} hours; none is applied")
         shift = previous.shift if previous.shift == entry.shift else 0
-        entries[entry.id] = replace(previous, names=_distinct(*previous.names, *entry.names), shift=shift)
+        entries[entry.id] = replace(
+            previous, names=_distinct_names(*previous.names, *entry.names), shift=shift
+        )
     if not entries:
         raise MergeError(f'{path}: no channel; expected lines such as #EXTINF:-1 tvg-id="BBC1.uk",BBC One')
     return list(entries.values()), warnings
@@ -78,16 +80,16 @@ def parse_playlist(text: str) -> Iterator[PlaylistChannel]:
     for line in text.splitlines():
         line = line.strip()
         if line[:7].upper() == "#EXTM3U":
-            default = _shift(_attributes(line[7:])[0].get("tvg-shift", ""), 0)
+            default = _parse_shift(_parse_attributes(line[7:])[0].get("tvg-shift", ""), 0)
         elif line[: len(_EXTINF)].upper() == _EXTINF:
-            attributes, title = _attributes(line[len(_EXTINF) :])
-            names = _distinct(attributes.get("tvg-name", ""), title)
+            attributes, title = _parse_attributes(line[len(_EXTINF) :])
+            names = _distinct_names(attributes.get("tvg-name", ""), title)
             id_ = attributes.get("tvg-id", "") or next(iter(names), "")
             if id_:
-                yield PlaylistChannel(id_, names, _shift(attributes.get("tvg-shift", ""), default))
+                yield PlaylistChannel(id_, names, _parse_shift(attributes.get("tvg-shift", ""), default))
 
 
-def _attributes(line: str) -> tuple[dict[str, str], str]:
+def _parse_attributes(line: str) -> tuple[dict[str, str], str]:
     """Returns the attributes of a line, and the title after the comma that follows the last attribute."""
     attributes, end = {}, 0
     for match in _ATTRIBUTE.finditer(line):
@@ -100,7 +102,7 @@ def _attributes(line: str) -> tuple[dict[str, str], str]:
     return attributes, line[end:].partition(",")[2].strip()
 
 
-def _shift(text: str, default: int) -> int:
+def _parse_shift(text: str, default: int) -> int:
     """Converts hours to microseconds. Returns ``default`` for text that is not a number within 48 hours."""
     try:
         hours = float(text.replace(",", "."))
@@ -109,7 +111,7 @@ def _shift(text: str, default: int) -> int:
     return round(hours * HOUR) if math.isfinite(hours) and abs(hours) <= _MAX_HOURS else default
 
 
-def _distinct(*names: str) -> tuple[str, ...]:
+def _distinct_names(*names: str) -> tuple[str, ...]:
     """Returns the distinct names that are not empty."""
     return tuple(dict.fromkeys(filter(None, names)))
 

@@ -44,7 +44,7 @@ class Index(Protocol):
         """Returns the k nearest titles of each query, (queries, k)."""
         ...
 
-    def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k nearest other titles of each title, (titles, k)."""
         ...
 
@@ -93,7 +93,7 @@ class Exact:
         ids, cosines = top_neighbours(queries, points, k, checked=True)
         return np.append(rows, -1)[ids], cosines
 
-    def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
         return top_neighbours(self.titles, self.titles, k, exclude_self=True)
 
@@ -127,7 +127,7 @@ class Approximate:
         """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
         return self._search(queries, k)
 
-    def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
         return self._search(self.titles, k, exclude_self=True)
 
@@ -155,20 +155,20 @@ class Approximate:
 
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
     """Measures the recall of approximate neighbours ``ids`` (titles, k) on a sample of titles."""
-    sample_ids, k = _sample(titles, 1_000), ids.shape[1]
+    sample_ids, k = _draw_sample(titles, 1_000), ids.shape[1]
     exact = _nearest_ids(titles[sample_ids], titles, k + 1).tolist()
     exact_neighbours = [
         [neighbour for neighbour in row if neighbour not in (title, -1)][:k]
         for title, row in zip(sample_ids, exact, strict=True)
     ]
-    return _recall(ids[sample_ids], exact_neighbours)
+    return _compute_recall(ids[sample_ids], exact_neighbours)
 
 
 def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
     """Measures the recall of the k nearest titles of an index, with a fixed sample of titles as queries."""
-    queries = titles[_sample(titles, 200)]
+    queries = titles[_draw_sample(titles, 200)]
     exact = _nearest_ids(queries, titles, k).tolist()
-    return _recall(
+    return _compute_recall(
         index.nearest(queries, k)[0], [[neighbour for neighbour in row if neighbour >= 0] for row in exact]
     )
 
@@ -186,11 +186,11 @@ def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
     return ids
 
 
-def _sample(titles: np.ndarray, count: int) -> np.ndarray:
+def _draw_sample(titles: np.ndarray, count: int) -> np.ndarray:
     rows = np.flatnonzero(nonzero_rows(titles))
     return np.sort(np.random.default_rng(0).permutation(rows)[:count])
 
 
-def _recall(ids: np.ndarray, exact: list[list[int]]) -> float:
+def _compute_recall(ids: np.ndarray, exact: list[list[int]]) -> float:
     hits = sum(len(set(row_ids) & set(other)) for row_ids, other in zip(ids.tolist(), exact, strict=True))
     return hits / total if (total := sum(map(len, exact))) else 1.0

@@ -2,7 +2,7 @@
 
 Candidates are selected in float32. If many vectors are as near as the k-th neighbour, up to the error of
 float32, the candidates may lack some of them; then the query is compared with the entire base.
-``pairs_within`` finds all pairs above a cosine. It compares pairs near the threshold in float64.
+``find_pairs_within`` finds all pairs above a cosine. It compares pairs near the threshold in float64.
 """
 
 from collections.abc import Iterator
@@ -69,12 +69,12 @@ def order_candidates(
         step = max(1, PRODUCT_ENTRIES // len(columns))
         for chunk in (ambiguous_rows[start : start + step] for start in range(0, len(ambiguous_rows), step)):
             excluded = None if self_offset is None else self_offset + chunk
-            best[chunk], cosines[chunk] = _best_in_float64(rows[chunk], columns, k, excluded)
+            best[chunk], cosines[chunk] = _search_in_float64(rows[chunk], columns, k, excluded)
     is_missing = cosines == -np.inf
     return np.where(is_missing, -1, best), np.where(is_missing, 0, cosines).clip(-1, 1).astype(np.float32)
 
 
-def _best_in_float64(
+def _search_in_float64(
     rows: np.ndarray, columns: np.ndarray, k: int, excluded: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     exact = np.empty((len(rows), len(columns)))
@@ -93,7 +93,7 @@ def _best_in_float64(
     return np.take_along_axis(ids, order, 1), np.take_along_axis(values, order, 1)
 
 
-def pairs_within(
+def find_pairs_within(
     vectors: np.ndarray, minimum_cosine: float
 ) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
     """Finds all pairs of rows whose cosine is at least ``minimum_cosine``.

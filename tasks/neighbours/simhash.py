@@ -19,7 +19,7 @@ from tasks.neighbours.similarity import nonzero_rows
 
 WORD_BITS = 64  # bits per word of a signature
 BAND_BITS = 16
-RECALL = 0.999  # share of pairs with exactly the minimum cosine that near_duplicates finds
+RECALL = 0.999  # share of pairs with exactly the minimum cosine that find_near_duplicates finds
 PAIRS_AT_ONCE = 65_536
 LARGEST_BUCKET = 512  # in a larger bucket, each title is compared only with the next titles
 
@@ -57,13 +57,13 @@ def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return distances
 
 
-def bands_for(minimum_cosine: float) -> int:
+def count_bands(minimum_cosine: float) -> int:
     """Returns the number of bands in one of which a pair with this cosine agrees with probability RECALL."""
     agree = (1 - math.acos(min(1.0, max(-1.0, minimum_cosine))) / math.pi) ** BAND_BITS
     return 1 if agree >= 1 else max(1, math.ceil(math.log(1 - RECALL) / math.log(1 - agree)))
 
 
-def near_duplicates(
+def find_near_duplicates(
     vectors: np.ndarray, minimum_cosine: float, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds nearly all pairs of titles above a cosine without comparing all pairs.
@@ -81,7 +81,7 @@ def near_duplicates(
     """
     rows = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[rows]
-    bands = bands_for(minimum_cosine)
+    bands = count_bands(minimum_cosine)
     planes = draw_planes(vectors.shape[1], -(-bands * BAND_BITS // WORD_BITS) * WORD_BITS, generator)
     keys = signatures(points, planes).view(np.uint16)  # (titles, bands)
     accepted: np.ndarray = np.zeros(0, dtype=np.int64)

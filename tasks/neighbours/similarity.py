@@ -80,7 +80,7 @@ def top_neighbours(
                 ids[block_ids, : best.shape[1]] = np.where(best >= 0, base_ids[best], -1)
                 cosines[block_ids, : best.shape[1]] = exact
 
-        if worth_a_gpu(len(rows) * len(columns)):
+        if is_gpu_faster(len(rows) * len(columns)):
             from tasks.neighbours.on_gpu import OutOfMemory, search_on_gpu
 
             try:
@@ -93,7 +93,7 @@ def top_neighbours(
     return ids, cosines
 
 
-def worth_a_gpu(pairs: int) -> bool:
+def is_gpu_faster(pairs: int) -> bool:
     """Whether torch is loaded and finds a GPU, and the number of pairs is large enough to use it."""
     torch = sys.modules.get("torch")
     return pairs >= MIN_PAIRS and torch is not None and torch.cuda.is_available()

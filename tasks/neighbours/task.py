@@ -30,24 +30,24 @@ def find_nearest(
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         points = read_points(folder, "full", is_placeholder)
-        ids, cosines, recall = _nearest(points, k, search, "to cluster")
+        ids, cosines, recall = _search_nearest(points, k, search, "to cluster")
         write_graph(draft.folder, ids, cosines)
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points
             points = read_points(folder, "similarity", is_placeholder)
-            ids, cosines, recall = _nearest(points, k, search, "shown")
+            ids, cosines, recall = _search_nearest(points, k, search, "shown")
         write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(is_placeholder)
         draft.details["recall"] = recall
     return draft.artifact
 
 
-def _nearest(
+def _search_nearest(
     points: np.ndarray, k: int, search: SearchSettings, purpose: str
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Returns ids and cosines of the nearest titles, both (titles, k), and the recall of the search."""
     index = search.open(points)
-    ids, cosines = index.among_themselves(k)
+    ids, cosines = index.nearest_to_each(k)
     kind, exact = type(index).__name__.lower(), isinstance(index, Exact)
     del index  # has half the size of the points
     recall = 1.0 if exact else sampled_recall(points, ids)

@@ -66,7 +66,7 @@ def choose_encoder(
     texts = [titles[row] for row in sample]
     is_label = labels.take(sample).multi_hot(int(labels.values.max()) + 1)
     default_correct, alternative_correct = (
-        _correct(_vectors(home, strategy, texts), is_label, families % FOLDS)
+        _predict_correctly(_encode_texts(home, strategy, texts), is_label, families % FOLDS)
         for strategy in (default, alternative)
     )
     gain = alternative_correct - default_correct
@@ -79,7 +79,7 @@ def choose_encoder(
     )
 
 
-def _vectors(home: Path, strategy: SentenceStrategy, texts: Sequence[str]) -> np.ndarray:
+def _encode_texts(home: Path, strategy: SentenceStrategy, texts: Sequence[str]) -> np.ndarray:
     encoder = strategy.open()
     assert encoder is not None
     store = SentenceStore(home, encoder.identity, encoder.dim)
@@ -88,7 +88,7 @@ def _vectors(home: Path, strategy: SentenceStrategy, texts: Sequence[str]) -> np
     return store.take(text_keys(texts)).astype(np.float32)
 
 
-def _correct(vectors: np.ndarray, is_label: np.ndarray, folds: np.ndarray) -> np.ndarray:
+def _predict_correctly(vectors: np.ndarray, is_label: np.ndarray, folds: np.ndarray) -> np.ndarray:
     """Returns for each title whether the label that its neighbours predict is one of its labels, float.
 
     The label with the largest sum of 1 + cosine over the neighbours that have it is predicted.

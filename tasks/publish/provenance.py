@@ -31,7 +31,7 @@ class ArtifactRecord:
     @property
     def anchor(self) -> str:
         """HTML id of the section of this artifact on the page."""
-        return _anchor(self.content)
+        return _html_id(self.content)
 
     @property
     def inputs(self) -> Sequence[Mapping[str, str]]:
@@ -69,26 +69,28 @@ def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered
     uses: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for item in record.inputs:
-            uses.setdefault(_anchor(item), []).append(record.content)
+            uses.setdefault(_html_id(item), []).append(record.content)
     anchors = {record.anchor for record in records}
-    sections = [_section(record, uses.get(record.anchor, []), anchors, registered) for record in records]
+    sections = [
+        _render_section(record, uses.get(record.anchor, []), anchors, registered) for record in records
+    ]
     body = replace_surrogates("\n".join(sections))
     return render_page(FOLDER / "artifacts.html", heading, FOLDER / "artifacts.css", body, [])
 
 
-def _anchor(item: Mapping[str, Any]) -> str:
+def _html_id(item: Mapping[str, Any]) -> str:
     """Returns the HTML id of the section of an artifact: its kind and the first digits of its digest."""
     return f"{item['kind']}-{item['digest'][:SHOWN_DIGITS]}"
 
 
-def _link(item: Mapping[str, Any], anchors: set[str]) -> str:
+def _render_link(item: Mapping[str, Any], anchors: set[str]) -> str:
     """Returns HTML with the name of an artifact or feed, linked to its section if the page has one."""
     text = f"{escape(item['path'] if item['kind'] == 'Feed' else item['kind'])}"
     text += f" <code>{item['digest'][:SHOWN_DIGITS]}</code>"
-    return f'<a href="#{_anchor(item)}">{text}</a>' if _anchor(item) in anchors else f"<span>{text}</span>"
+    return f'<a href="#{_html_id(item)}">{text}</a>' if _html_id(item) in anchors else f"<span>{text}</span>"
 
 
-def _section(
+def _render_section(
     record: ArtifactRecord, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
 ) -> str:
     """Returns the HTML section of an artifact. ``uses`` are the artifacts that have it as input."""
@@ -96,8 +98,8 @@ def _section(
     provenance = content.get("made_of", {})
     size = sum(file["size"] for file in files.values())
     counts = ", ".join(f"{number:,} {escape(name)}" for name, number in content["counts"].items())
-    inputs = [_link(item, anchors) for item in record.inputs] or ["<span>not recorded</span>"]
-    used_by = [_link(item, anchors) for item in uses]
+    inputs = [_render_link(item, anchors) for item in record.inputs] or ["<span>not recorded</span>"]
+    used_by = [_render_link(item, anchors) for item in uses]
     if content["kind"] == "Model":
         used_by.append(f"<span>registered as <code>{escape(registered)}</code></span>")
     rows = "".join(

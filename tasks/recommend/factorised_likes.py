@@ -8,7 +8,7 @@ equal. The score of a title t is
 
 v_t and b_t are the factors and the bias of title t. Both are 0 for a title that nobody has rated. The factors
 u of a viewer are computed by ridge regression of the viewer's likes on the factors of the liked titles, so
-changed likes (``revised``) need no training:
+changed likes (``with_likes``) need no training:
 
     u = argmin Σ_l (r_l − b₀ − b_l − ⟨u, v_l⟩)² + decay · likes · ‖u‖²
 
@@ -54,13 +54,13 @@ class FittedFactorisedLikes:
         """Returns the likes of a viewer, and their shares of nearest(t) of each title."""
         return self.nearest.shares(viewer, titles)
 
-    def why(self, viewer: int, title: int) -> list[Reason]:
+    def reasons_for(self, viewer: int, title: int) -> list[Reason]:
         """Returns the nearest likes, and the nearest dislike if it lowers the score."""
-        return self.nearest.why(viewer, title)
+        return self.nearest.reasons_for(viewer, title)
 
-    def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
+    def with_likes(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
         """Returns a recommender with new likes of one viewer and unchanged factors of titles."""
-        return dataclasses.replace(self, nearest=self.nearest.revised(viewer, titles, values))
+        return dataclasses.replace(self, nearest=self.nearest.with_likes(viewer, titles, values))
 
     def _viewer_factors(self, viewer: int) -> np.ndarray:
         """Computes the factors of a viewer, float64 (dim,), or zeros if no liked title has factors."""

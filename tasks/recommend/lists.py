@@ -39,11 +39,11 @@ class FittedRecommender(Protocol):
         """Returns the likes of a viewer, and their shares of each score, float32 (likes, titles)."""
         ...
 
-    def why(self, viewer: int, title: int) -> list[Reason]:
+    def reasons_for(self, viewer: int, title: int) -> list[Reason]:
         """Returns the likes that contribute to the score of a title, in descending order of share."""
         ...
 
-    def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
+    def with_likes(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
         """Returns a recommender for one viewer with other likes. It is valid only for this viewer."""
         ...
 
@@ -135,12 +135,12 @@ def find_counterfactual(
 
     def is_removed(changed: dict[int, float]) -> bool:
         rows, values = np.array(list(changed), np.int32), np.array(list(changed.values()), np.float32)
-        return title not in listed(fitted.revised(viewer, rows, values))
+        return title not in listed(fitted.with_likes(viewer, rows, values))
 
     def without(removed: tuple[int, ...]) -> dict[int, float]:
         return {row: value for row, value in likes.items() if row not in removed}
 
-    reasons = [reason.title for reason in fitted.why(viewer, title) if reason.liked]
+    reasons = [reason.title for reason in fitted.reasons_for(viewer, title) if reason.liked]
     for liked in reasons:
         if is_removed(without((liked,))):
             return Counterfactual((liked,))
@@ -150,8 +150,8 @@ def find_counterfactual(
     while len(removed_titles) < min(max_removed, len(likes)):
         remaining = without(removed_titles)
         rows, values = np.array(list(remaining), np.int32), np.array(list(remaining.values()), np.float32)
-        revised = fitted.revised(viewer, rows, values)
-        next_reasons = [reason.title for reason in revised.why(viewer, title) if reason.liked]
+        revised = fitted.with_likes(viewer, rows, values)
+        next_reasons = [reason.title for reason in revised.reasons_for(viewer, title) if reason.liked]
         if not next_reasons:
             break
         removed_titles = (*removed_titles, next_reasons[0])

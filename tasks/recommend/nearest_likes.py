@@ -55,7 +55,7 @@ class FittedNearestLikes:
             title_popularity = POPULARITY_WEIGHT * self.popularity[part]
             for viewer, (begin, end) in enumerate(pairwise(starts.tolist())):
                 indices, is_viewer_like = columns[begin:end], is_like[begin:end]
-                liked = self._liked(near_values[indices[is_viewer_like]])
+                liked = self._score_likes(near_values[indices[is_viewer_like]])
                 score = liked + title_popularity
                 if not is_viewer_like.all():
                     disliked = near_values[indices[~is_viewer_like]].max(axis=0)
@@ -76,7 +76,7 @@ class FittedNearestLikes:
         total = near_values.sum(axis=0)
         return liked, np.divide(near_values, total, out=near_values, where=total > 0)
 
-    def why(self, viewer: int, title: int) -> list[Reason]:
+    def reasons_for(self, viewer: int, title: int) -> list[Reason]:
         """Returns the likes nearest to a title, and the nearest dislike if it lowers the score.
 
         Shares are proportional to squared nearness, in descending order.
@@ -85,7 +85,7 @@ class FittedNearestLikes:
         near_values = nearness(self.vectors, self.crowd, viewer_likes.titles, np.array([title]))[:, 0]
         is_like = viewer_likes.values > 0
         liked, disliked = (
-            self._largest(near_values, np.flatnonzero(is_like == kind)) for kind in (True, False)
+            self._select_largest(near_values, np.flatnonzero(is_like == kind)) for kind in (True, False)
         )
         count = max(min(self.settings.nearest, int(is_like.sum())), 1)
         score, dislike_nearness = (
@@ -102,16 +102,16 @@ class FittedNearestLikes:
             for index, share in zip(indices, shares, strict=True)
         ]
 
-    def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
+    def with_likes(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
         """Returns a recommender with new likes of one viewer and without likes of other viewers."""
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
-    def _largest(self, near_values: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    def _select_largest(self, near_values: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """Returns the indices of the ``settings.nearest`` largest values, descending, without zeros."""
         order = indices[np.argsort(-near_values[indices], kind="stable")][: self.settings.nearest]
         return order[near_values[order] > 0]
 
-    def _liked(self, near_values: np.ndarray) -> np.ndarray:
+    def _score_likes(self, near_values: np.ndarray) -> np.ndarray:
         """Computes liked(t) of each title from the nearness of a viewer's likes, (likes, titles)."""
         count = min(self.settings.nearest, len(near_values))
         if count < len(near_values):

@@ -29,11 +29,11 @@ class FittedPopularity:
         """Returns empty arrays, because the score does not depend on the viewer."""
         return np.zeros(0, np.int32), np.zeros((0, len(titles)), np.float32)
 
-    def why(self, viewer: int, title: int) -> list[Reason]:
+    def reasons_for(self, viewer: int, title: int) -> list[Reason]:
         """Returns no reasons, because the score does not depend on the viewer."""
         return []
 
-    def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
+    def with_likes(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
         """Returns the recommender unchanged, because the likes of a single viewer are ignored."""
         return self
 

@@ -53,7 +53,7 @@ def channel_votes(
     embedded = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
     ids, cosines = top_neighbours(embedded, np.ascontiguousarray(vectors[training]), CANDIDATES)
     ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
-    ids, cosines = _on_other_channels(queries, ids, cosines, _channel_ids(channels))
+    ids, cosines = _drop_shared_channels(queries, ids, cosines, _channel_ids(channels))
     return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
 
 
@@ -64,7 +64,7 @@ def _channel_ids(channels: pa.ListArray) -> Ragged:
     return Ragged(offsets_of(lengths), np.asarray(names.indices, dtype=np.int64))
 
 
-def _on_other_channels(
+def _drop_shared_channels(
     queries: np.ndarray, ids: np.ndarray, cosines: np.ndarray, channels: Ragged
 ) -> tuple[np.ndarray, np.ndarray]:
     """Keeps the first NEIGHBOURS neighbours of each query that share no channel with it; pads with -1."""

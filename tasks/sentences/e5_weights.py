@@ -84,11 +84,11 @@ class E5Weights:
     def matrix(self, name: str) -> Float32[np.ndarray, "rows columns"]:
         """Returns a matrix (outputs, inputs) of a layer, decoded from 4 bits."""
         columns = self.hidden if name.endswith("fo.w") else self.dim
-        return _decoded(self._blocks(name, columns))
+        return _decode_blocks(self._blocks(name, columns))
 
     def embeddings(self, tokens: np.ndarray) -> np.ndarray:
         """Returns the embeddings of tokens of any shape, float32 (..., dim)."""
-        return _decoded(self._blocks("emb.word", self.dim)[tokens])
+        return _decode_blocks(self._blocks("emb.word", self.dim)[tokens])
 
     def _blocks(self, name: str, columns: int) -> np.ndarray:
         _, count, offset = self._arrays[name]
@@ -122,7 +122,7 @@ class E5Weights:
         return ids[::-1]
 
 
-def _decoded(blocks: np.ndarray) -> np.ndarray:
+def _decode_blocks(blocks: np.ndarray) -> np.ndarray:
     """Decodes blocks (..., columns / 32) to float32 (..., columns)."""
     halves = np.concatenate([blocks["weights"] & 15, blocks["weights"] >> 4], axis=-1)
     values = (halves.astype(np.float32) - 8) * blocks["scale"].astype(np.float32)[..., None]

@@ -22,7 +22,7 @@ _PRIME = np.uint64(0x100000001B3)  # FNV prime
 def ngrams(texts: Sequence[str]) -> Ragged:
     """Returns the ids of the n-grams of each text and of its shape, int64, below 65,536, one row per text."""
     delimited_texts = [f"\x02{text.lower()}\x03" for text in texts]
-    shapes = [f"\x04{_shape(text)}\x05" for text in texts]
+    shapes = [f"\x04{_text_shape(text)}\x05" for text in texts]
     text_id_parts, id_parts = [], []
     for lines, max_length in ((delimited_texts, _MAX_LENGTH), (shapes, _MAX_SHAPE_LENGTH)):
         code_points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), np.uint32)
@@ -40,7 +40,7 @@ def ngrams(texts: Sequence[str]) -> Ragged:
     return Ragged(offsets_of(np.bincount(text_ids, minlength=len(texts))), ids[order])
 
 
-def _shape(text: str) -> str:
+def _text_shape(text: str) -> str:
     """Replaces every run of letters by "A" or "a", according to the case of its first letter."""
     return re.sub(r"[^\W\d_]+", lambda run: "a" if run[0][0].islower() else "A", re.sub("['’]", "", text))
 

@@ -83,7 +83,7 @@ class WordsAndNgrams(TitleTokenizer):
         title_tokens += [
             (SHAPE, f"len:{min(len(words), 10)}"),
             (SHAPE, f"chars:{min(len(title.display) // 4, 15)}"),
-            (SHAPE, "shape:" + "".join(map(_shape, raws[:6]))),
+            (SHAPE, "shape:" + "".join(map(_word_shape, raws[:6]))),
         ]
         title_tokens += [(RAW, f"raw:{text}") for text in raws if not text.islower()]
         return title_tokens + [(MARK, mark) for mark in title.marks]
@@ -108,7 +108,7 @@ def _ngrams(word: str, shortest: int, longest: int) -> list[Token]:
     return [(NGRAM, text[start : start + n]) for n in lengths for start in range(len(text) - n + 1)]
 
 
-def _shape(text: str) -> str:
+def _word_shape(text: str) -> str:
     """Returns the shape of a word: X (capitalized), A (upper case), x (lower case) or 9 (digits).
 
     The shape of punctuation is the punctuation itself.

@@ -21,7 +21,7 @@ def render_calendar(recommendations: Sequence[Recommendation], now: datetime.dat
     """Returns an iCalendar file as text with CR LF line endings; write it as UTF-8 with newline=""."""
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//GuideSpace//tonight//EN", "CALSCALE:GREGORIAN"]
     for recommendation in recommendations:
-        lines += _event(recommendation, now)
+        lines += _render_event(recommendation, now)
     return "".join(f"{part}\r\n" for line in [*lines, "END:VCALENDAR"] for part in fold_line(line))
 
 
@@ -43,7 +43,7 @@ def escape_text(text: str) -> str:
     return re.sub(r"([\\;,])", r"\\\1", text).replace("\n", "\\n")
 
 
-def _event(recommendation: Recommendation, now: datetime.datetime) -> Iterator[str]:
+def _render_event(recommendation: Recommendation, now: datetime.datetime) -> Iterator[str]:
     """Yields the lines of an iCalendar event (VEVENT) for a recommended programme."""
     programme = recommendation.programme
     identity = "\n".join((programme.title, programme.channel, programme.start.isoformat()))

@@ -156,11 +156,11 @@ class Evening:
         explained = []
         for recommendation in recommendations:
             row = self._row_of[recommendation.programme]
-            sentence = self._sentence(find_counterfactual(self.fitted, code, likes, row, listed))
+            sentence = self._format_counterfactual(find_counterfactual(self.fitted, code, likes, row, listed))
             explained.append(dataclasses.replace(recommendation, counterfactual=sentence))
         return explained
 
-    def _sentence(self, counterfactual: Counterfactual) -> str:
+    def _format_counterfactual(self, counterfactual: Counterfactual) -> str:
         """Returns a sentence about a change of likes, or "" if there is no such change."""
         titles = [f"“{self.names[row]}”" for row in counterfactual.without]
         if titles:
@@ -178,7 +178,7 @@ class Evening:
                 rank=rank,
                 score=round(float(scores[index]), 4),
                 programme=programme,
-                why=self._reasons(code, index),
+                why=self._explain_show(code, index),
             )
             for rank, (index, programme) in enumerate(self._choose(self.fitted, code, scores), 1)
         ]
@@ -192,7 +192,7 @@ class Evening:
         for index in top_indices(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
             programmes, seen_episodes = self.shows[index].programmes, seen.get(index)
             programme = (
-                next((programme for programme in programmes if not programme.seen_in(seen_episodes)), None)
+                next((programme for programme in programmes if not programme.was_seen(seen_episodes)), None)
                 if seen_episodes
                 else programmes[0]
             )
@@ -203,9 +203,9 @@ class Evening:
         chosen = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
         return [candidates[position] for position in chosen.tolist()]
 
-    def _reasons(self, code: int, index: int) -> tuple[Why, ...]:
+    def _explain_show(self, code: int, index: int) -> tuple[Why, ...]:
         """Returns the reasons why a show is recommended to a viewer."""
-        reasons = self.fitted.why(code, int(self.rows[index]))[: self.settings.reasons]
+        reasons = self.fitted.reasons_for(code, int(self.rows[index]))[: self.settings.reasons]
         return tuple(
             Why(title=self.names[reason.title], share=round(reason.share, 4), liked=reason.liked)
             for reason in reasons

@@ -14,7 +14,7 @@ from storage.home.guides import current_guide
 from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
 from tasks.tonight.choose import Evening, Recommendation, titles_to_rank
-from tasks.tonight.filters import Hidden, hide_programmes, included
+from tasks.tonight.filters import Hidden, hide_programmes, included_kinds
 from tasks.tonight.kinds import select_kinds
 from tasks.tonight.people import add_credits, add_liked_people
 from tasks.tonight.programmes import fold_programmes
@@ -115,7 +115,7 @@ def open_evening(
     if (settings.hide_repeats or settings.age is not None) and not has_details(folder):
         problem = "the guide was made by an older version, without repeats and age ratings"
         raise TonightError(f"{problem}; read its feeds again: `guidespace ingest --feed …`")
-    shows = fold_programmes(upcoming_programmes(folder, utc(begin), utc(end)), included(settings))
+    shows = fold_programmes(upcoming_programmes(folder, utc(begin), utc(end)), included_kinds(settings))
     if not shows:
         time_span = start_range(folder)
         content = (

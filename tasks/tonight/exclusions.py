@@ -34,7 +34,7 @@ def find_exclusion(title: str, show_key: str, channel: str, categories: Iterable
         channel: Display name of the channel.
         categories: Categories as in the guide.
     """
-    generic, rules = _rules()
+    generic, rules = _read_rules()
     names = (category.casefold().strip() for category in categories)
     first = next((name for name in names if name not in generic), "")
     for kind, rule in rules.items():
@@ -49,20 +49,20 @@ def _is_match(pattern: re.Pattern[str], text: str) -> bool:
 
 
 @functools.cache
-def _rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
+def _read_rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
     """Reads excluded.toml. Returns the categories that rules ignore ("generic"), and the rules by kind."""
     content = tomllib.loads(Path(__file__).with_name("excluded.toml").read_text(encoding="utf-8"))
     kinds: tuple[Exclusion, ...] = ("adult", "shopping")
     rules: dict[Exclusion, _Rule] = {
         kind: _Rule(
             frozenset(map(str.casefold, content[kind]["categories"])),
-            _any_of(content[kind]["channels"]),
-            _any_of(content[kind]["titles"]),
+            _join_patterns(content[kind]["channels"]),
+            _join_patterns(content[kind]["titles"]),
         )
         for kind in kinds
     }
     return frozenset(content["generic"]), rules
 
 
-def _any_of(patterns: list[str]) -> re.Pattern[str]:
+def _join_patterns(patterns: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)

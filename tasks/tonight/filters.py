@@ -41,7 +41,7 @@ class Hidden:
             yield f"no age rating, {state}: {self.unrated:,}{advice}"
 
 
-def included(settings: TonightSettings) -> tuple[Exclusion, ...]:
+def included_kinds(settings: TonightSettings) -> tuple[Exclusion, ...]:
     """Returns the kinds in ``settings.include``, without "adult" if there is an age limit below 18."""
     is_limited = settings.age is not None and settings.age < ADULT_AGE
     return tuple(kind for kind in settings.include if not (is_limited and kind == "adult"))

@@ -35,10 +35,10 @@ def render_tonight(
     heading = f"Tonight for {viewer}" if viewer else "Tonight"
     data = {
         "viewer": viewer,
-        "begin": _minute(begin),
-        "end": _minute(end),
+        "begin": _to_minutes(begin),
+        "end": _to_minutes(end),
         "zone": zone,
-        "programmes": [_programme(recommendation) for recommendation in recommendations],
+        "programmes": [_programme_data(recommendation) for recommendation in recommendations],
     }
     parts = (
         FOLDER / "tonight.html",
@@ -60,7 +60,7 @@ def programme_marks(programme: Programme) -> list[str]:
     return [name for name, is_shown in states.items() if is_shown] + list(programme.ratings[:2])
 
 
-def _programme(recommendation: Recommendation) -> dict[str, Any]:
+def _programme_data(recommendation: Recommendation) -> dict[str, Any]:
     """Returns the data of a recommended programme that tonight.js shows."""
     programme = recommendation.programme
     return {
@@ -73,18 +73,18 @@ def _programme(recommendation: Recommendation) -> dict[str, Any]:
         "marks": programme_marks(programme),
         "icon": recommendation.icon if recommendation.icon.startswith(("https://", "http://")) else "",
         "people": [[person.name, person.role, person.title] for person in recommendation.people],
-        **_airing(programme),
-        "also": [_airing(airing) for airing in programme.also],
+        **_airing_data(programme),
+        "also": [_airing_data(airing) for airing in programme.also],
         "why": [[why.title, why.share, why.liked] for why in recommendation.why],
         "change": recommendation.counterfactual,
     }
 
 
-def _airing(airing: Airing) -> dict[str, Any]:
-    stop = airing.stop and _minute(airing.stop)
-    return {"start": _minute(airing.start), "stop": stop, "channel": airing.channel}
+def _airing_data(airing: Airing) -> dict[str, Any]:
+    stop = airing.stop and _to_minutes(airing.stop)
+    return {"start": _to_minutes(airing.start), "stop": stop, "channel": airing.channel}
 
 
-def _minute(moment: datetime.datetime) -> int:
+def _to_minutes(moment: datetime.datetime) -> int:
     """Converts a time to minutes since 1970-01-01 UTC."""
     return int(moment.timestamp()) // 60

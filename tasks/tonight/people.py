@@ -46,11 +46,11 @@ def add_liked_people(
     for title, role, name in credited_titles(guide, names) if liked else ():
         people_keys.setdefault((name, role == DIRECTOR), set()).add(parse_title(title).show_key)
     return [
-        _with_people(item, evening.show_key(item.programme), liked, people_keys) for item in recommendations
+        _add_people(item, evening.show_key(item.programme), liked, people_keys) for item in recommendations
     ]
 
 
-def _with_people(
+def _add_people(
     recommendation: Recommendation,
     show_key: str,
     liked: Mapping[str, str],

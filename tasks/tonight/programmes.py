@@ -56,7 +56,7 @@ class Programme(Airing):
     rows: tuple[int, ...] = ()  # row numbers of its airings in programmes.parquet
     also: tuple[Airing, ...] = ()  # other airings of the evening, ascending by time
 
-    def seen_in(self, seen: Sequence[tuple[str, str]]) -> bool:
+    def was_seen(self, seen: Sequence[tuple[str, str]]) -> bool:
         """Returns whether a viewer saw the programme, given the (episode, sub-title) pairs seen."""
         keys = self.episode, fold_sub_title(self.sub_title)
         if not any(keys):

@@ -33,7 +33,7 @@ def minimum_age(ratings: Iterable[Mapping[str, str | None]]) -> tuple[int | None
         age = rating_age(system, value)
         if age is not None:
             ages.append(age)
-        elif _fold(value) not in _tables()[1]:
+        elif _fold(value) not in _read_tables()[1]:
             unknown.append(rating_text(rating))
     return (max(ages), ()) if ages else (None, tuple(unknown))
 
@@ -48,7 +48,7 @@ def rating_text(rating: Mapping[str, str | None]) -> str:
 @functools.lru_cache(maxsize=4096)
 def rating_age(system: str, value: str) -> int | None:
     """Returns the minimum age of one rating; None if it is not recognized or means "not rated"."""
-    tables, unrated = _tables()
+    tables, unrated = _read_tables()
     value, numbers = _fold(value), _NUMBER.findall(value)
     values = dict.fromkeys((value, _CONTENT.sub("", value)))
     ages = tables.get(_fold(system), {})
@@ -67,7 +67,7 @@ def _fold(text: str) -> str:
 
 
 @functools.cache
-def _tables() -> tuple[dict[str, dict[str, int]], frozenset[str]]:
+def _read_tables() -> tuple[dict[str, dict[str, int]], frozenset[str]]:
     """Reads ratings.toml: minimum ages by value for each name of a system, and values for "not rated"."""
     content = tomllib.loads(Path(__file__).with_name("ratings.toml").read_text(encoding="utf-8"))
     unrated = frozenset(map(_fold, content.pop("unrated")))

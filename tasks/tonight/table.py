@@ -12,12 +12,12 @@ from tasks.tonight.choose import Recommendation
 def to_table(lists: Iterable[Iterable[Recommendation]]) -> pa.Table:
     """Returns a table with one row per recommendation, from one list of recommendations per viewer."""
     return pa.Table.from_pylist(
-        [_row(recommendation) for recommendations in lists for recommendation in recommendations],
+        [_to_row(recommendation) for recommendations in lists for recommendation in recommendations],
         schema=TONIGHT,
     )
 
 
-def _row(recommendation: Recommendation) -> dict[str, Any]:
+def _to_row(recommendation: Recommendation) -> dict[str, Any]:
     programme = recommendation.programme
     return {
         "viewer": recommendation.viewer,

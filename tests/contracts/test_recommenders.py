@@ -123,7 +123,7 @@ def test_shares_of_reasons_sum_to_one(strategy: Recommender):
     fitted = strategy.fit(MIXED, guide())
     for viewer in range(4):
         for title in (20, 50, 94):
-            reasons = fitted.why(viewer, title)
+            reasons = fitted.reasons_for(viewer, title)
             assert not reasons or abs(sum(reason.share for reason in reasons) - 1) < 1e-5
             assert [reason.share for reason in reasons] == sorted((r.share for r in reasons), reverse=True)
         liked, shares = fitted.shares(viewer, ALL)
@@ -134,7 +134,7 @@ def test_shares_of_reasons_sum_to_one(strategy: Recommender):
 
 @pytest.mark.parametrize("strategy", PERSONAL)
 def test_reasons_are_likes_of_the_same_taste(strategy: Recommender):
-    reasons = strategy.fit(MIXED, guide()).why(0, 75)
+    reasons = strategy.fit(MIXED, guide()).reasons_for(0, 75)
     assert reasons and all(reason.liked and 60 <= reason.title < 65 for reason in reasons)
 
 

@@ -51,16 +51,18 @@ def docstrings(file: Path) -> Iterator[Item]:
 
 
 def messages(file: Path) -> Iterator[Item]:
-    """String literals of at least MIN_WORDS words that are neither docstrings nor SQL nor patterns."""
+    """String literals of at least MIN_WORDS words except docstrings, SQL, patterns and parts of f-strings."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     documented = {item.text for item in docstrings(file)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    fragments = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
         text = ""
         if isinstance(node, ast.JoinedStr):
             text = ast.unparse(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in fragments:
             text = node.value
-        is_code = re.search(r"\b(SELECT|FROM|JOIN|INSERT|UPDATE|CREATE)\b|\\[bdswW(\[]|\(\?", text)
+        is_code = re.search(r"\b(SELECT|FROM|JOIN|INSERT|UPDATE|CREATE|SET|STRUCT)\b|\\[bdswW(\[]|\(\?", text)
         if len(text.split()) >= MIN_WORDS and not is_code and inspect.cleandoc(text) not in documented:
             yield Item(file, node.lineno, text)
 
@@ -74,7 +76,7 @@ def sentences(file: Path) -> Iterator[Item]:
             paragraph.append(line)
             continue
         text = "\n".join(paragraph)
-        for match in re.finditer(r"\S.*?(?:[.;:](?=\s)|\Z)", text, re.DOTALL):
+        for match in re.finditer(r"\S.*?(?:[.](?=\s)|\Z)", text, re.DOTALL):
             if len(match[0].split()) >= MIN_WORDS:
                 yield Item(file, first + text.count("\n", 0, match.start()), match[0])
         first, paragraph = number + 1, []

@@ -110,7 +110,7 @@ def _score_clusters(
     Placeholder titles, which name no programme, are omitted.
     """
     titles = np.flatnonzero(corpus.split != PLACEHOLDER)
-    nearest = settings.search.open(points[titles]).among_themselves(settings.strategy.neighbours)
+    nearest = settings.search.open(points[titles]).nearest_to_each(settings.strategy.neighbours)
     seeds = range(settings.seed, settings.seed + settings.seeds)
     clustering = cluster_with_seeds(settings.strategy, points[titles], Neighbours(*nearest), seeds).typical
     labels = corpus.labels.take(titles)

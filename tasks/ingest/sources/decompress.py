@@ -60,9 +60,9 @@ class FeedStream:
                     raise FeedError(f"{self.feed.source}: larger than {cap}; nothing was stored")
                 yield block
         if self.damage and not self.produced:
-            raise self.nothing_readable()
+            raise self.unreadable_error()
 
-    def nothing_readable(self) -> FeedError:
+    def unreadable_error(self) -> FeedError:
         """Returns the error for a feed whose compressed data is damaged from the start."""
         with open(self.feed.file, "rb") as handle:
             head = handle.read(1 << 20)

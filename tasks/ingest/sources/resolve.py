@@ -80,7 +80,7 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
         urls = _expand_pattern(text, name, private_addresses)
         return [NamedFeed(location=text, source=name)] if name and urls == [text] else list(urls)
     if _MISTYPED_URL.match(text) and not os.path.exists(text):
-        raise _invalid_url(re.split("[?#]", text.rpartition("@")[2])[0])
+        raise _invalid_url_error(re.split("[?#]", text.rpartition("@")[2])[0])
     path = Path(text).expanduser()
     if isinstance(feed, NamedFeed) and path.is_file():
         return [feed]
@@ -107,7 +107,7 @@ def _source_of_reference(reference: str | NamedFeed) -> str:
     )
 
 
-def _invalid_url(source: str) -> FeedError:
+def _invalid_url_error(source: str) -> FeedError:
     return FeedError(
         f"{source}: not a valid URL; expected one such as https://host:8080/guide.xml.gz, with @ / : ? # "
         "in user and password written as %40 %2F %3A %3F %23"
@@ -131,7 +131,7 @@ def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
     """Lists the URLs that match a URL with wildcards on an object store. Returns other URLs unchanged."""
     source = name or without_secrets(url)
     if not is_valid_url(url):
-        raise _invalid_url(source)
+        raise _invalid_url_error(source)
     if url.lower().startswith(("http://", "https://")) or not glob.has_magic(url):
         return [url]
     try:

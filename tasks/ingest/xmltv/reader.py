@@ -44,7 +44,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
         prolog, blocks = read_prolog(iter(stream), stream.feed.source)
     except FeedError as error:
         if stream.damage:
-            raise stream.nothing_readable() from error
+            raise stream.unreadable_error() from error
         raise
     encoding = Encoding(prolog.encoding, partial(FeedStream, stream.feed, stream.size_cap_bytes))
     root = root_attributes(prolog.attributes, encoding)

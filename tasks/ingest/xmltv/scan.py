@@ -71,7 +71,7 @@ def scan(content: bytes) -> RawColumns | None:
     if attributes is None or not _all_equal(codes, less[ends], greater[ends] + 1, b"</programme>"):
         return None
     is_element = ~(begins | ends)
-    encoded = _slices(content, less[is_element] + 1, greater[is_element]).dictionary_encode()
+    encoded = _slice_texts(content, less[is_element] + 1, greater[is_element]).dictionary_encode()
     distinct_tags = [_read_tag(text) for text in encoded.dictionary.to_pylist()]
     if None in distinct_tags:
         return None
@@ -80,7 +80,7 @@ def scan(content: bytes) -> RawColumns | None:
     role[is_element] = np.array([tag.role for tag in distinct_tags if tag], np.int64)[tag_code_of[is_element]]
     kind[is_element] = np.array([tag.kind for tag in distinct_tags if tag], np.int64)[tag_code_of[is_element]]
     opens = role == _OPEN
-    if not _are_flat(role, kind) or not _blank_between(content, less, greater, opens):
+    if not _are_flat(role, kind) or not _is_blank_between(content, less, greater, opens):
         return None
     qualifiers = pa.array([tag.qualifier for tag in distinct_tags if tag], pa.string())
     row = np.cumsum(begins) - 1  # programme of each tag
@@ -92,7 +92,7 @@ def scan(content: bytes) -> RawColumns | None:
         tags = np.flatnonzero((kind == number) & (role != _CLOSE))
         ends = less[tags + 1]
         starts = np.where(role[tags] == _EMPTY, ends, greater[tags] + 1)
-        text = _unescape(_slices(content, starts, ends, starts == ends))
+        text = _unescape(_slice_texts(content, starts, ends, starts == ends))
         qualifier = qualifiers.take(pa.array(tag_code_of[tags]))
         if text_name in ("categories", "episode_numbers"):
             offsets = pa.array(np.searchsorted(row[tags], np.arange(count + 1)), pa.int32())
@@ -160,7 +160,7 @@ def _programme_attributes(
         name = match[1].decode() if match else ""
         if not name or name in columns or not _all_equal(codes, gap, values[:, number], text):
             return None
-        columns[name] = _unescape(_slices(content, values[:, number] + 1, values[:, number + 1]))
+        columns[name] = _unescape(_slice_texts(content, values[:, number] + 1, values[:, number + 1]))
         gap = values[:, number + 1] + 1
     text = content[gap[0] : greater[0]]
     return columns if not text.strip() and _all_equal(codes, gap, greater, text) else None
@@ -172,16 +172,16 @@ def _all_equal(codes: np.ndarray, starts: np.ndarray, ends: np.ndarray, text: by
     return bool((codes[starts[:, None] + np.arange(len(text))] == np.frombuffer(text, np.uint8)).all())
 
 
-def _blank_between(content: bytes, less: np.ndarray, greater: np.ndarray, opens: np.ndarray) -> bool:
+def _is_blank_between(content: bytes, less: np.ndarray, greater: np.ndarray, opens: np.ndarray) -> bool:
     """Returns whether there is only white space between the tags, except for the texts of elements."""
     starts, ends = greater[:-1] + 1, less[1:]
     is_outside = (ends > starts) & ~opens[:-1]
-    outside = _slices(content, starts[is_outside], ends[is_outside]).unique().to_pylist()
+    outside = _slice_texts(content, starts[is_outside], ends[is_outside]).unique().to_pylist()
     around = content[: less[0]] + content[greater[-1] + 1 :]
     return not "".join(outside).strip(" \t\n") and not around.strip()
 
 
-def _slices(content: bytes, starts: np.ndarray, ends: np.ndarray, is_null: Any = None) -> pa.StringArray:
+def _slice_texts(content: bytes, starts: np.ndarray, ends: np.ndarray, is_null: Any = None) -> pa.StringArray:
     """Returns the texts at spans of valid UTF-8, which are ascending and disjoint.
 
     Texts for which the mask ``is_null`` is True become null.

@@ -75,7 +75,7 @@ def compute_positions(
         previous: Positions on the previous map, NaN for new titles; ignored if more than half are new.
     """
     titles = len(plane)
-    links = _links(ids[:, :NEAREST], cosines[:, :NEAREST])
+    links = _build_links(ids[:, :NEAREST], cosines[:, :NEAREST])
     linked = np.diff(links.offsets) > 0
     if linked.sum() <= 2:
         return _fit_page(plane)
@@ -111,7 +111,7 @@ def principal_plane(
     return plane / max(np.abs(plane).max(initial=0), 1e-12)
 
 
-def _links(ids: np.ndarray, cosines: np.ndarray) -> Links:
+def _build_links(ids: np.ndarray, cosines: np.ndarray) -> Links:
     """Returns the graph of the nearest titles ``ids``, (titles, k), with the weights p_ij."""
     strength = np.zeros(ids.shape)
     for block in row_blocks(len(ids)):
@@ -164,7 +164,7 @@ def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
     """Averages start positions over links and scales them to unit covariance, twelve times."""
     positions, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
-        smoothed = 0.5 * positions[linked] + 0.5 * compiled(_average)(*links, positions)[linked]
+        smoothed = 0.5 * positions[linked] + 0.5 * compiled(_average_positions)(*links, positions)[linked]
         smoothed -= smoothed.mean(axis=0)
         covariance = smoothed.T @ smoothed / len(smoothed) + 1e-12 * np.eye(2)
         values, axes = np.linalg.eigh(covariance)
@@ -175,7 +175,9 @@ def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
     return positions
 
 
-def _average(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _average_positions(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, start: np.ndarray
+) -> np.ndarray:
     """Returns for each title the weighted mean of the positions of linked titles."""
     averaged = np.zeros_like(start)
     for title in range(len(start)):

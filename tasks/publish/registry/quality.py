@@ -78,7 +78,7 @@ class QualityScorer:
         correct = np.zeros(len(self._files))
         correct[queries["title_id"].to_numpy()] = queries["predictor_correct"].to_numpy()
         arrays = {name: open_array(vectors, name) for name in VECTORS if name != HEADLINE}
-        return {**self._qualities(arrays), PREDICTOR: correct[self.rows]}
+        return {**self._score_vectors(arrays), PREDICTOR: correct[self.rows]}
 
     def score_model(self, model: Path) -> Qualities:
         """Embeds tonight's titles with the model of an earlier night and returns the qualities of that model.
@@ -90,7 +90,7 @@ class QualityScorer:
             encoder = TitleEncoder.open(model)
             vectors = self._embed(encoder)
             predictor = self._predictor_quality(encoder, LinearPart.open(model), vectors["full"])
-            return {**self._qualities(vectors), PREDICTOR: predictor}
+            return {**self._score_vectors(vectors), PREDICTOR: predictor}
         except (OSError, KeyError, TypeError, ValueError) as error:
             problem = f"this version of GuideSpace cannot read the model in {model}"
             raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
@@ -100,7 +100,7 @@ class QualityScorer:
         arrays: dict[str, np.ndarray] = {}
         needed_rows = np.union1d(self.rows, self._training)
         for block in (needed_rows[block] for block in row_blocks(len(needed_rows))):
-            raw_titles, contexts, dense = self._inputs(encoder, block)
+            raw_titles, contexts, dense = self._read_inputs(encoder, block)
             title_only, with_context = encoder.embed_with_context(raw_titles, contexts, dense)
             embedded = {
                 "vectors": title_only,
@@ -113,7 +113,7 @@ class QualityScorer:
                 arrays[name][block] = values
         return arrays
 
-    def _inputs(
+    def _read_inputs(
         self, encoder: TitleEncoder, rows: np.ndarray
     ) -> tuple[list[str], list[list[str]], np.ndarray]:
         """Returns text, context tokens and sentence features of tonight's titles in some rows."""
@@ -132,7 +132,7 @@ class QualityScorer:
             return np.zeros(0)
         names, support = self._files.label_names, None
         if part is not None:
-            raw_titles, contexts, dense = self._inputs(encoder, self.rows)
+            raw_titles, contexts, dense = self._read_inputs(encoder, self.rows)
             lookup = encoder.look_up(raw_titles, contexts)
             number = {name: column for column, name in enumerate(names)}
             columns = np.array([number.get(name, -1) for name in part.label_names])
@@ -143,13 +143,13 @@ class QualityScorer:
         top, _ = predict_top(*neighbours, labels, len(names), support)
         return contains_label(self._titles.labels.take(self.rows), top).astype(np.float64)
 
-    def _qualities(self, vectors: Mapping[str, np.ndarray]) -> Qualities:
+    def _score_vectors(self, vectors: Mapping[str, np.ndarray]) -> Qualities:
         """Returns the qualities of a model from its arrays of vectors."""
         if not len(self.rows):
             return dict.fromkeys(vectors, np.zeros(0))
-        return {name: self._quality(values) for name, values in vectors.items()}
+        return {name: self._query_qualities(values) for name, values in vectors.items()}
 
-    def _quality(self, vectors: np.ndarray) -> np.ndarray:
+    def _query_qualities(self, vectors: np.ndarray) -> np.ndarray:
         """Returns the quality of each query by k-NN on an array of vectors, float64 [queries]."""
         judged = judge_knn(self._titles, vectors, self.rows, self._training, self.k)
         precision = np.zeros(len(self.rows)) if judged.precision_at_k is None else judged.precision_at_k

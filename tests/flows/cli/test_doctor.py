@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.cli.doctor import _devices
+from flows.cli.doctor import _check_devices
 
 COMPILER = """
 class CompileException(Exception): ...
@@ -34,6 +34,6 @@ def test_the_doctor_compiles_the_kernels(code: str, state: str, says: str, monke
     (tmp_path / "cupy.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    (finding,) = (each for each in _devices() if each.about == "CuPy")
+    (finding,) = (each for each in _check_devices() if each.about == "CuPy")
     assert finding.state == state and says in finding.text
     assert ("extra `gpu`" in finding.text) == (state == "bad")

@@ -7,7 +7,7 @@ from storage.formats.answers import read_answers, write_answers
 from tasks.ablate.blocks import BLOCKS, AblationBlock, UnknownBlock, choose_blocks
 from tasks.ablate.effects import AGREEMENT, OOV, OVERALL, SHOWS, Folds, measure_effect, sort_effects
 from tasks.ablate.plot import plot_effects
-from tasks.ablate.report import number, sentence, write_report
+from tasks.ablate.report import describe_effect, format_figure, write_report
 from tasks.scoring.folds import Figure, HeldOutPredictions, PredictionsByCell
 
 N_GRAMS, HOUR = (next(block for block in BLOCKS if block.name == name) for name in ("n-grams", "hour"))
@@ -34,14 +34,14 @@ def test_a_block_that_helps_is_worth_the_difference_of_the_means():
     assert effect.figures[OOV].n == 2 * 3 * 50
     assert (effect.with_it, effect.without) == (pytest.approx(0.8), pytest.approx(0.5))
     said = "Character n-grams are worth .300 ± "
-    assert sentence(effect).startswith(said) and "unseen franchises" in sentence(effect)
+    assert describe_effect(effect).startswith(said) and "unseen franchises" in describe_effect(effect)
 
 
 def test_one_that_hurts_costs_and_one_that_changes_nothing_has_no_interval():
     worse = measure_effect(HOUR, folds(0.5), folds(0.6))
-    assert worse.pays is False and sentence(worse).endswith(": costs.")
+    assert worse.pays is False and describe_effect(worse).endswith(": costs.")
     same = measure_effect(HOUR, folds(0.5), folds(0.5))
-    assert same.pays is None and number(same.overall) == ".000 ± .000"
+    assert same.pays is None and format_figure(same.overall) == ".000 ± .000"
     assert sort_effects([worse, same]) == [same, worse]
 
 
@@ -116,10 +116,10 @@ def test_the_report_sorts_names_what_does_not_pay_and_keeps_clusters_apart():
 
 
 def test_numbers_as_the_page_shows_them():
-    assert number(Figure(0.0314, 0.003, 9)) == ".031 ± .006"
+    assert format_figure(Figure(0.0314, 0.003, 9)) == ".031 ± .006"
     assert (
-        number(Figure(-0.0314, 0.0, 9)) == "−.031 ± .000"
-        and number(Figure(-0.0001, 0.6, 9)) == ".000 ± 1.176"
+        format_figure(Figure(-0.0314, 0.0, 9)) == "−.031 ± .000"
+        and format_figure(Figure(-0.0001, 0.6, 9)) == ".000 ± 1.176"
     )
 
 

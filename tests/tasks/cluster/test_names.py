@@ -214,7 +214,9 @@ def test_the_category_is_the_one_that_most_titles_carry_and_of_nearly_equal_ones
 def test_phrases_are_written_as_most_titles_write_them():
     titles = ["Grand Prix One", "The GRAND PRIX: One", "grand Prix Two", "Grand Prix"]
     phrases = Phrases(titles, titles)
-    (rows,) = (rows for phrase, rows in phrases.shared(range(4), 3).items() if phrase == ("grand", "prix"))
+    (rows,) = (
+        rows for phrase, rows in phrases.find_shared(range(4), 3).items() if phrase == ("grand", "prix")
+    )
     assert phrases.most_common_form(("grand", "prix"), rows) == "Grand Prix" and rows == [
         0,
         2,

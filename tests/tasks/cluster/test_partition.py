@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from tasks.cluster.partition import finish, titles_by_cluster
+from tasks.cluster.partition import build_partition, titles_by_cluster
 
 
 def said(labels, known=None):
     labels = np.array(labels, dtype=int)
-    return finish(
+    return build_partition(
         labels,
         np.ones(len(labels), bool) if known is None else np.array(known),
         minimum_size=2,

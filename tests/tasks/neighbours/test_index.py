@@ -37,9 +37,7 @@ def groups() -> np.ndarray:
 @needs_faiss
 def test_every_cell_probed_finds_what_the_exact_search_finds(groups: np.ndarray):
     approximate = Approximate(groups, probes=10_000)
-    for found, exact in zip(
-        approximate.among_themselves(10), Exact(groups).among_themselves(10), strict=True
-    ):
+    for found, exact in zip(approximate.nearest_to_each(10), Exact(groups).nearest_to_each(10), strict=True):
         np.testing.assert_array_equal(found, exact)
     for found, exact in zip(
         approximate.nearest(groups[90:120], 10), Exact(groups).nearest(groups[90:120], 10), strict=True
@@ -51,7 +49,7 @@ def test_every_cell_probed_finds_what_the_exact_search_finds(groups: np.ndarray)
 def test_few_cells_probed_find_most(groups: np.ndarray):
     approximate = Approximate(groups, probes=8)
     assert approximate.cells == 99
-    ids, cosines = approximate.among_themselves(10)
+    ids, cosines = approximate.nearest_to_each(10)
     assert 0.9 < sampled_recall(groups, ids) < 1
     assert (
         (ids != np.arange(4_000)[:, None]).all()
@@ -62,15 +60,15 @@ def test_few_cells_probed_find_most(groups: np.ndarray):
     exact = np.einsum("ijk,ik->ij", groups[ids].astype(np.float64), groups)
     np.testing.assert_allclose(cosines[known], exact[known], atol=1e-6)
     assert (np.diff(cosines, axis=1) <= 0).all()
-    again = Approximate(groups, probes=8).among_themselves(10)
+    again = Approximate(groups, probes=8).nearest_to_each(10)
     np.testing.assert_array_equal(again[0], ids)
 
 
 @needs_faiss
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_of_few_or_no_titles(rows: int):
-    found = Approximate(np.eye(4, dtype=np.float32)[:rows]).among_themselves(2)
-    np.testing.assert_array_equal(found[0], Exact(np.eye(4, dtype=np.float32)[:rows]).among_themselves(2)[0])
+    found = Approximate(np.eye(4, dtype=np.float32)[:rows]).nearest_to_each(2)
+    np.testing.assert_array_equal(found[0], Exact(np.eye(4, dtype=np.float32)[:rows]).nearest_to_each(2)[0])
     nothing = Approximate(np.zeros((rows, 4), np.float32)).nearest(np.eye(2, 4, dtype=np.float32), 2)
     assert (nothing[0] == -1).all() and not nothing[1].any()
 
@@ -79,7 +77,7 @@ def test_of_few_or_no_titles(rows: int):
 def test_recall_known_by_hand(groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, block: int):
     monkeypatch.setattr(arrays, "BLOCK_ROWS", block)
     few = groups[200:500]
-    ids = Exact(few).among_themselves(10)[0]
+    ids = Exact(few).nearest_to_each(10)[0]
     assert sampled_recall(few, ids) == 1.0
     ids[:, 5:] = -1
     assert sampled_recall(few, ids) == 0.5
@@ -97,8 +95,8 @@ class Half:
         ids[:, k // 2 :] = -1
         return ids, cosines
 
-    def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.exact.among_themselves(k)
+    def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.exact.nearest_to_each(k)
 
 
 def test_recall_of_queries_known_by_hand(groups: np.ndarray):

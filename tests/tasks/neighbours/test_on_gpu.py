@@ -62,7 +62,7 @@ def test_a_gpu_without_room_leaves_it_to_the_cpu(monkeypatch: pytest.MonkeyPatch
         yield 0, np.zeros((2, 5), dtype=np.int64), np.ones((2, 5), dtype=np.float32)
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(similarity, "worth_a_gpu", lambda pairs: True)
+    monkeypatch.setattr(similarity, "is_gpu_faster", lambda pairs: True)
     monkeypatch.setattr(on_gpu, "search_on_gpu", full)
     found = top_neighbours(base, base, 5, exclude_self=True)
     assert all(map(np.array_equal, found, expected)) and "out of GPU memory" in caplog.text

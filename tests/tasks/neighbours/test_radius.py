@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.neighbours import rescoring
-from tasks.neighbours.rescoring import ROUNDING, pairs_within
+from tasks.neighbours.rescoring import ROUNDING, find_pairs_within
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -23,7 +23,7 @@ def exact(vectors: np.ndarray) -> np.ndarray:
 def count_within(vectors: np.ndarray, minimum_cosine: float) -> np.ndarray:
     """Rows within the cosine of each row, itself included."""
     found = np.zeros(len(vectors), dtype=int)
-    for top, left, rows, columns in pairs_within(vectors, minimum_cosine):
+    for top, left, rows, columns in find_pairs_within(vectors, minimum_cosine):
         np.add.at(found, rows + top, 1)
         np.add.at(found, columns + left, int(left > top))
     return found
@@ -41,7 +41,7 @@ def test_every_pair_within_is_found_once(monkeypatch, minimum: float):
     monkeypatch.setattr(rescoring, "TILE_SIDE", 30)  # the last tiles are smaller
     vectors = unit(np.random.default_rng(0).normal(size=(101, 5)))
     found = np.zeros((101, 101), dtype=int)
-    for top, left, rows, columns in pairs_within(vectors, minimum):
+    for top, left, rows, columns in find_pairs_within(vectors, minimum):
         np.add.at(found, (rows + top, columns + left), 1)
     np.testing.assert_array_equal(
         found[np.triu_indices(101)], (exact(vectors) >= minimum)[np.triu_indices(101)]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tasks.neighbours.simhash import (
-    bands_for,
+    count_bands,
     draw_planes,
+    find_near_duplicates,
     hamming,
-    near_duplicates,
     signatures,
 )
 
@@ -61,7 +61,7 @@ def test_near_duplicates_are_those_of_all_pairs():
     vectors[7] = 0
     wide = vectors.astype(np.float64) @ vectors.T.astype(np.float64)
     expected = set(zip(*(side.tolist() for side in np.nonzero(np.triu(wide >= 0.95, 1))), strict=True))
-    pairs, cosines = near_duplicates(vectors, 0.95, np.random.default_rng(0))
+    pairs, cosines = find_near_duplicates(vectors, 0.95, np.random.default_rng(0))
     found = set(map(tuple, pairs.tolist()))
     assert found <= expected and len(found) >= 0.995 * len(expected) > 100
     assert (np.diff(cosines) <= 1e-9).all() and cosines.min() >= 0.95
@@ -74,7 +74,7 @@ def test_near_duplicates_need_no_memory_for_all_pairs_of_a_band(titles: int):
     rng = np.random.default_rng(1)
     vectors = unit(np.ones(8) + 0.02 * rng.normal(size=(titles, 8)))
     tracemalloc.start()
-    pairs, _ = near_duplicates(vectors, 0.99995, rng)
+    pairs, _ = find_near_duplicates(vectors, 0.99995, rng)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(pairs) > titles
@@ -82,13 +82,19 @@ def test_near_duplicates_need_no_memory_for_all_pairs_of_a_band(titles: int):
 
 
 def test_bands_and_limits():
-    assert bands_for(1.0) == 1
-    assert bands_for(0.99) < bands_for(0.95) < bands_for(0.9)
+    assert count_bands(1.0) == 1
+    assert count_bands(0.99) < count_bands(0.95) < count_bands(0.9)
     share = 1 - np.arccos(0.95) / np.pi
-    assert 1 - (1 - share**16) ** bands_for(0.95) >= 0.999
-    assert near_duplicates(np.zeros((0, 8), np.float32), 0.9, np.random.default_rng(0))[0].shape == (0, 2)
-    assert near_duplicates(np.zeros((4, 8), np.float32), 0.9, np.random.default_rng(0))[0].shape == (0, 2)
-    assert near_duplicates(unit(np.ones((3, 8))), 0.9, np.random.default_rng(0))[0].tolist() == [
+    assert 1 - (1 - share**16) ** count_bands(0.95) >= 0.999
+    assert find_near_duplicates(np.zeros((0, 8), np.float32), 0.9, np.random.default_rng(0))[0].shape == (
+        0,
+        2,
+    )
+    assert find_near_duplicates(np.zeros((4, 8), np.float32), 0.9, np.random.default_rng(0))[0].shape == (
+        0,
+        2,
+    )
+    assert find_near_duplicates(unit(np.ones((3, 8))), 0.9, np.random.default_rng(0))[0].tolist() == [
         [0, 1],
         [0, 2],
         [1, 2],

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.neighbours.simhash import near_duplicates
+from tasks.neighbours.simhash import find_near_duplicates
 
 PROGRAMME = re.compile(r'<programme [^>]*channel="([^"]+)"[^>]*>\s*<title lang="(\w\w)"[^>]*>([^<]+)<')
 MOST = 2_500  # titles of a guide
@@ -45,7 +45,7 @@ def test_near_duplicates_across_channels_and_languages(guidespace_data: Path):
         for title in titles_of(guidespace_data / "guides" / f"epgshare01_{country}_2025-03.xml.gz")
     ]
     vectors = spelt([title for title, _, _ in about])
-    pairs, cosines = near_duplicates(vectors, 0.9, np.random.default_rng(0))
+    pairs, cosines = find_near_duplicates(vectors, 0.9, np.random.default_rng(0))
     expected = {
         (int(one), int(other))
         for one, other in zip(

@@ -89,9 +89,9 @@ def test_all_equal_many_more_than_k():
 
 def test_only_unclear_rows_are_compared_with_the_whole_base_again(monkeypatch: pytest.MonkeyPatch):
     """It takes 16 MiB and more a thread: where float32 could tell the k-th, nothing is made for it."""
-    again, real = [], rescoring._best_in_float64
+    again, real = [], rescoring._search_in_float64
     monkeypatch.setattr(
-        rescoring, "_best_in_float64", lambda *given: again.append(len(given[0])) or real(*given)
+        rescoring, "_search_in_float64", lambda *given: again.append(len(given[0])) or real(*given)
     )
     base = unit(np.random.default_rng(5).normal(size=(300, 20)))
     check(base, base, 5, exclude_self=True)

@@ -30,7 +30,7 @@ def test_titles_of_similar_viewers_are_ahead_and_unrated_titles_keep_their_score
 
 def test_revised_likes_move_the_factors_of_the_viewer() -> None:
     fitted = FactorisedLikes().fit(two_groups(), TITLES)
-    revised = fitted.revised(0, np.arange(10, 16, dtype=np.int32), np.ones(6, np.float32))
+    revised = fitted.with_likes(0, np.arange(10, 16, dtype=np.int32), np.ones(6, np.float32))
     before, after = (model.scores(np.array([0]), ALL)[0] for model in (fitted, revised))
     assert before[:10].mean() > before[10:20].mean() and after[:10].mean() < after[10:20].mean()
 

@@ -71,7 +71,7 @@ def test_a_dislike_lowers_what_is_nearer_to_it_than_to_likes():
 def test_reasons_have_the_shares_of_the_squared_nearness():
     known = world()
     fitted = NearestLikes(nearest=2).fit(likes({0: 1, 1: 1, 2: 1, 40: -1}), known)
-    reasons = fitted.why(0, 7)
+    reasons = fitted.reasons_for(0, 7)
     near = nearness(known.vectors, crowds(known.vectors), np.arange(3), np.array([7]))[:, 0]
     order = np.argsort(-near)[:2]
     assert [reason.title for reason in reasons] == order.tolist() and all(one.liked for one in reasons)
@@ -89,7 +89,7 @@ def test_of_two_likes_one_that_is_near_is_worth_more_than_two_that_are_half_as_n
 
 def test_a_dislike_that_lowers_the_score_is_a_reason():
     fitted = NearestLikes().fit(likes({0: 1, 41: -1}), world())
-    (reason,) = fitted.why(0, 45)
+    (reason,) = fitted.reasons_for(0, 45)
     assert (reason.title, reason.liked, reason.share) == (41, False, 1)
 
 

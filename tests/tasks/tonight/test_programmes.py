@@ -109,4 +109,4 @@ def test_twins_of_names(name, twin):
 )
 def test_what_a_viewer_has_seen(row, days, seen, told):
     (show,) = fold_programmes(coming(("20:00", "21:00", "One", *row), days=days))
-    assert show.programmes[0].seen_in(seen) is told
+    assert show.programmes[0].was_seen(seen) is told

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.neighbours.similarity import top_neighbours
-from tasks.publish.map.layout import _links, compute_positions, principal_plane  # pyright: ignore[reportPrivateUsage]
+from tasks.publish.map.layout import _build_links, compute_positions, principal_plane  # pyright: ignore[reportPrivateUsage]
 
 
 def plane_of(vectors: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ def test_links_follow_the_formula():
             strength[title, near[linked]] = np.exp(-(far - far.min()) / max((far - far.min()).mean(), 1e-6))
     expected = strength + strength.T - strength * strength.T
     sums = expected.sum(axis=1, keepdims=True)
-    links, weights = _links(ids, cosines), np.zeros((200, 200))
+    links, weights = _build_links(ids, cosines), np.zeros((200, 200))
     weights[links.sources, links.targets] = links.weights
     assert len(links.targets) == np.count_nonzero(expected) and links.offsets[-1] == len(links.targets)
     np.testing.assert_allclose(weights, expected / np.where(sums > 0, sums, 1), atol=1e-6)
