@@ -121,10 +121,7 @@ class Offloaded:
                 self._close()
 
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns copies of rows, (unique, dim), and of their state by name. ``ids`` must be distinct.
-
-        Outside ``prefetch``, rows that are not cached are read from the host each time.
-        """
+        """Returns copies of the distinct rows ``ids``, (ids, dim), and of their optimizer state by name."""
         located = self._locate(ids)
         if self._current is None:
             self.statistics.begin_batch(located.plan)
@@ -188,10 +185,7 @@ class Offloaded:
         return Ready(plan, event, *parts)
 
     def sections(self) -> dict[str, Section]:
-        """Returns the tensors of a checkpoint as sections by name.
-
-        Writes cached rows to the host first. May be called between two batches.
-        """
+        """Writes cached rows to the host, and returns the tensors of a checkpoint as sections by name."""
         sections = {
             _section_name(name): as_section(tensor) for name, tensor in self.storage.row_scalars.items()
         }

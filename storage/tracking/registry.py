@@ -189,11 +189,9 @@ class Registry(Connection):
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
         """Returns the last versions (of one lineage, if set) that were champion and not rolled back."""
-        last = [
-            (str(version.version), version.tags.get(QUALITY))
-            for version in self._list_promoted(lineage)[:limit]
-        ]
-        return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
+        versions = self._list_promoted(lineage)[:limit]
+        last = [(str(version.version), version.tags.get(QUALITY)) for version in versions]
+        return [ModelVersion(number, float(quality) if quality else None) for number, quality in last]
 
     def oldest_promoted(self, lineage: str) -> Champion | None:
         """Returns the first version of a lineage that was made champion and whose files exist, or None."""

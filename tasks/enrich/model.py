@@ -63,10 +63,8 @@ class CategoryModel:
         names = pq.read_schema(folder / "titles.parquet").names
         votes = read_votes(folder) if {*columns} <= {*names} else None
         if votes is None:
-            reason = (
-                "the champion model was made by an older version, which stored no votes on held-out titles"
-            )
-            raise EnrichError(f"{reason}; run `guidespace nightly --feed …` again")
+            message = "an older version made the champion model, and stored no votes on held-out titles"
+            raise EnrichError(f"{message}; run `guidespace nightly --feed …` again")
         self.votes: Votes = votes
         self.channel_votes = read_votes(folder, CHANNEL_VOTES)
         self.spellings = read_spellings(folder)
@@ -171,15 +169,13 @@ class CategoryModel:
             if linear and support is not None:
                 support[is_new] = self._support(linear, new_titles, contexts, dense)
         on_unlabelled_channels = np.zeros(len(rows), dtype=bool)
-        on_unlabelled_channels[is_new] = [self._is_on_unlabelled_channels(tokens) for tokens in contexts]
+        on_unlabelled_channels[is_new] = list(map(self._is_on_unlabelled_channels, contexts))
         if linear and support is not None and (~is_new).any():
             stored = self._inputs.take(rows[~is_new])
             raw_titles, stored_contexts = (stored[name].to_pylist() for name in ("raw_title", "context"))
             dense = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
             support[~is_new] = self._support(linear, raw_titles, stored_contexts, dense)
-            on_unlabelled_channels[~is_new] = [
-                self._is_on_unlabelled_channels(tokens) for tokens in stored_contexts
-            ]
+            on_unlabelled_channels[~is_new] = list(map(self._is_on_unlabelled_channels, stored_contexts))
         return EmbeddedTitles(vectors, support, on_unlabelled_channels)
 
     def _is_on_unlabelled_channels(self, context: Sequence[str]) -> bool:
@@ -211,11 +207,8 @@ class CategoryModel:
         ids, cosines = self.voters_index.nearest(queries.vectors, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
         if exclude is not None:  # drop the title itself, or the last neighbour
-            other_columns = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
-            ids, cosines = (
-                np.take_along_axis(ids, other_columns, 1),
-                np.take_along_axis(cosines, other_columns, 1),
-            )
+            columns = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
+            ids, cosines = np.take_along_axis(ids, columns, 1), np.take_along_axis(cosines, columns, 1)
         return VotingNeighbours(ids, cosines, queries.support, queries.on_unlabelled_channels)
 
     def corrected_editions(
@@ -249,26 +242,22 @@ class CategoryModel:
             level: Level of the names.
             above: Predictions at the level above; the names of held-out titles must be below them.
         """
-        linear_labels = self.linear.label_names if self.linear else ()
-        candidates = CandidateNames.from_vocabulary(self.labels, linear_labels, vocabulary, level)
+        names = self.labels, self.linear.label_names if self.linear else (), vocabulary
+        candidates = CandidateNames.from_vocabulary(*names, level)
         # Predictions for titles whose categories are not in the table can be neither right nor wrong.
-        broadest = (
-            CandidateNames.from_vocabulary(self.labels, linear_labels, vocabulary, 0) if level else candidates
-        )
+        broadest = CandidateNames.from_vocabulary(*names, level=0) if level else candidates
         is_in_table = broadest.labels.lengths > 0
 
         def calibrate(votes: Votes, names_above: Sequence[str] | None) -> CalibratedHeldOut:
             votes = votes.where(is_in_table[votes.titles])
             families = [parse_title(self.shows[row]).family for row in votes.titles]
             is_allowed = None if names_above is None else allowed_below(vocabulary, names_above)
-            return CalibratedHeldOut.fit(
-                candidates, votes, self.languages[votes.titles], families, is_allowed
-            )
+            languages = self.languages[votes.titles]
+            return CalibratedHeldOut.fit(candidates, votes, languages, families, is_allowed)
 
         names_above = above.held_out_names if above else (None, None)
-        shows = channels = calibrate(self.votes, names_above[0])
-        if self.channel_votes is not None:
-            channels = calibrate(self.channel_votes, names_above[1])
+        shows = calibrate(self.votes, names_above[0])
+        channels = shows if self.channel_votes is None else calibrate(self.channel_votes, names_above[1])
         return NamePredictor(candidates, shows, channels if channels.calibrations else shows)
 
     def predict(

@@ -31,7 +31,7 @@ PREDICTION_COLUMNS = ("score", "correct", "family", "language")  # as in HeldOut
 
 
 def write_page(
-    home: str, inputs: PageInputs, previous: Page | None, run_time: datetime, folder: Path
+    home: str, inputs: PageInputs, previous: Page | None, now: datetime, folder: Path
 ) -> dict[str, int]:
     """Writes map.html, plots.html and their data files.
 
@@ -39,7 +39,7 @@ def write_page(
         home: Folder of the home.
         inputs: Artifacts and settings of this run.
         previous: Page artifact of the previous run, whose history this run extends; None if there is none.
-        run_time: Time of this run.
+        now: Time of this run.
         folder: Folder for the files.
 
     Returns:
@@ -55,9 +55,7 @@ def write_page(
     score_document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(scores / "queries.parquet")
     training = workspace.details(inputs.checkpoint)
-    history = extend_history(
-        path(previous) if previous else None, run_time, training["history"], score_document
-    )
+    history = extend_history(path(previous) if previous else None, now, training["history"], score_document)
     density = workspace.details(inputs.clustering)["density"]
     variants = corpus / "variants.parquet"
     with temporary_database(folder) as connection:

@@ -74,9 +74,7 @@ def parts_of(
     token_names = [*encoder.tokens, *((WORD, text) for text in looked_up.unseen)]
     entries, bounds = looked_up.tokens.values.tolist(), itertools.pairwise(looked_up.tokens.offsets.tolist())
     tokens = ([token_names[row] for row in entries[begin:end]] for begin, end in bounds)
-    token_parts = [
-        indices for pair in zip(tokens, words, strict=True) for indices in _assign_token_parts(*pair)
-    ]
+    token_parts = [indices for pair in zip(tokens, words, strict=True) for indices in _token_parts(*pair)]
     unique, positions = np.unique(looked_up.tokens.values, return_inverse=True)
     rows, bags = encoder.rows_of(unique, looked_up), Ragged(looked_up.tokens.offsets, positions)
     kinds = looked_up.kinds[looked_up.tokens.values]
@@ -132,7 +130,7 @@ def _bit_positions(bits: int) -> tuple[int, ...]:
     return tuple(position for position in range(bits.bit_length()) if bits >> position & 1)
 
 
-def _assign_token_parts(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ...]]:
+def _token_parts(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ...]]:
     """Returns, for each token of a title, the indices of the parts to which it belongs.
 
     The parts are the words of the title (a bigram belongs to two of them), followed by NON_WORD_PARTS.

@@ -177,10 +177,7 @@ class CompiledStep:
         return torch.tensor(gradients.loss, dtype=torch.float64)
 
     def apply(self, gradients: Gradients, factor: float, step: int) -> None:
-        """Updates the parameters by the gradients of a batch.
-
-        ``factor`` multiplies the learning rates, and ``step`` is the number of the step, from 1.
-        """
+        """Updates the parameters in step number ``step``, with learning rates multiplied by ``factor``."""
         parameters, (_, entries, titles, labels, layer) = self._parameters, gradients
         self._touched[entries[0]] = True
         parameters["rows"].update_(titles, factor, step, entries)

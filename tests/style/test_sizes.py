@@ -16,7 +16,7 @@ PENDING = frozenset(
         "flows/nightly.py: nightly",
         "flows/serving/app.py: make_app",
         "tasks/preprocess/task.py: preprocess",
-        "tasks/train/memory/loops.py: visit",
+        "tasks/train/memory/loops.py: process_block",
     ]
 )
 

@@ -72,13 +72,8 @@ def write_layout(
     graph, cosines = (open_array(nearest, name)[shown, :NEAREST] for name in ("graph", "graph_cosines"))
     links = map_rows[graph], cosines  # the same links as for clustering, so clusters form groups on the map
     with ThreadPoolExecutor(1) as pool:  # the loops of the layout release the interpreter lock
-        layout = pool.submit(
-            compute_positions,
-            principal_plane(title_vectors, shown),
-            *links,
-            seed=seed,
-            previous=start_positions,
-        )
+        plane = principal_plane(title_vectors, shown)
+        layout = pool.submit(compute_positions, plane, *links, seed=seed, previous=start_positions)
         if len(shown) <= MAX_EXPLAINED:
             corpus_files, title_encoder = open_corpus(corpus), TitleEncoder.open(encoder)
             texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])

@@ -105,7 +105,7 @@ def draw_figures(
 
 def extend_history(
     previous: Path | None,
-    run_time: datetime,
+    now: datetime,
     epochs: Sequence[Mapping[str, float]],
     scores: Mapping[str, Any],
 ) -> list[HistoryPoint]:
@@ -113,7 +113,7 @@ def extend_history(
 
     Args:
         previous: Folder of the previous run's Page artifact, which has the history; None if there is none.
-        run_time: Time of this run.
+        now: Time of this run.
         epochs: Metrics of each training epoch, among them "loss".
         scores: Content of scores.json.
     """
@@ -124,7 +124,7 @@ def extend_history(
     forms = {protocol: score["title_only"] for protocol, score in scores["protocols"].items()}
     precision = {protocol: form["knn"]["precision_at_k"] for protocol, form in forms.items() if form["n"]}
     precision = {protocol: value for protocol, value in precision.items() if value is not None}
-    points.append(HistoryPoint(run_time, [epoch["loss"] for epoch in epochs], precision))
+    points.append(HistoryPoint(now, [epoch["loss"] for epoch in epochs], precision))
     return sorted(points, key=lambda point: point.at)[-MAX_RUNS:]
 
 

@@ -150,9 +150,8 @@ def test_answers_outlast_ten_minutes_but_for_those_on_this_evening(
     kinds = RequestKind("similar", 5), RequestKind("categories"), RequestKind("similar", 5, tonight=True)
     answers = [reloader.answer(kind, [query])[0][1] for kind in kinds]
     previous = reloader.current
-    monkeypatch.setattr(
-        "flows.serving.reloader._now_in_home_zone", lambda home: AT + datetime.timedelta(minutes=10)
-    )
+    later = AT + datetime.timedelta(minutes=10)
+    monkeypatch.setattr("flows.serving.reloader._now_in_home_zone", lambda home: later)
     reloader.reload_if_stale()
     assert reloader.current is not previous
     assert [reloader.current.cached_answer(kind, query) for kind in kinds] == [*answers[:2], None]

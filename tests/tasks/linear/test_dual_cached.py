@@ -16,7 +16,7 @@ from storage.arrays import Ragged
 from tasks.linear import dual_cached
 from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlock, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
-from tasks.linear.dual_steps import SampleRows, rows_of
+from tasks.linear.dual_steps import SampleRows, load_rows
 
 SAMPLES, FEATURES = 3000, 200
 BLOCK_BYTES = 4096
@@ -113,9 +113,9 @@ def test_the_gap_bounds_what_is_missing(blocks: SampleBlocks, monkeypatch: pytes
     def watched(block: SampleBlock, weights: np.ndarray, squared: bool) -> tuple[SampleRows, float]:
         if block.number == 0:
             begun.append(weights.copy())
-        return rows_of(block, weights, squared)
+        return load_rows(block, weights, squared)
 
-    monkeypatch.setattr(dual_cached, "rows_of", watched)
+    monkeypatch.setattr(dual_cached, "load_rows", watched)
     for progress in model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=0.01):
         if "gap" in progress.metrics:
             primals.append(progress.metrics["primal"])

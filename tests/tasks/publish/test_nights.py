@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from storage.tracking.nights import Night
-from tasks.publish.nights.page import promoted, render_nights
+from tasks.publish.nights.page import promotion_flags, render_nights
 
 FIRST = datetime(2026, 10, 1, 3, 30, tzinfo=UTC)
 EVIL = "</script><b>“R&B” \ud800"
@@ -37,8 +37,8 @@ NIGHTS = [
 
 
 def test_a_promotion_is_a_new_champion():
-    assert promoted(NIGHTS) == [True, False, True, False, True]
-    assert promoted([]) == []
+    assert promotion_flags(NIGHTS) == [True, False, True, False, True]
+    assert promotion_flags([]) == []
 
 
 def test_page_contains_all_metrics_with_gaps_and_escaped_names():
@@ -48,7 +48,7 @@ def test_page_contains_all_metrics_with_gaps_and_escaped_names():
     assert data["metrics"]["drift/neighbours_stayed"] == [None, 0.8, 0.7, 1.0, None]
     assert set(data["metrics"]) == {"at_a_glance/quality", "clusters/count", "drift/neighbours_stayed"}
     assert [name for name, *_ in data["shown"]] == ["at_a_glance/quality", "drift/neighbours_stayed"]
-    assert [night["promoted"] for night in data["nights"]] == promoted(NIGHTS)
+    assert [night["promoted"] for night in data["nights"]] == promotion_flags(NIGHTS)
     page.encode()
 
 

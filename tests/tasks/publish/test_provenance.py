@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from storage.artifacts import Corpus, Guide, Model, Vocabulary
 from storage.home.workspace import Workspace
 from storage.stages import Stage
-from tasks.publish.provenance import render_artifacts, trace
+from tasks.publish.provenance import render_artifacts, trace_inputs
 
 EVIL = "</section><script>“R&B”"
 
@@ -34,7 +34,7 @@ def test_page_links_the_model_to_the_feeds_and_back(tmp_path):
     corpus = publish(Corpus, home, guide, vocabulary, {"a": "mapping"}, Options(size=4))
     publish(Corpus, home, guide, vocabulary, Options(size=5))  # of another night
     model = publish(Model, home, corpus, stage="pack")
-    records = trace(Workspace(home), (model,))
+    records = trace_inputs(Workspace(home), (model,))
     assert [record.content["kind"] for record in records] == ["Guide", "Vocabulary", "Corpus", "Model"]
     assert [item["path"] for item in records[2].inputs] == [guide.path, vocabulary.path]
     page = render_artifacts(records, "Artifacts", "models:/titles/7")
@@ -59,5 +59,5 @@ def test_artifacts_of_older_versions_have_no_recorded_inputs(tmp_path):
     home = str(tmp_path / "home")
     with Workspace(home).publishing(Model, "key") as draft:
         (draft.folder / "file.txt").write_text("model", encoding="utf-8")
-    (record,) = trace(Workspace(home), (draft.artifact,))
+    (record,) = trace_inputs(Workspace(home), (draft.artifact,))
     assert "not recorded" in render_artifacts([record], "Artifacts", "models:/titles/7")
