@@ -68,6 +68,8 @@ class Metrics:
             "request_seconds", "Time to answer a request", ["path"], buckets=LATENCY_BUCKETS, **options
         )
         self.titles = Counter("titles", "Requested titles by path", ["path"], **options)
+        about_cached = "Requested titles of requests that were answered from the cache"
+        self.cached_titles = Counter("cached_titles", about_cached, ["path"], **options)
         self._model = Gauge("model_info", "The serving model", ["model", "version", "digest"], **options)
         reloads = Gauge("model_reloads", "How often another model was loaded", **options)
         reloads.set_function(lambda: reloader.reloads)
@@ -155,7 +157,10 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
     async def respond(request: Request, kind: RequestKind, titles: TitlesRequest) -> Response:
         queries = titles.queries()
         metrics.titles.labels(request.url.path).inc(len(queries))
-        results = reloader.cached_answers(kind, queries) or await batcher.submit(kind, queries)
+        if results := reloader.cached_answers(kind, queries):
+            metrics.cached_titles.labels(request.url.path).inc(len(queries))
+        else:
+            results = await batcher.submit(kind, queries)
         champion = results[0][0]
         model, answers = _model_json(reloader, champion), b",".join(answer for _, answer in results)
         return Response(b'{"model":%b,"answers":[%b]}' % (model, answers), media_type="application/json")

@@ -83,7 +83,8 @@ class TitleSearch:
         self.vectors_without_context = vectors_without_context
         self.dense = dense
         self.columns: dict[str, Sequence[Any]] = titles.select(COLUMNS[:2]).to_pydict()
-        self.columns |= {name: TextLists(titles[name]) for name in COLUMNS[2:]}
+        lists = [name for name in (*COLUMNS[2:], "programme_kinds") if name in titles.column_names]
+        self.columns |= {name: TextLists(titles[name]) for name in lists}
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
@@ -250,13 +251,13 @@ class TitleSearch:
     ) -> list[Neighbour]:
         """Returns the first k shows among candidate rows, nearest first, without the queried show."""
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
+        kinds = self.columns.get("programme_kinds")  # absent in models of old versions
         pairs = zip(rows, cosines, strict=True)
         candidates = [(row, cosine) for row, cosine in pairs if row >= 0 and shows[row] != show]
         neighbours = []
         for group in group_editions([names[row] for row, _ in candidates])[:k]:
             row, cosine = candidates[group.first]
-            kinds = self._optional_value("programme_kinds", row) or []
-            details = labels[row], channels[row], len(group.others), kinds
+            details = labels[row], channels[row], len(group.others), kinds[row] if kinds else []
             neighbours.append(Neighbour(names[row], round(cosine, 4), *details))
         return neighbours
 

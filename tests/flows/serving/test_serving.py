@@ -108,6 +108,10 @@ def test_answers_are_those_of_the_commands(reloader: ModelReloader, served_title
         several = client.post("/similar", json={"titles": [{"title": NEW, "hour": 20, "description": "x"}]})
         categories = client.post("/categories", json={"titles": asked})
         vectors = client.post("/vectors", json={"titles": asked})
+        repeated = client.post("/vectors", json={"titles": asked[:2]})
+        counts = client.get("/metrics").text
+    assert 'guidespace_cached_titles_total{path="/vectors"} 2.0' in counts
+    assert repeated.json()["answers"] == vectors.json()["answers"][:2]
     assert {one.status_code for one in (similar, several, categories, vectors)} == {200}
     assert similar.json()["model"] == {"name": "guidespace-titles", "version": "1", "digest": "a" * 64}
     search, model = TitleSearch.open(folder), CategoryModel(folder)
