@@ -15,8 +15,9 @@ INTRODUCTION = """\
 
 Each figure was measured on one machine with two cores; the commit and the date say when. Ratios are ours to
 the rival's, measured in the same run. "four guides" are the guides of the United Kingdom, the USA, Australia
-and South Africa, 21,800 titles in 160,000 programmes. Intervals are 95 %. All other figures, with targets
-that were missed, are in [benchmarks](../benchmarks/README.md).
+and South Africa, 21,800 titles in 160,000 programmes. Intervals are 95 %. `title_only` stands for
+vectors of the titles alone. All other figures, with missed targets, are in
+[benchmarks](../benchmarks/README.md).
 
 This page and its plot are generated from `benchmarks/history.jsonl` by `make bench`; do not edit them.
 """
@@ -57,12 +58,12 @@ FIGURES = (
     Figure(
         "night after one guide changed", "nightly", "one of four guides changed", "first night", unit=" s"
     ),
-    Figure("memory of that night", "nightly", "peak memory of all its processes", unit=" GB"),
+    Figure("memory of a night, four guides", "nightly", "peak memory of all its processes", unit=" GB"),
     Figure(
         "titles trained per second", "training", "words: training, threads: 1 and 1, titles/s", "fastText"
     ),
     Figure(
-        "categories filled at a precision of .9",
+        "categories filled at precision .9",
         "enrich",
         "mean of 14 guides, 0.9 asked: coverage",
         scale=100,
@@ -70,7 +71,7 @@ FIGURES = (
     ),
     Figure("films detected", "kinds", "mean recall, film", scale=100, unit=" %"),
     Figure(
-        "similar titles, rated blind from 0 to 10",
+        "similar titles, rated 0 to 10, blind",
         "blind",
         "english-7, 50 titles: mean rating",
         "title_only",
@@ -83,9 +84,7 @@ FIGURES = (
         1,
         " ms",
     ),
-    Figure(
-        "nights completed after a kill, of 20", "kills", "killed nights that the next run completed, of 20"
-    ),
+    Figure("nights completed after 20 kills", "kills", "killed nights that the next run completed, of 20"),
 )
 
 
@@ -130,7 +129,7 @@ def plot(history: Sequence[Measurement]) -> str:
         values = [claim.value for _, claim in figure.values(history)]
         x, y = place % COLUMNS * WIDTH, place // COLUMNS * HEIGHT
         parts.append(f'<g transform="translate({x + 10},{y + 16})">')
-        parts.append(f'<text fill="{INK}">{escape(figure.label.replace("`", ""))[:34]}</text>')
+        parts.append(f'<text fill="{INK}">{escape(figure.label.replace("`", ""))}</text>')
         parts.append(f'<line x1="0" y1="76" x2="{WIDTH - 20}" y2="76" stroke="{GRID}"/>')
         if values:
             step = (WIDTH - 30) / max(1, len(values) - 1)

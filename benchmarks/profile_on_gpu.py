@@ -39,8 +39,10 @@ def slow_parts(lines: Iterable[dict[str, Any]]) -> list[str]:
         for name, line in latest.items()
         if name.startswith(f"{optimizer},")
     }
-    slow = ["transfer"] if any(not line["met"] for line in gathers) else []
-    slow += [optimizer for optimizer in OPTIMIZERS if optimizer not in steps or not steps[optimizer]["met"]]
+    slow = ["transfer"] if any(line["met"] is False for line in gathers) else []
+    slow += [
+        optimizer for optimizer in OPTIMIZERS if optimizer not in steps or steps[optimizer]["met"] is False
+    ]
     return slow or [min(steps, key=lambda optimizer: steps[optimizer]["ratio"])]
 
 

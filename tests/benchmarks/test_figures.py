@@ -43,6 +43,7 @@ def test_the_pages_are_generated_from_the_history() -> None:
 
 def test_docs_figures_fits_a_screen() -> None:
     assert len(figures.FIGURES) == 10 and figures.render(HISTORY).count("\n") <= 30
+    assert max(len(figure.label) for figure in figures.FIGURES) <= 36  # the width of a plot
 
 
 def disagreements(text: str) -> Iterator[str]:
