@@ -87,6 +87,7 @@ def main() -> int:
     measured = commit()
     if measured.endswith("-dirty") and not options.quick:
         parser.error("a section names its commit: commit your changes, or use --quick, which writes nothing")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that run_one ends its group
     unlimited = options.full or options.quick or options.only
     return run_all(
         names,

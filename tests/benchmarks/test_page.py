@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from benchmarks.history import Measurement, read_history
 from benchmarks.page import BEGIN, END, MODULES, SUFFIX, about, outdated, render
 from benchmarks.processes import call_apart, measure_apart, repeat_apart  # noqa: F401  (the first: in a process)
 from storage.stages import ROOT
+from tests.servers import wait_for
 
 PAGE = f"# Benchmarks\n\n{BEGIN}\n\nold\n\n{END}\n\nBelow.\n"
 
@@ -136,6 +138,32 @@ def test_changed_files_are_not_measured(capsys: pytest.CaptureFixture[str], monk
     with pytest.raises(SystemExit, match="2"):
         main()
     assert "commit your changes" in capsys.readouterr().err
+
+
+SLEEPER = """
+import os, pathlib, time
+pathlib.Path(os.environ["STARTED"]).write_text(str(os.getpid()))
+time.sleep(60)
+"""
+QUICK = """
+import sys
+from benchmarks import __main__ as command
+command.MODULES["bag"] = "sleeper"
+sys.argv = ["benchmarks", "--quick", "--only", "bag"]
+command.main()
+"""
+
+
+def test_a_terminated_command_ends_the_processes_of_its_benchmark(tmp_path: Path):
+    (tmp_path / "sleeper.py").write_text(SLEEPER, encoding="utf-8")
+    started = tmp_path / "started"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "STARTED": str(started)}
+    with subprocess.Popen([sys.executable, "-c", QUICK], cwd=ROOT, env=environment) as process:
+        wait_for(lambda: started.exists() and started.read_text(encoding="utf-8"), 60, lambda: "not started")
+        process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
+    child = Path("/proc") / started.read_text(encoding="utf-8")
+    wait_for(lambda: not child.exists(), 20, lambda: f"{child} has not ended")
 
 
 def seen() -> dict[str, str]:
