@@ -10,14 +10,15 @@ from benchmarks.history import Measurement
 
 PAGE, PLOT = ROOT / "docs" / "figures.md", ROOT / "docs" / "figures.svg"
 WIDTH, HEIGHT, COLUMNS = 180, 110, 5  # of each small plot, in pixels; plots per row
+BUSY = 2  # load average above which the page names it: other work slowed the measurement
 INTRODUCTION = """\
 # Ten figures
 
 Each figure was measured on one machine with two cores; the commit and the date say when. Ratios are ours to
 the rival's, measured in the same run. "four guides" are the guides of the United Kingdom, the USA, Australia
-and South Africa, 21,800 titles in 160,000 programmes. Intervals are 95 %. `title_only` stands for
-vectors of the titles alone. All other figures, with missed targets, are in
-[benchmarks](../benchmarks/README.md).
+and South Africa, 21,800 titles in 160,000 programmes. Intervals are 95 %. `title_only` stands for vectors of
+the titles alone; a load is named if other work slowed the measurement. All other figures, with missed
+targets, are in [benchmarks](../benchmarks/README.md).
 
 This page and its plot are generated from `benchmarks/history.jsonl` by `make bench`; do not edit them.
 """
@@ -108,6 +109,8 @@ def render(history: Sequence[Measurement]) -> str:
             theirs = _shown(claim.rival_value, claim.rival_interval, figure)
         cells = [figure.label, _shown(claim.value, claim.interval, figure), claim.rival or "–", theirs, ratio]
         when = f"{measured.date[:10]}, `{measured.commit}`"
+        if (measured.load or 0) > BUSY:
+            when += f", load {measured.load:g}"
         lines.append(f"| {' | '.join([*cells, command, when])} |")
     return f"{INTRODUCTION}\n" + "\n".join(lines) + "\n\n![Trend of the ten figures](figures.svg)\n"
 
