@@ -216,8 +216,8 @@ def measure_home(home: Path, quick: bool) -> list[Claim]:
 def _loads(server: Server, port: int, process: int, model: Path, few: int) -> dict[str, Any]:
     """Measures a server after a warm-up: mixed titles, each kind of title, and its memory."""
     mixed, *kinds = (
-        [json.dumps(server.ask(title)) for title in titles_to_ask(model, count, new=new, seed=1)]
-        for count, new in ((2 * few, NEW), (few, 0), (few, 1))
+        [json.dumps(server.ask(title)) for title in titles_to_ask(model, count, new=new, seed=seed)]
+        for seed, (count, new) in enumerate(((2 * few, NEW), (few, 0), (few, 1)), start=1)
     )
     _apart(port, server.path, mixed[:few])
     results: dict[str, Any] = {"all": _apart(port, server.path, mixed[few:])}
