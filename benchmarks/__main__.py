@@ -24,6 +24,7 @@ from benchmarks.page import MODULES, SUFFIX
 
 # benchmarks with --full
 FULL = {
+    "enrich",
     "fasttext_reader",
     "ingest",
     "kinds",
