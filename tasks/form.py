@@ -9,7 +9,7 @@ different key for its name in the schema: `strategy_adam` instead of `name`. Val
 from dataclasses import MISSING, dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
-T = TypeVar("T")
+SettingsT = TypeVar("SettingsT")
 
 BOUNDS = {
     "minimum": "at least",
@@ -60,7 +60,7 @@ def setting(default: Any, description: str, **constraints: Any) -> Any:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-def configurable(cls: type[T]) -> type[T]:
+def configurable(cls: type[SettingsT]) -> type[SettingsT]:
     """Makes a class a frozen keyword-only settings dataclass; a constant ``name`` marks it as a strategy."""
     cls.__pydantic_config__ = FORM  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(name := cls.__dict__.get("name"), str):

@@ -10,14 +10,14 @@ from pydantic_core import ErrorDetails, from_json
 
 from storage.errors import ExpectedError
 
-S = TypeVar("S")
+SettingsT = TypeVar("SettingsT")
 
 
 class SettingError(ExpectedError, ValueError):
     """An invalid ``--set``; the message contains it and the valid names."""
 
 
-def override(settings: S, assignments: Sequence[str]) -> S:
+def override(settings: SettingsT, assignments: Sequence[str]) -> SettingsT:
     """Replaces values of nested settings.
 
     Args:

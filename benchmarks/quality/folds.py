@@ -18,7 +18,7 @@ from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.encoder.bags import Bagger
 from tasks.preprocess.settings import PreprocessSettings
-from tasks.scoring.folds import SALTS, PredictionsByCell, combine_predictions, predict_held_out
+from tasks.scoring.folds import SALTS, ScoresByCell, combine_predictions, predict_held_out
 from tasks.scoring.metrics import judge
 from tasks.scoring.protocols import FORMS, PROTOCOLS, CorpusTitles
 from tasks.text.titles import parse_title
@@ -65,7 +65,7 @@ class Fold:
         dense = dense_inputs(self.opened.sentences, self.opened.descriptions, every)
         return TitleInputs(about["raw_title"].to_pylist(), dense, contexts)
 
-    def answer_ours(self) -> PredictionsByCell:
+    def answer_ours(self) -> ScoresByCell:
         """Trains with default settings; returns answers of the k-NN, with and without airing context."""
         from prefect.logging import disable_run_logger
 
@@ -78,7 +78,7 @@ class Fold:
         alone, full = (np.load(folder / f"{name}.npy") for name in ("vectors", "full"))
         return self.predict_held_out("title_only", alone) | self.predict_held_out("title_context", full)
 
-    def predict_held_out(self, form: str, vectors: np.ndarray) -> PredictionsByCell:
+    def predict_held_out(self, form: str, vectors: np.ndarray) -> ScoresByCell:
         """Returns the answers of the k-NN by unit vectors, float32 (titles, dim)."""
         return predict_held_out(self.titles, self.family, form, vectors)
 
@@ -96,7 +96,7 @@ def make_folds(
     return folds
 
 
-def answer(fold: Fold, baseline: Baseline) -> PredictionsByCell:
+def answer(fold: Fold, baseline: Baseline) -> ScoresByCell:
     """Returns the answers of a baseline with and without context.
 
     Raises:

@@ -32,7 +32,7 @@ from benchmarks.rivals.fasttext import FastText
 from benchmarks.rivals.minilm import MiniLM
 from benchmarks.rivals.static_embedding import StaticEmbedding
 from tasks.baselines import Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence
-from tasks.scoring.folds import Figure, PredictionsByCell, mean_scores
+from tasks.scoring.folds import Figure, ScoresByCell, mean_scores
 from tasks.scoring.protocols import FORMS, PROTOCOLS
 
 THREADS, OURS, METRICS = 2, "GuideSpace", ("accuracy", "precision_at_10")
@@ -73,7 +73,7 @@ def measure_guide(guide: str, systems: Sequence[str], measured: str = "") -> dic
     return figures
 
 
-def _answers(name: str, folds: Sequence[Fold]) -> list[PredictionsByCell]:
+def _answers(name: str, folds: Sequence[Fold]) -> list[ScoresByCell]:
     """Returns the predictions of a system on each fold."""
     if name == OURS:
         return [fold.answer_ours() for fold in folds]
@@ -85,7 +85,7 @@ def _answers(name: str, folds: Sequence[Fold]) -> list[PredictionsByCell]:
     return max(tried, key=lambda own: sum(part.correct.sum() for fold in own for part in fold.values()))
 
 
-def _learn(rival: Rival, fold: Fold, epochs: int) -> PredictionsByCell:
+def _learn(rival: Rival, fold: Fold, epochs: int) -> ScoresByCell:
     vectors = call_apart(_train, rival, fold.folder, epochs, rival=True, threads=THREADS)
     return fold.predict_held_out("title_only", vectors)
 
@@ -96,7 +96,7 @@ def _train(rival: Rival, corpus: Path, epochs: int) -> np.ndarray:
     return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)).astype(np.float32)
 
 
-def _figures(answers: Sequence[PredictionsByCell]) -> dict[str, dict[str, Any]]:
+def _figures(answers: Sequence[ScoresByCell]) -> dict[str, dict[str, Any]]:
     figures: dict[str, dict[str, Any]] = {}
     for form, protocol in answers[0]:
         held = [fold[form, protocol] for fold in answers if (form, protocol) in fold]

@@ -52,7 +52,7 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     401: {"model": ErrorResponse, "description": "the token is missing or wrong"},
     503: {"model": ErrorResponse, "description": "the home lacks data, or too many requests are queued"},
 }
-R = TypeVar("R", bound=TitlesRequest)
+RequestT = TypeVar("RequestT", bound=TitlesRequest)
 
 
 class Metrics:
@@ -227,7 +227,7 @@ def _describe_body(request_type: type[TitlesRequest]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-async def _read(request: Request, request_type: type[R]) -> R:
+async def _read(request: Request, request_type: type[RequestT]) -> RequestT:
     """Reads and parses the body of a request.
 
     FastAPI itself would parse it with Python's json (slower) and answer 422 instead of 400.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar
 
-T = TypeVar("T")
+AnswerT = TypeVar("AnswerT")
 MAX_BATCH = 256  # queries computed together
 MAX_QUEUED = 1024  # queries that wait to be computed, about three seconds of work
 
@@ -26,16 +26,16 @@ class Job(NamedTuple):
     answers: asyncio.Future  # one answer per query
 
 
-class RequestBatcher(Generic[T]):
+class RequestBatcher(Generic[AnswerT]):
     """Calls ``answer(batch_key, queries)`` in one thread, with the queries of several requests at once."""
 
-    def __init__(self, answer: Callable[..., list[T]]) -> None:
+    def __init__(self, answer: Callable[..., list[AnswerT]]) -> None:
         self._answer = answer
         self._thread = ThreadPoolExecutor(1, "answers")
         self._queue: list[Job] = []
         self._worker: asyncio.Task[None] | None = None
 
-    async def submit(self, batch_key: Hashable, queries: Sequence[object]) -> list[T]:
+    async def submit(self, batch_key: Hashable, queries: Sequence[object]) -> list[AnswerT]:
         """Returns the answers to the queries of one request.
 
         Raises:

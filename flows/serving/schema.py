@@ -17,7 +17,7 @@ MAX_BODY_BYTES = 1 << 20
 MAX_SHOWN_CHARACTERS = 80  # of a rejected value
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
 
-T = TypeVar("T")
+AnswerT = TypeVar("AnswerT")
 Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
 
 
@@ -108,11 +108,11 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Answers(Generic[T]):
+class Answers(Generic[AnswerT]):
     """One answer per title, in the order of the request."""
 
     model: ModelInfo
-    answers: list[T]
+    answers: list[AnswerT]
 
 
 @dataclass(frozen=True)

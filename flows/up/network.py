@@ -98,16 +98,16 @@ def _accepts_connections(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def server_url(host: str, port: int, *, shown: bool = False) -> str:
-    """Returns the URL of a server for clients on this machine, or, if ``shown``, for users."""
+def server_url(host: str, port: int, *, for_users: bool = False) -> str:
+    """Returns the URL of a server for clients on this machine, or, if ``for_users``, for users."""
     if host in ("0.0.0.0", "::"):
-        host = socket.getfqdn() if shown else "127.0.0.1" if host == "0.0.0.0" else "::1"
+        host = socket.getfqdn() if for_users else "127.0.0.1" if host == "0.0.0.0" else "::1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def page_hosts(host: str, port: int) -> list[str]:
     """Returns the names ``HOST:PORT`` of a server for browsers on this machine, the displayed name first."""
-    page = server_url(host, port, shown=True).removeprefix("http://")
+    page = server_url(host, port, for_users=True).removeprefix("http://")
     return list(dict.fromkeys([page, f"localhost:{port}", f"127.0.0.1:{port}"]))
 
 

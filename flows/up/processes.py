@@ -89,9 +89,9 @@ def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) 
 def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
     """Describes how a process ended, with the last lines of its log."""
     code = process.returncode
-    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    ending = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     lines = log.read_text(errors="replace", encoding="utf-8").splitlines()[-MAX_LOG_LINES:]
-    return "\n".join([f"{how}; the last lines of {log}:", *(f"  {line}" for line in lines)])
+    return "\n".join([f"{ending}; the last lines of {log}:", *(f"  {line}" for line in lines)])
 
 
 def _tree(process: Process) -> list[psutil.Process]:

@@ -78,7 +78,7 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
                 choose_port("--mlflow-port", mlflow_port, previous_ports[1], MLFLOW_PORT, host),
             )
             environment |= _server_settings(folder, host, *ports, environment)
-            pages = [server_url(host, port, shown=True) for port in ports]
+            pages = [server_url(host, port, for_users=True) for port in ports]
             record = RunningProcesses(*pages, supervisor=Process.from_pid("guidespace up", os.getpid()))
             write_record(folder, record)
             supervisor = Supervisor(folder, record, environment, stop)
@@ -105,7 +105,7 @@ def _server_settings(
     """Returns environment variables of the servers and clients; ``prefect`` and ``mlflow`` are ports."""
     defaults = {STORE: f"sqlite:///{folder / 'mlflow.db'}", ARTIFACTS: str(folder / "mlflow")}
     user_settings = {name: environment[name] for name in defaults if environment.get(name)}
-    page = server_url(host, prefect, shown=True)
+    page = server_url(host, prefect, for_users=True)
     origins = [f"http://{name}" for port in (prefect, mlflow) for name in page_hosts(host, port)]
     return {
         **defaults,
@@ -123,7 +123,7 @@ def _server_settings(
         "MLFLOW_TRACKING_USERNAME": environment.get(MLFLOW_AUTH[0], ""),
         "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
         "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32),
-        PAGES: server_url(host, mlflow, shown=True),
+        PAGES: server_url(host, mlflow, for_users=True),
         UP_HOME: str(folder),
     }
 

@@ -247,4 +247,6 @@ def present_columns(file: Path, types: Mapping[str, str]) -> str:
         types: SQL type by name of the column.
     """
     present = pq.read_schema(file).names
-    return ", ".join(name if name in present else f"NULL::{kind} AS {name}" for name, kind in types.items())
+    return ", ".join(
+        name if name in present else f"NULL::{sql_type} AS {name}" for name, sql_type in types.items()
+    )

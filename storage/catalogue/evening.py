@@ -88,15 +88,15 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
     files = {name: escape_quotes(escape_glob(guide / f"{name}.parquet")) for name in names}
     has_texts = (guide / "descriptions.parquet").exists()  # not in guides of older versions
     texts = f"read_parquet('{files['descriptions']}')" if has_texts else _NO_DESCRIPTIONS
-    present, numbers = pq.read_schema(guide / "programmes.parquet").names, COLUMNS
+    present, number_columns = pq.read_schema(guide / "programmes.parquet").names, COLUMNS
     if COLUMNS[0] not in present:  # guide of an older version
-        numbers = "episode_numbers", "[NULL::VARCHAR FOR _ IN episode_numbers] AS episode_systems"
-    values = files | {"descriptions": texts, "numbers": ", ".join(numbers)}
+        number_columns = "episode_numbers", "[NULL::VARCHAR FOR _ IN episode_numbers] AS episode_systems"
+    values = files | {"descriptions": texts, "numbers": ", ".join(number_columns)}
     values["details"] = present_columns(guide / "programmes.parquet", DETAILS)
     query = _UPCOMING.format(**values, begin=begin, end=end, length=DESCRIPTION_CHARACTERS)
     with duckdb.connect() as connection:
         programmes = connection.sql(query).to_arrow_table()
-    if numbers is not COLUMNS:
+    if number_columns is not COLUMNS:
         for name, column in zip(COLUMNS, EpisodeReader().columns(programmes), strict=True):
             programmes = programmes.append_column(name, column)
     return programmes
@@ -114,12 +114,12 @@ def read_credits(guide: Path, rows: Iterable[int]) -> dict[int, tuple[list[dict[
         Row index -> (credits, icon). Each credit has the keys "role" and "name"; the icon is "" if there is
         none.
     """
-    numbers = ", ".join(map(str, rows))
-    if not numbers or not has_details(guide):
+    row_list = ", ".join(map(str, rows))
+    if not row_list or not has_details(guide):
         return {}
     programmes = escape_quotes(escape_glob(guide / "programmes.parquet"))
     with duckdb.connect() as connection:
-        credit_rows = connection.execute(_SHOWN.format(programmes=programmes, rows=numbers)).fetchall()
+        credit_rows = connection.execute(_SHOWN.format(programmes=programmes, rows=row_list)).fetchall()
     return {row: (credits or [], icon) for row, credits, icon in credit_rows}
 
 

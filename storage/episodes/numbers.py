@@ -229,9 +229,9 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
         return values, spans
     begin, end = max(0, digits.start() - _MAX_WORD_LENGTH), digits.end() + _MAX_WORD_LENGTH
     for pattern in rules.together if strict else (*rules.together, rules.cross):
-        if both := pattern.search(text, begin, end):
-            values |= {"season": int(both[1]), "episode": int(both[2])}
-            spans.append(both.span())
+        if match := pattern.search(text, begin, end):
+            values |= {"season": int(match[1]), "episode": int(match[2])}
+            spans.append(match.span())
             break
     for word, number, total, span in _find_pairs(text, begin, end):
         kind, is_short = rules.kinds[word], len(word) <= 3

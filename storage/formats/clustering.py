@@ -63,10 +63,10 @@ def write_clustering(
     np.save(folder / "clusters.npy", labels)
     np.save(folder / "subclusters.npy", parts)
     memberships: dict[str, Any] = {}
-    for name, numbers, entries in (("cluster", labels, clusters), ("subcluster", parts, subclusters)):
+    for name, ids, entries in (("cluster", labels, clusters), ("subcluster", parts, subclusters)):
         text = json.dumps(entries, ensure_ascii=False, indent=1)
         (folder / f"{name}s.json").write_text(text, encoding="utf-8")
-        memberships[name] = pa.array(numbers, mask=numbers < 0)
+        memberships[name] = pa.array(ids, mask=ids < 0)
         names = pa.array([entry["name"] or None for entry in entries], pa.string())
         memberships[f"{name}_name"] = names.take(memberships[name])
     numbered = {"title_id": np.arange(len(titles), dtype=np.int32)}

@@ -43,7 +43,7 @@ from storage.home.zones import ZONE_KEY, home_zone
 from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
-A = TypeVar("A", bound=Artifact)
+ArtifactT = TypeVar("ArtifactT", bound=Artifact)
 Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # (path, content) of artifact.json -> time
 
 
@@ -56,7 +56,7 @@ class HomeLocked(HomeError):
 
 
 @dataclass
-class Draft(Generic[A]):
+class Draft(Generic[ArtifactT]):
     """Artifact that is being written, and is published at the end of the ``with`` block.
 
     Attributes:
@@ -68,16 +68,16 @@ class Draft(Generic[A]):
         digest: SHA-256 of the artifact; None for a digest of the files.
     """
 
-    kind: type[A]
+    kind: type[ArtifactT]
     folder: Path
     counts: dict[str, int] = field(default_factory=dict)
     details: dict[str, object] = field(default_factory=dict)
     made_of: dict[str, object] = field(default_factory=dict)
     digest: str | None = None
-    _artifact: A | None = None
+    _artifact: ArtifactT | None = None
 
     @property
-    def artifact(self) -> A:
+    def artifact(self) -> ArtifactT:
         """Returns the published artifact; raises RuntimeError before the ``with`` block has ended."""
         if self._artifact is None:
             raise RuntimeError(f"{self.kind.__name__} is not published before its with block ends")
@@ -198,7 +198,7 @@ class Workspace:
             return {}
 
     @contextmanager
-    def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:
+    def publishing(self, kind: type[ArtifactT], key: str) -> Iterator[Draft[ArtifactT]]:
         """Yields a Draft. At the end of the block, its folder is renamed to ``artifacts/KIND/KEY``.
 
         An exception leaves the previous version unchanged. The digest of the artifact covers the names and
@@ -230,7 +230,7 @@ class Workspace:
             raise HomeError(f"{problem}. Run `guidespace nightly` again to recreate it.")
         return folder
 
-    def read(self, kind: type[A], key: str) -> A | None:
+    def read(self, kind: type[ArtifactT], key: str) -> ArtifactT | None:
         """Verifies the files of a published artifact and returns it, or None if it is missing or damaged."""
         folder = self.artifact_folder(kind, key)
         try:
@@ -276,8 +276,8 @@ def last_used(folder: Path) -> int:
 
 
 def newest_first(
-    workspace: Workspace, kind: type[A], *, before: str = "", instant: Instant = published_at
-) -> Iterator[A]:
+    workspace: Workspace, kind: type[ArtifactT], *, before: str = "", instant: Instant = published_at
+) -> Iterator[ArtifactT]:
     """Yields the intact artifacts of a kind, newest first.
 
     Args:

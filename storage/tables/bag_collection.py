@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from storage.tables.embedding import OffloadedEmbedding
 from storage.tables.embedding_bag import bounds_of_equal_bags, pool_rows
 
-B = TypeVar("B")
+BatchT = TypeVar("BatchT")
 Bags = Tensor | tuple[Tensor, Tensor]  # ids of bags of equal size, (bags, size); or ids and start of each bag
 
 
@@ -87,8 +87,8 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         return ended_rows[ended] + (len(ends) - ended) * ids + rows_before[ended]
 
     def prefetch(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, batches: Iterable[B], ids: Callable[[B], Mapping[str, Bags]]
-    ) -> Iterator[B]:
+        self, batches: Iterable[BatchT], ids: Callable[[BatchT], Mapping[str, Bags]]
+    ) -> Iterator[BatchT]:
         """Iterates over batches, and prefetches the rows of the next batches while a step runs.
 
         ``ids`` returns the features of a batch that ``forward`` will receive.
@@ -119,9 +119,9 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
                 raise ValueError(
                     f"per_sample_weights of {name!r}: no feature of this batch with pooling 'sum'"
                 )
-        numbers = [rows for rows, _ in parts.values()]
-        rows, positions = self._rows_of(torch.cat(numbers))
-        positions = dict(zip(parts, positions.split([len(table) for table in numbers]), strict=True))
+        row_ids = [rows for rows, _ in parts.values()]
+        rows, positions = self._rows_of(torch.cat(row_ids))
+        positions = dict(zip(parts, positions.split([len(table) for table in row_ids]), strict=True))
         vectors: dict[str, Tensor] = {}
         for pooling in ("sum", "mean"):
             names = [name for name in parts if self._table_of[name].pooling == pooling]
@@ -161,8 +161,8 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         rows = destination.pop(prefix + "weight")
-        for name, numbers in self._weights(prefix):
-            destination[name] = rows[numbers]
+        for name, row_ids in self._weights(prefix):
+            destination[name] = rows[row_ids]
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict, prefix, *arguments
@@ -170,14 +170,14 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         """Loads ``embedding_bags.TABLE.weight`` of each table, and resets the optimizer state."""
         rows, missing, errors = torch.zeros(len(self.table), self.embedding_dim), arguments[2], arguments[4]
         counts_before = len(missing), len(errors)
-        for name, numbers in self._weights(prefix):
-            shape = len(numbers), self.embedding_dim
+        for name, row_ids in self._weights(prefix):
+            shape = len(row_ids), self.embedding_dim
             if name not in state_dict:
                 missing.append(name)
             elif state_dict[name].shape != shape:
                 errors.append(f"{name} has shape {tuple(state_dict[name].shape)}, expected {shape}")
             else:
-                rows[numbers] = state_dict[name].float()
+                rows[row_ids] = state_dict[name].float()
         if counts_before == (len(missing), len(errors)):
             super()._load_from_state_dict({prefix + "weight": rows}, prefix, *arguments)
 

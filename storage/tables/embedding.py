@@ -25,7 +25,7 @@ from storage.tables.streaming import Section, as_section, initial_rows, write_sa
 from storage.tables.transfer import TransferKind
 from storage.tables.updates import update_rows
 
-B = TypeVar("B")
+BatchT = TypeVar("BatchT")
 
 
 class OffloadedEmbedding(nn.Module):
@@ -114,7 +114,9 @@ class OffloadedEmbedding(nn.Module):
         module.frozen = freeze
         return module
 
-    def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
+    def prefetch(
+        self, batches: Iterable[BatchT], ids: Callable[[BatchT], Tensor | Sequence[Tensor]]
+    ) -> Iterator[BatchT]:
         """Iterates over batches and prefetches the rows of the next batches while a step runs.
 
         Args:
@@ -252,21 +254,21 @@ class OffloadedEmbedding(nn.Module):
         Raises:
             ValueError: The file was saved with another size, type or optimizer.
         """
-        with safe_open(file, framework="pt") as opened:
-            self.restore(opened)
+        with safe_open(file, framework="pt") as tensor_file:
+            self.restore(tensor_file)
 
-    def restore(self, opened: Any, prefix: str = "") -> None:
+    def restore(self, tensor_file: Any, prefix: str = "") -> None:
         """Loads rows, state and step count from an opened safetensors file; see ``load``."""
-        names = [name for name in opened.keys() if name.startswith(prefix)]  # noqa: SIM118
-        saved = {name: tuple(opened.get_slice(name).get_shape()) for name in names}
+        names = [name for name in tensor_file.keys() if name.startswith(prefix)]  # noqa: SIM118
+        saved = {name: tuple(tensor_file.get_slice(name).get_shape()) for name in names}
         expected = {prefix + name: section.shape for name, section in self.table.sections().items()}
         if saved != expected:
             reason = "it was saved with another size, type or optimizer"
             raise ValueError(f"the file contains {saved}, this embedding has {expected}; {reason}")
-        metadata = json.loads(opened.metadata()[prefix + "embedding"])
+        metadata = json.loads(tensor_file.metadata()[prefix + "embedding"])
         if (layout := metadata.get("layout")) != self.layout:
             raise ValueError(f"the file has rows of {layout}, this embedding has those of {self.layout}")
-        self.table.restore(lambda name: opened.get_slice(prefix + name))
+        self.table.restore(lambda name: tensor_file.get_slice(prefix + name))
         self.steps = metadata["steps"]
 
     def __deepcopy__(self, memo: Any) -> None:

@@ -40,15 +40,15 @@ def load_model(model: nn.Module, file: str | Path) -> None:
         for name, module in model.named_modules()
         if isinstance(module, OffloadedEmbedding)
     }
-    with safe_open(file, framework="pt") as opened:
-        rest = {
-            name: opened.get_tensor(name)
-            for name in opened.keys()  # noqa: SIM118  (safe_open is no mapping)
+    with safe_open(file, framework="pt") as tensor_file:
+        other_tensors = {
+            name: tensor_file.get_tensor(name)
+            for name in tensor_file.keys()  # noqa: SIM118  (safe_open is no mapping)
             if not name.startswith(tuple(embeddings))
         }
         for prefix, embedding in embeddings.items():
-            embedding.restore(opened, prefix)
-    missing, unknown = model.load_state_dict(rest, strict=False)
+            embedding.restore(tensor_file, prefix)
+    missing, unknown = model.load_state_dict(other_tensors, strict=False)
     missing = [name for name in missing if not name.startswith(tuple(embeddings))]
     if missing or unknown:
         raise RuntimeError(f"{file} lacks {sorted(missing)}, and the model lacks {sorted(unknown)}")

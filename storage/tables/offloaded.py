@@ -26,7 +26,7 @@ from storage.tables.statistics import Statistics
 from storage.tables.streaming import Section, as_section, spans
 from storage.tables.transfer import TransferKind, upload
 
-B = TypeVar("B")
+BatchT = TypeVar("BatchT")
 COUNTER = "roundings"  # name of the number of roundings in a checkpoint
 
 
@@ -95,7 +95,7 @@ class Offloaded:
     def __len__(self) -> int:
         return self.storage.rows
 
-    def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterator[B]:
+    def prefetch(self, batches: Iterable[BatchT], ids: Callable[[BatchT], Tensor]) -> Iterator[BatchT]:
         """Iterates over batches, and prefetches the rows of the next ``lookahead`` batches while a step runs.
 
         Raises:
@@ -233,8 +233,8 @@ class Offloaded:
                 stream.wait_stream(self._read_stream)  # pyright: ignore[reportArgumentType]
             occupied = np.flatnonzero(self._slot_ids >= 0)
             records = self._slot_ids[occupied] - self.storage.hot
-            numbers, slots = upload([records, occupied + self.storage.hot], self.device)
-            self.storage.write(records, numbers, self.storage.cache, slots)
+            device_records, slots = upload([records, occupied + self.storage.hot], self.device)
+            self.storage.write(records, device_records, self.storage.cache, slots)
             if stream is not None:
                 stream.synchronize()
         yield from self.storage.pieces(field)

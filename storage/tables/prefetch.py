@@ -18,8 +18,8 @@ from torch import Tensor
 
 from storage.tables.planner import NO_STEP, CachePlan, Planner
 
-B = TypeVar("B")
-R = TypeVar("R")
+BatchT = TypeVar("BatchT")
+ResultT = TypeVar("ResultT")
 EVENTS = 64  # stored events, of the latest steps; for an earlier step, the oldest of them is waited for
 
 
@@ -63,7 +63,7 @@ class Steps:
             torch.cuda.current_stream(self._device).wait_event(event)
 
 
-class Prefetcher(Generic[B, R]):
+class Prefetcher(Generic[BatchT, ResultT]):
     """Two threads that prepare up to ``lookahead`` batches before their steps.
 
     The loader thread calls ``ids``, which returns the distinct rows of a batch (int64, on the CPU), and the
@@ -72,18 +72,20 @@ class Prefetcher(Generic[B, R]):
 
     def __init__(
         self,
-        batches: Iterable[B],
-        ids: Callable[[B], Tensor],
+        batches: Iterable[BatchT],
+        ids: Callable[[BatchT], Tensor],
         planner: Planner,
-        execute: Callable[[CachePlan], R],
+        execute: Callable[[CachePlan], ResultT],
         steps: Steps,
         lookahead: int,
     ) -> None:
         self._batches, self._ids, self._planner = batches, ids, planner
         self._execute, self._steps = execute, steps
         self._capacity = threading.Semaphore(lookahead + 1)
-        self._planned: queue.SimpleQueue[tuple[B, CachePlan] | BaseException | None] = queue.SimpleQueue()
-        self._ready: queue.SimpleQueue[tuple[B, R] | BaseException | None] = queue.SimpleQueue()
+        self._planned: queue.SimpleQueue[tuple[BatchT, CachePlan] | BaseException | None] = (
+            queue.SimpleQueue()
+        )
+        self._ready: queue.SimpleQueue[tuple[BatchT, ResultT] | BaseException | None] = queue.SimpleQueue()
         self._stopped, self._last = False, NO_STEP
         self.failed: BaseException | None = None
         options = {"args": (torch.get_num_threads(),), "daemon": True}
@@ -92,7 +94,7 @@ class Prefetcher(Generic[B, R]):
         self._loader.start()
         self._transfer.start()
 
-    def __iter__(self) -> Iterator[tuple[B, R]]:
+    def __iter__(self) -> Iterator[tuple[BatchT, ResultT]]:
         """Yields each batch with the result of ``execute``."""
         while (item := self._ready.get()) is not None:
             if isinstance(item, BaseException):

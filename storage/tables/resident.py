@@ -8,7 +8,7 @@ from torch import Tensor
 
 from storage.tables.streaming import Section, as_section, spans
 
-B = TypeVar("B")
+BatchT = TypeVar("BatchT")
 
 
 class Resident:
@@ -29,7 +29,7 @@ class Resident:
         """Device of the rows."""
         return self.rows.device
 
-    def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterable[B]:
+    def prefetch(self, batches: Iterable[BatchT], ids: Callable[[BatchT], Tensor]) -> Iterable[BatchT]:
         """Iterates over batches. An offloaded table prefetches the rows of the next batches.
 
         For each batch, the caller calls ``gather`` and ``write_back`` once, with ``ids(batch)``.

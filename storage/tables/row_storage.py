@@ -118,46 +118,46 @@ class RowStorage:
         for first, last in spans(len(self.host.data), self.records.width):
             yield to_compute_dtype(self.records.view(self.host.data[first:last], field))
 
-    def read(self, records: np.ndarray, numbers: Tensor, cache: Tensor, slots: Tensor) -> None:
+    def read(self, records: np.ndarray, device_records: Tensor, cache: Tensor, slots: Tensor) -> None:
         """Copies host records into ``cache`` at ``slots``.
 
         Args:
             records: Record numbers (ids − ``hot``).
-            numbers: The same on the device.
+            device_records: The same numbers on the device.
             cache: uint8 (any, width), on the device.
             slots: Slot of each record, on the device.
         """
         if len(records):
-            self.transfer.read(self._record_ids(records, numbers), cache, slots)
+            self.transfer.read(self._record_ids(records, device_records), cache, slots)
 
-    def write(self, records: np.ndarray, numbers: Tensor, cache: Tensor, slots: Tensor) -> None:
+    def write(self, records: np.ndarray, device_records: Tensor, cache: Tensor, slots: Tensor) -> None:
         """Copies ``cache`` at ``slots`` into the host records with the numbers ``records``.
 
-        ``numbers`` are the same numbers on the device.
+        ``device_records`` are the same numbers on the device.
         """
         if len(records):
-            self.transfer.write(self._record_ids(records, numbers), cache, slots)
+            self.transfer.write(self._record_ids(records, device_records), cache, slots)
 
-    def read_fields(self, records: np.ndarray, numbers: Tensor) -> dict[str, Tensor]:
+    def read_fields(self, records: np.ndarray, device_records: Tensor) -> dict[str, Tensor]:
         """Copies the fields of host records into new device memory."""
         block, slots = self._block(len(records))
-        self.read(records, numbers, block, slots)
+        self.read(records, device_records, block, slots)
         return self.records.views(block)
 
-    def write_fields(self, records: np.ndarray, numbers: Tensor, values: Mapping[str, Tensor]) -> None:
+    def write_fields(self, records: np.ndarray, device_records: Tensor, values: Mapping[str, Tensor]) -> None:
         """Copies fields on the device into host records."""
         block, slots = self._block(len(records))
         for name, field in self.records.views(block).items():
             field.copy_(values[name])
-        self.write(records, numbers, block, slots)
+        self.write(records, device_records, block, slots)
 
     def _block(self, records: int) -> tuple[Tensor, Tensor]:
         shape = records, self.records.width
         block = torch.empty(shape, dtype=torch.uint8, device=self.device)
         return block, torch.arange(records, device=self.device)
 
-    def _record_ids(self, records: np.ndarray, numbers: Tensor) -> Tensor:
-        return numbers if self.transfer.device_gathers else torch.from_numpy(records)
+    def _record_ids(self, records: np.ndarray, device_records: Tensor) -> Tensor:
+        return device_records if self.transfer.device_gathers else torch.from_numpy(records)
 
 
 def affordable_rows(

@@ -29,8 +29,8 @@ def sum_bags(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None 
     """
     if rows.device.type == "cpu":
         return _embedding_bag(rows, ids, offsets, weights)
-    cuts = torch.arange(0, len(ids), MAX_PIECE, device=ids.device)
-    bounds = torch.cat([offsets, cuts]).sort().values
+    piece_begins = torch.arange(0, len(ids), MAX_PIECE, device=ids.device)
+    bounds = torch.cat([offsets, piece_begins]).sort().values
     pieces = _embedding_bag(rows, ids, bounds, weights)
     piece_ids = torch.arange(len(pieces), device=ids.device)
     return _embedding_bag(pieces, piece_ids, torch.searchsorted(bounds, offsets))

@@ -20,7 +20,7 @@ from storage.tables.prefetch import distinct_ids
 from storage.tables.segment_sums import take_rows
 from storage.tables.streaming import Section, initial_rows
 
-B = TypeVar("B")
+BatchT = TypeVar("BatchT")
 ENDED = -1  # sent instead of a number of ids: this process has no further batch
 
 
@@ -76,7 +76,9 @@ class ShardedEmbedding(OffloadedEmbedding):
         # a separate group, because the thread that plans batches exchanges ids while a step runs
         self._planning_group = distributed.new_group(backend="gloo")
 
-    def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
+    def prefetch(
+        self, batches: Iterable[BatchT], ids: Callable[[BatchT], Tensor | Sequence[Tensor]]
+    ) -> Iterator[BatchT]:
         """Iterates over batches, and prefetches the rows of the next batches while a step runs.
 
         ``ids`` returns the ids that this process will pass to ``forward``.
@@ -90,7 +92,9 @@ class ShardedEmbedding(OffloadedEmbedding):
         finally:
             planned.close()
 
-    def _exchange_batches(self, batches: Iterable[B], ids: Any) -> Generator[tuple[B, Tensor], None, None]:
+    def _exchange_batches(
+        self, batches: Iterable[BatchT], ids: Any
+    ) -> Generator[tuple[BatchT, Tensor], None, None]:
         """Yields each batch with the rows of this process that any process uses, until a process ends."""
         all_continue = True
         try:

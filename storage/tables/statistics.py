@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from storage.tables.planner import CachePlan
 from storage.tables.prefetch import Ready
 
-B = TypeVar("B")
+BatchT = TypeVar("BatchT")
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Statistics:
         ]
         return "\n".join(lines) + "\n"
 
-    def timed(self, batches: Iterable[tuple[B, Ready]]) -> Iterator[tuple[B, Ready]]:
+    def timed(self, batches: Iterable[tuple[BatchT, Ready]]) -> Iterator[tuple[BatchT, Ready]]:
         """Iterates over prefetched batches and counts their plans and waits."""
         iterator: Any = iter(batches)
         while True:

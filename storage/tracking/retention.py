@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mlflow.store.artifact.artifact_repo import ArtifactRepository
     from mlflow.store.entities.paged_list import PagedList
 
-T = TypeVar("T")
+EntityT = TypeVar("EntityT")
 
 
 class Retention(Registry):
@@ -140,7 +140,7 @@ class Retention(Registry):
         return get_artifact_repository(uri, tracking_uri=self.uri, registry_uri=self.uri)
 
 
-def _search_all(search: Callable[..., PagedList[T]]) -> Iterator[T]:
+def _search_all(search: Callable[..., PagedList[EntityT]]) -> Iterator[EntityT]:
     """Yields the results of all pages of an MLflow search."""
     page = search()
     while True:

@@ -13,14 +13,14 @@ import numpy as np
 
 from storage.formats.answers import CLUSTERS
 from tasks.ablate.blocks import AblationBlock
-from tasks.scoring.folds import RESAMPLES, Figure, HeldOutPredictions, PredictionsByCell, mean_columns
+from tasks.scoring.folds import RESAMPLES, Figure, ScoresByCell, TitleScores, mean_columns
 from tasks.scoring.protocols import FORMS, PROTOCOLS
 
 # Keys of figures are (input form, held-out set).
 CELLS = [(form, protocol) for protocol in PROTOCOLS for form in FORMS]
 AGREEMENT = (CLUSTERS, CLUSTERS)  # key of the B-cubed F of clusters
 OVERALL, SHOWS, OOV = ("all", "all"), ("all", "unseen_show"), ("all", "oov")
-Folds = Sequence[Sequence[PredictionsByCell]]  # predictions by fold and seed
+Folds = Sequence[Sequence[ScoresByCell]]  # predictions by fold and seed
 # Per title: quality with the block, quality without it, family, and whether it has an unseen word.
 Columns = tuple[np.ndarray, ...]
 
@@ -91,7 +91,7 @@ def _concatenate(parts: Iterable[Columns]) -> Columns:
     return tuple(np.concatenate(column) for column in zip(no_titles, *parts, strict=True))
 
 
-def _mean_quality(answers: Sequence[HeldOutPredictions]) -> np.ndarray:
+def _mean_quality(answers: Sequence[TitleScores]) -> np.ndarray:
     """Returns the mean quality of each title over several trainings."""
     return np.mean([answer.quality for answer in answers], axis=0)
 

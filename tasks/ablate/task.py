@@ -18,7 +18,7 @@ from tasks.ablate.blocks import AblationBlock
 from tasks.ablate.effects import Effect, Folds, measure_effect, sort_effects
 from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import describe_effect, write_report
-from tasks.scoring.folds import HeldOutPredictions, PredictionsByCell
+from tasks.scoring.folds import ScoresByCell, TitleScores
 
 Trials = Sequence[Sequence[artifacts.TrialPredictions]]  # predictions by fold and seed
 
@@ -75,10 +75,9 @@ def conclude(
 def _read_predictions(workspace: Workspace, trials: Trials) -> Folds:
     """Reads the predictions of all trials of a block."""
 
-    def read_trial(artifact: artifacts.TrialPredictions) -> PredictionsByCell:
+    def read_trial(artifact: artifacts.TrialPredictions) -> ScoresByCell:
         return {
-            key: HeldOutPredictions(*columns)
-            for key, columns in read_answers(workspace.folder(artifact)).items()
+            key: TitleScores(*columns) for key, columns in read_answers(workspace.folder(artifact)).items()
         }
 
     return [[read_trial(artifact) for artifact in seeds] for seeds in trials]
@@ -108,7 +107,7 @@ def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> No
 
 
 def _effect_to_json(effect: Effect) -> dict[str, object]:
-    """Returns the entry of effects.json about a block."""
+    """Converts the effect of a block of changed settings to an entry of effects.json."""
     figures = {f"{form}/{protocol}": figure._asdict() for (form, protocol), figure in effect.figures.items()}
     description = {
         "block": effect.block.name,

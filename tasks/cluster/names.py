@@ -227,8 +227,10 @@ def _are_variants(word: str, other: str) -> bool:
 
     The shorter word has at least four letters, and the suffix at most three.
     """
-    short, long = sorted((word, other), key=len)
-    return word == other or (len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3)
+    shorter, longer = sorted((word, other), key=len)
+    return word == other or (
+        len(shorter) >= 4 and longer.startswith(shorter) and len(longer) - len(shorter) <= 3
+    )
 
 
 def _join_channel(general: str, parts: Sequence[str], channel: str) -> str:

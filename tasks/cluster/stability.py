@@ -62,8 +62,8 @@ def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " tit
 
     References: L. Hubert, P. Arabie, Comparing partitions, Journal of Classification 2 (1985), equation 5.
     """
-    both = (left >= 0) & (right >= 0)
-    joint = left[both].astype(np.int64) * (int(right.max(initial=0)) + 1) + right[both]
+    is_in_both = (left >= 0) & (right >= 0)
+    joint = left[is_in_both].astype(np.int64) * (int(right.max(initial=0)) + 1) + right[is_in_both]
     sizes = (
         np.unique(counts, return_counts=True)[1] for counts in (joint, left[left >= 0], right[right >= 0])
     )

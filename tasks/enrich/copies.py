@@ -196,7 +196,7 @@ class _State:
 
 
 def _feeds(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the feeds in the status file of the last reading."""
+    """Returns the feeds that the status file of the last update lists."""
     return status["feeds"]
 
 

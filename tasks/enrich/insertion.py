@@ -48,12 +48,12 @@ def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> I
     offset, text = next(additions, (-1, b""))
     begin = 0
     for piece in pieces:
-        end, parts, cut = begin + len(piece), [], 0
+        end, parts, copied = begin + len(piece), [], 0
         while begin < offset <= end:
-            parts += (piece[cut : offset - begin], text)
-            cut = offset - begin
+            parts += (piece[copied : offset - begin], text)
+            copied = offset - begin
             offset, text = next(additions, (-1, b""))
-        yield b"".join([*parts, piece[cut:]])
+        yield b"".join([*parts, piece[copied:]])
         begin = end
     if offset >= 0:
         raise RuntimeError(f"addition at offset {offset}, but the guide has {begin} bytes: it was changed")

@@ -58,5 +58,5 @@ def _format_held_out(held_out: Mapping[str, object], minimum: float) -> str:
     """Formats the number of held-out titles, and the precision and coverage on them."""
     figures = held_out[f"asked_{minimum:g}"]
     assert isinstance(figures, dict)
-    reached = "–" if figures["precision"] is None else f"{figures['precision']:.3f}"
-    return f"precision {reached}, coverage {figures['coverage']:.3f} of {held_out['n']:,} titles"
+    precision = "–" if figures["precision"] is None else f"{figures['precision']:.3f}"
+    return f"precision {precision}, coverage {figures['coverage']:.3f} of {held_out['n']:,} titles"

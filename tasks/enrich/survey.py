@@ -113,8 +113,8 @@ def _locate(
     number_places[number_places < places] = -1  # in a damaged programme; insertions must be in file order
     zone = local_zone(source.zone, source.home_zone)
     columns: dict[str, object] = {name: rows[name] for name in _CONTENT}
-    numbers = pa.array(np.arange(len(rows)))
-    detail_of_row = pc.index_in(numbers, details["row"])  # pyright: ignore[reportAttributeAccessIssue]
+    row_numbers = pa.array(np.arange(len(rows)))
+    detail_of_row = pc.index_in(row_numbers, details["row"])  # pyright: ignore[reportAttributeAccessIssue]
     columns |= {name: details[name].take(detail_of_row) for name in FACTS}
     columns |= {
         name: pa.array([text] * len(rows), pa.string())

@@ -109,8 +109,8 @@ def read_table(file: Path) -> dict[str, Names]:
     """Reads a table. Returns the names at each level by raw category in lower case."""
     rows: dict[str, Names] = {}
     try:
-        with open(file, encoding="utf-8-sig", newline="") as opened:
-            reader = csv.reader(opened)
+        with open(file, encoding="utf-8-sig", newline="") as handle:
+            reader = csv.reader(handle)
             header = next(reader, [])
             if len(header) < 2 or header[0] != "raw":
                 problem = f"the first line is {','.join(header)!r}"

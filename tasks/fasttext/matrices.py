@@ -116,5 +116,5 @@ def _read_centroids(cursor: Cursor, what: str, dim: int, block_count: int) -> li
         expected = f"{dim}, {block_count}, and widths that add up to {dim}"
         cursor.fail(f"the quantiser of {what} has dim, blocks, width, last {header}: expected {expected}", 16)
     centroids = np.frombuffer(cursor.take(dim * 256 * 4, f"the centroids of {what}").tobytes(), dtype="<f4")
-    head, tail = np.split(centroids, [(block_count - 1) * 256 * width])
-    return [*head.reshape(block_count - 1, 256, width), tail.reshape(256, last)]
+    head, last_block = np.split(centroids, [(block_count - 1) * 256 * width])
+    return [*head.reshape(block_count - 1, 256, width), last_block.reshape(256, last)]

@@ -74,7 +74,7 @@ def ingest_feeds(
             except FeedError as error:
                 failures.append(Failure(source=source_of(location), error=error))
                 yield failures[-1]
-            reader.done += 1
+            reader.finished_locations += 1
             yield reader.progress()
     raise_if_decisive(failures, settings, is_any_read=is_any_read)
 
@@ -86,7 +86,7 @@ class _FeedReader:
     clock: Callable[[], float]
     now: Callable[[], datetime.datetime]
     locations: int
-    done: int = 0
+    finished_locations: int = 0
     programmes: int = 0
 
     def __post_init__(self) -> None:
@@ -199,9 +199,9 @@ class _FeedReader:
 
     def progress(self, share: float = 0.0) -> Progress:
         """Returns the progress over all locations. ``share`` is the completed share of the current feed."""
-        feed = f"feed {min(self.done + 1, self.locations)} of {self.locations}"
+        feed = f"feed {min(self.finished_locations + 1, self.locations)} of {self.locations}"
         return Progress(
-            step=round(1000 * (self.done + share)),
+            step=round(1000 * (self.finished_locations + share)),
             total=1000 * self.locations,
             metrics={"programmes": float(self.programmes)},
             note=f"{feed}, {share:.0%} of its bytes, {self.programmes:,} programmes",

@@ -67,8 +67,8 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
                 rows.append(_parse_line(line))
                 lines.append((number, line))
             except (ValueError, RecursionError):
-                cut = "malformed" if line.endswith(b"\n") else "damaged" if stream.damage else "truncated"
-                rejects.append((number, "oversized" if len(line) > MAX_LINE_BYTES else cut, excerpt(line)))
+                reject = "malformed" if line.endswith(b"\n") else "damaged" if stream.damage else "truncated"
+                rejects.append((number, "oversized" if len(line) > MAX_LINE_BYTES else reject, excerpt(line)))
         if len(rows) + len(rejects) >= batch_rows or size >= BATCH_BYTES:
             yield batch(stream.share_read)
             rows, lines, rejects, size, invalid_bytes = [], [], [], 0, 0

@@ -44,7 +44,7 @@ class FeedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Feed that could not be imported, so that nothing was stored. The message contains its name."""
+    """Feed of which nothing was stored because it could not be imported. ``error`` names the feed."""
 
     source: str
     error: FeedError

@@ -184,8 +184,8 @@ class DualCachedSVM:
 def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator) -> SampleCache:
     size = cache_bytes - (PREFETCH_BLOCKS + 1) * blocks.largest
     if size < 0:
-        needed = f"{PREFETCH_BLOCKS + 1} blocks of {blocks.largest:,} bytes"
-        problem = f"cache_bytes is {cache_bytes:,}, less than {needed}"
+        needed_memory = f"{PREFETCH_BLOCKS + 1} blocks of {blocks.largest:,} bytes"
+        problem = f"cache_bytes is {cache_bytes:,}, less than {needed_memory}"
         raise ValueError(f"{problem}. Increase it, or write smaller blocks.")
     return SampleCache(size, blocks.samples, blocks.values, rng)
 

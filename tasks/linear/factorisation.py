@@ -92,8 +92,8 @@ class Factorisation:
         def run(block: tuple[np.ndarray, np.ndarray, np.ndarray]) -> float:
             return learn(*block, self.users.values, self.items.values, dim, rate, decay, mean)
 
-        both = map if self.settings.threads == 1 else pool.map
-        error = sum(sum(both(run, stage)) for stage in blocks.stages())
+        map_sides = map if self.settings.threads == 1 else pool.map
+        error = sum(sum(map_sides(run, stage)) for stage in blocks.stages())
         if not np.isfinite(error):
             problem = f"the factors diverged at learning_rate {self.settings.learning_rate}"
             raise ValueError(f"{problem}; choose a lower one, or scale the ratings (mean {self.mean:.3g})")
@@ -204,18 +204,18 @@ def _train_block(
     """Trains one pass over ratings. Returns the sum of the squared errors, measured before each step."""
     keep = np.float32(1) - rate * decay
     total = 0.0
-    for n in range(len(users)):
-        user, item = user_rows[users[n]], item_rows[items[n]]
+    for rating_row in range(len(users)):
+        user, item = user_rows[users[rating_row]], item_rows[items[rating_row]]
         product = np.float32(0)
-        for f in range(dim):
-            product += user[f] * item[f]
-        error = ratings[n] - (mean + user[dim] + item[dim] + product)
+        for column in range(dim):
+            product += user[column] * item[column]
+        error = ratings[rating_row] - (mean + user[dim] + item[dim] + product)
         total += error * error
         step = rate * error
-        for f in range(dim):
-            x, y = user[f], item[f]
-            user[f] = keep * x + step * y
-            item[f] = keep * y + step * x
+        for column in range(dim):
+            x, y = user[column], item[column]
+            user[column] = keep * x + step * y
+            item[column] = keep * y + step * x
         user[dim] = keep * user[dim] + step
         item[dim] = keep * item[dim] + step
     return total

@@ -101,5 +101,5 @@ def _largest(magnitudes: np.ndarray, count: int) -> np.ndarray:
     # The upper half of the bits of positive floats is in the order of the floats; np.partition takes ten
     # times as long.
     upper_bits = candidates.view(np.uint32) >> 16
-    reached = np.cumsum(np.bincount(upper_bits)[::-1])[::-1]  # number of weights with at least these bits
-    return positions[upper_bits >= np.searchsorted(-reached, -count)]
+    counts = np.cumsum(np.bincount(upper_bits)[::-1])[::-1]  # number of weights with at least these bits
+    return positions[upper_bits >= np.searchsorted(-counts, -count)]

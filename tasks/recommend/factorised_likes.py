@@ -51,7 +51,7 @@ class FittedFactorisedLikes:
         return self.nearest.scores(viewers, titles) + np.float32(self.settings.weight) * predicted
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the likes of a viewer, and their shares of nearest(t) of each title."""
+        """Returns the likes of a viewer, and their shares of the score of ``nearest`` for each title."""
         return self.nearest.shares(viewer, titles)
 
     def reasons_for(self, viewer: int, title: int) -> list[Reason]:

@@ -231,8 +231,8 @@ def measure_confidence(
     figures["expected_calibration_error"] = calibration_error
     for precision in precisions:
         chosen = held_out.cross_selected(precision)
-        reached = float(correct[chosen].mean()) if chosen.any() else None
-        figures[f"asked_{precision:g}"] = {"precision": reached, "coverage": float(chosen.mean())}
+        reached_precision = float(correct[chosen].mean()) if chosen.any() else None
+        figures[f"asked_{precision:g}"] = {"precision": reached_precision, "coverage": float(chosen.mean())}
     return figures
 
 

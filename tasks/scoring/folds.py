@@ -17,8 +17,8 @@ SALTS = tuple(f"guidespace-{number}" for number in range(1, 6))  # salts of the 
 K, RESAMPLES = 10, 1000  # voting neighbours; bootstrap resamples
 
 
-class HeldOutPredictions(NamedTuple):
-    """Scores of the predictions for the held-out titles of one fold. Arrays have one entry per title."""
+class TitleScores(NamedTuple):
+    """Correctness of predictions for the held-out titles of one fold. Arrays have one entry per title."""
 
     correct: np.ndarray  # float64, 1 if the top label is correct, else 0
     precision_at_10: np.ndarray | None  # share of neighbours with a correct label; None for other predictors
@@ -32,7 +32,7 @@ class HeldOutPredictions(NamedTuple):
 
 
 # Results by (form of the input, held-out set); a held-out set without labelled titles has no entry.
-PredictionsByCell = dict[tuple[str, str], HeldOutPredictions]
+ScoresByCell = dict[tuple[str, str], TitleScores]
 
 
 class Figure(NamedTuple):
@@ -55,7 +55,7 @@ class Figure(NamedTuple):
 
 def predict_held_out(
     titles: CorpusTitles, family: np.ndarray, form: str, vectors: np.ndarray, k: int = K
-) -> PredictionsByCell:
+) -> ScoresByCell:
     """Predicts the categories of all held-out titles by k-NN and compares them with the true categories.
 
     Args:
@@ -74,12 +74,12 @@ def predict_held_out(
     return predictions
 
 
-def combine_predictions(judged: Judged, family: np.ndarray, oov: np.ndarray) -> HeldOutPredictions:
+def combine_predictions(judged: Judged, family: np.ndarray, oov: np.ndarray) -> TitleScores:
     """Combines the results of a held-out set with the family and the unseen words of each title."""
-    return HeldOutPredictions(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
+    return TitleScores(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
 
 
-def mean_scores(predictions: Sequence[HeldOutPredictions], resamples: int = RESAMPLES) -> dict[str, Figure]:
+def mean_scores(predictions: Sequence[TitleScores], resamples: int = RESAMPLES) -> dict[str, Figure]:
     """Computes the mean accuracy (and, for k-NN, precision_at_10) over the held-out titles of all folds."""
     family = np.concatenate([fold.family for fold in predictions])
     columns = {"accuracy": [fold.correct for fold in predictions]}

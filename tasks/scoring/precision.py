@@ -48,9 +48,9 @@ def reaches_precision(
     The tail P(X ≥ k) for n + 1 predictions follows from that for n: another prediction adds p P(X = k − 1);
     another correct one, which increments k, subtracts P(X = k).
     """
-    reached = np.full(len(correct), precision <= 0)
+    is_reached = np.full(len(correct), precision <= 0)
     if not 0 < precision < 1:
-        return reached
+        return is_reached
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, len(correct) + 1)))]).tolist()
     log_p, log_q = math.log(precision), math.log1p(-precision)
 
@@ -64,5 +64,5 @@ def reaches_precision(
         if is_correct:
             tail -= probability(k, n + 1)
             k += 1
-        reached[n] = tail <= risk
-    return reached
+        is_reached[n] = tail <= risk
+    return is_reached

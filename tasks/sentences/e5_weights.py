@@ -98,8 +98,8 @@ class E5Weights:
         """Returns the token ids of each text, with those of begin and end."""
         prepared = [re.sub(" {2,}", " ", text.translate(self._replaced)) for text in texts]
         marked = [(text if text.startswith(" ") else f" {text}").replace(" ", _SPACE) for text in prepared]
-        cut = (self._best_pieces(text)[: MAX_TOKENS - 2] for text in marked)
-        return [np.array([self._first, *ids, self._last], dtype=np.int64) for ids in cut]
+        piece_ids = (self._best_pieces(text)[: MAX_TOKENS - 2] for text in marked)
+        return [np.array([self._first, *ids, self._last], dtype=np.int64) for ids in piece_ids]
 
     def _best_pieces(self, text: str) -> list[int]:
         """Divides a text into the pieces with the largest sum of scores (Viterbi), and returns their ids.

@@ -273,5 +273,8 @@ def _fit_temperature(probabilities: np.ndarray, labels: np.ndarray) -> float:
     """Returns the temperature with the lowest cross-entropy among forty values between .5 and 4."""
     logits = np.log(np.maximum(probabilities, 1e-12))
     targets = torch.from_numpy(labels)
-    losses = [F.cross_entropy(torch.from_numpy(logits / t), targets).item() for t in _TEMPERATURES]
+    losses = [
+        F.cross_entropy(torch.from_numpy(logits / temperature), targets).item()
+        for temperature in _TEMPERATURES
+    ]
     return float(_TEMPERATURES[int(np.argmin(losses))])

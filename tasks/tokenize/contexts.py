@@ -46,7 +46,7 @@ def write_contexts(
     guide: Path,
     variants: Path,
     next_period: ArrayLike,
-    cut: int | None,
+    next_period_begin: int | None,
     kinds: Sequence[str],
     path: Path,
 ) -> None:
@@ -59,7 +59,7 @@ def write_contexts(
         guide: Folder with the Parquet files of a Guide.
         variants: Parquet file with raw_title (as in the feed) and title_id.
         next_period: Ids of the titles in the held-out set next_period.
-        cut: Begin of next_period in microseconds since 1970; None if there is no such set.
+        next_period_begin: Begin of next_period in microseconds since 1970; None if there is no such set.
         kinds: Any of CONTEXT_KINDS (tasks/text/words.py) and ``pattern``. ``pattern`` adds the kind of most
             sub-titles of the title (``manner:pattern:guests``), if the guide has these kinds.
         path: The file to write.
@@ -90,7 +90,7 @@ def write_contexts(
         ORDER BY title_id
     """
     files = {name: escape_glob(guide / f"{name}.parquet") for name in ("programmes", "channels")}
-    connection.execute(query, files | {"variants": escape_glob(variants), "cut": cut})
+    connection.execute(query, files | {"variants": escape_glob(variants), "cut": next_period_begin})
     connection.execute(_LENGTH_CLASS)
     (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:

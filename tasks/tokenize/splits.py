@@ -39,7 +39,7 @@ class Split(NamedTuple):
     """Set (training or held-out) of each title, and begin of the held-out set next_period."""
 
     codes: np.ndarray  # int8 (titles,), index into SPLITS
-    cut: int | None  # begin of next_period in microseconds since 1970; None if there is none
+    next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
     reason: str  # why there is no next_period, or empty
 
 
@@ -66,11 +66,13 @@ def split_titles(
         is_drawn = hashes(texts, f"{settings.salt}/{name}") < settings.share
         codes[is_drawn & (codes == TRAIN)] = code
     allowed = settings.share * max(1, int((~placeholder).sum()))
-    cut, reason = _period_cut(first_airings[~placeholder], last_start, allowed, settings.shortest_span_days)
-    if cut is not None:
-        codes[(codes == TRAIN) & (first_airings >= cut)] = NEXT_PERIOD
+    next_period_begin, reason = _period_cut(
+        first_airings[~placeholder], last_start, allowed, settings.shortest_span_days
+    )
+    if next_period_begin is not None:
+        codes[(codes == TRAIN) & (first_airings >= next_period_begin)] = NEXT_PERIOD
     codes[placeholder] = PLACEHOLDER
-    return Split(codes, cut, reason)
+    return Split(codes, next_period_begin, reason)
 
 
 def _period_cut(
@@ -82,10 +84,10 @@ def _period_cut(
     span = last_start - start
     if span < shortest_days * DAY:
         return None, f"the guide spans {span / DAY:.1f} days; next_period needs {shortest_days:g} or more"
-    cut = start + span * 3 // 4
-    late = np.sort(first_airings[first_airings >= cut])
+    next_period_begin = start + span * 3 // 4
+    late = np.sort(first_airings[first_airings >= next_period_begin])
     if len(late) > allowed:  # start later; titles with the same first airing stay together
-        cut = int(late[len(late) - int(allowed) - 1]) + 1
-    if not (late >= cut).any():
+        next_period_begin = int(late[len(late) - int(allowed) - 1]) + 1
+    if not (late >= next_period_begin).any():
         return None, "no title airs for the first time in the last quarter of the guide"
-    return cut, ""
+    return next_period_begin, ""

@@ -55,7 +55,14 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         ):
             split = gather_shows(connection, raw, settings.splits, folder, settings.piece, submit)
             next_period = np.flatnonzero(split.codes == NEXT_PERIOD)
-            context_inputs = guide_folder, variants, next_period, split.cut, settings.context, contexts
+            context_inputs = (
+                guide_folder,
+                variants,
+                next_period,
+                split.next_period_begin,
+                settings.context,
+                contexts,
+            )
             # runs in a thread, because DuckDB releases the GIL
             contexts_written = executor.submit(write_contexts, connection.cursor(), *context_inputs)
             write_tokenizer(settings.tokenizer, folder)
@@ -74,7 +81,7 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         )
         draft.counts |= {"titles": len(split.codes), "tokens": tokens}
         draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
-        period = {"next_period_from": split.cut, "next_period_reason": split.reason}
+        period = {"next_period_from": split.next_period_begin, "next_period_reason": split.reason}
         draft.details |= {**period, "salt": settings.splits.salt}
     summary = "%(titles)d titles, %(train)d of them for training; %(tokens)d tokens"
     get_run_logger().info(summary, draft.counts)

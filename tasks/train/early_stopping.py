@@ -90,8 +90,10 @@ class TuningSet:
 
 def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
     """Returns the mean cosine of all pairs of unit vectors; 0 for fewer than two vectors."""
-    n = len(vectors)
-    return float((vectors.sum(0).square().sum() - vectors.square().sum()) / (n * (n - 1))) if n > 1 else 0.0
+    count = len(vectors)
+    if count < 2:
+        return 0.0
+    return float((vectors.sum(0).square().sum() - vectors.square().sum()) / (count * (count - 1)))
 
 
 def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:

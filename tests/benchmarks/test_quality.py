@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.quality import quality
 from benchmarks.quality.facts import write_facts
-from tasks.scoring.folds import HeldOutPredictions, mean_scores
+from tasks.scoring.folds import TitleScores, mean_scores
 
 GUIDE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <tv source-info-name="x">
@@ -38,11 +38,9 @@ def test_facts_keep_no_text_of_the_guides_authors():
     assert again.getvalue() == target.getvalue()
 
 
-def held(correct: list[int], family: list[int], precision: list[float] | None = None) -> HeldOutPredictions:
+def held(correct: list[int], family: list[int], precision: list[float] | None = None) -> TitleScores:
     near = None if precision is None else np.array(precision)
-    return HeldOutPredictions(
-        np.array(correct, float), near, np.array(family), np.zeros(len(family), dtype=bool)
-    )
+    return TitleScores(np.array(correct, float), near, np.array(family), np.zeros(len(family), dtype=bool))
 
 
 def test_folds_are_pooled_and_a_family_is_drawn_whole():

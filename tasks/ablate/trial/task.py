@@ -32,8 +32,8 @@ from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import Submit
 from tasks.scoring.agreement import b_cubed_per_title, noise_as_singletons, reference_labels
-from tasks.scoring.folds import HeldOutPredictions, predict_held_out
-from tasks.scoring.folds import PredictionsByCell as TitleAnswers
+from tasks.scoring.folds import ScoresByCell as TitleAnswers
+from tasks.scoring.folds import TitleScores, predict_held_out
 from tasks.scoring.protocols import CorpusTitles
 from tasks.train.settings import TrainSettings
 from tasks.train.task import train
@@ -120,4 +120,4 @@ def _score_clusters(
     precision, recall = b_cubed_per_title(clusters, reference[labelled])
     f_score = 2 * precision * recall / (precision + recall)
     rows = titles[labelled]
-    return {(CLUSTERS, CLUSTERS): HeldOutPredictions(f_score, None, family[rows], corpus.oov[rows])}
+    return {(CLUSTERS, CLUSTERS): TitleScores(f_score, None, family[rows], corpus.oov[rows])}

@@ -178,9 +178,9 @@ def _attempt(
             answer.set_exception(error)
 
     threading.Thread(target=run, name="fetch", daemon=True).start()
-    done, _ = wait([answer], max(0.0, deadline - time.monotonic()))
+    finished, _ = wait([answer], max(0.0, deadline - time.monotonic()))
     body.is_cancelled = True
-    if not done:
+    if not finished:
         problem = f"not fetched within {settings.download_seconds:,.0f} seconds (ingest.download_seconds)"
         return DownloadResult(problem=problem, unreachable=True)
     return answer.result()

@@ -112,6 +112,6 @@ def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> No
 
 
 def _split_entry(entry: str) -> tuple[str, str, str]:
-    left, _, value = entry.partition(": ")
-    pattern, _, name = left.rpartition("=")
+    pattern_and_name, _, value = entry.partition(": ")
+    pattern, _, name = pattern_and_name.rpartition("=")
     return pattern, name, value

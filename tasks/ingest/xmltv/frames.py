@@ -78,9 +78,9 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
         limit = min(
             (position for position in unterminated_starts if position >= 0), default=len(masked_content)
         )
-        cut = masked_content.rfind(END, 0, limit) + len(END)
-        if cut >= len(END):
-            yield take(cut)
+        complete_end = masked_content.rfind(END, 0, limit) + len(END)
+        if complete_end >= len(END):
+            yield take(complete_end)
         elif len(pending) > MAX_PROGRAMME_BYTES:
             # cut after its ``<``, so that the rest is not found as a programme and rejected again
             yield take(pending.find(_START) + 1, "oversized", excerpt_bytes=1000)
@@ -88,10 +88,10 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
     content = pending.rstrip(b"\x01 \t\r\n")  # without comments after the root
     if content or not ended:
         root_end = _ROOT_END.search(content, max(0, len(content) - 4096))
-        cut = root_end.start() if root_end else pending.rfind(_START)
-        if cut < 0:
-            cut = pending.rfind(_CHANNEL_END) + len(_CHANNEL_END) if _CHANNEL_END in pending else 0
-        yield take(cut)
+        complete_end = root_end.start() if root_end else pending.rfind(_START)
+        if complete_end < 0:
+            complete_end = pending.rfind(_CHANNEL_END) + len(_CHANNEL_END) if _CHANNEL_END in pending else 0
+        yield take(complete_end)
         if not root_end:
             yield take(len(pending), "truncated")
 
@@ -100,8 +100,8 @@ def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
     """Yields (begin, end) of parts of ``content`` of about ``size`` bytes, each with complete programmes."""
     masked, begin = hide_cdata(content), 0
     while begin < len(content):
-        cut = masked.find(END, begin + size - len(END))
-        end = cut + len(END) if cut >= 0 else len(content)
+        end_tag = masked.find(END, begin + size - len(END))
+        end = end_tag + len(END) if end_tag >= 0 else len(content)
         yield begin, end
         begin = end
 

@@ -103,7 +103,11 @@ def neighbour_overlap(
     """
     queries = np.linspace(0, len(current_vectors) - 1, min(MAX_QUERIES, len(current_vectors))).astype(int)
     old, new = (_nearest_rows(vectors, queries) for vectors in (previous_vectors, current_vectors))
-    shares = [np.isin(a[a >= 0], b).mean() for a, b in zip(old, new, strict=True) if (a >= 0).any()]
+    shares = [
+        np.isin(old_row[old_row >= 0], new_row).mean()
+        for old_row, new_row in zip(old, new, strict=True)
+        if (old_row >= 0).any()
+    ]
     return float(np.mean(shares)) if shares else 0.0
 
 

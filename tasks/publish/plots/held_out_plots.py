@@ -184,14 +184,16 @@ def plot_category_accuracy(
     for names, is_correct, protocol in zip(labels, correct, protocols, strict=True):
         for name in names:
             outcomes[protocol].setdefault(name, []).append(bool(is_correct))
-    shown = sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_CATEGORIES]
+    categories = sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_CATEGORIES]
     xaxis = {"range": [0, 1.12], "tickformat": ".0%", "tickvals": [0, 0.25, 0.5, 0.75, 1]}
-    yaxis = {"categoryorder": "array", "categoryarray": [html.escape(name) for name in reversed(shown)]}
+    yaxis = {"categoryorder": "array", "categoryarray": [html.escape(name) for name in reversed(categories)]}
     yaxis |= {"automargin": True, "showgrid": False}
-    figure = make_figure("Accuracy by category", 130 + ROW_PIXELS * len(shown), xaxis, yaxis, LEGEND_ABOVE)
+    figure = make_figure(
+        "Accuracy by category", 130 + ROW_PIXELS * len(categories), xaxis, yaxis, LEGEND_ABOVE
+    )
     figure.update_layout(bargap=0.3)
     for protocol, protocol_name in PROTOCOLS.items():
-        by_category = {name: outcomes[protocol][name] for name in shown if name in outcomes[protocol]}
+        by_category = {name: outcomes[protocol][name] for name in categories if name in outcomes[protocol]}
         if by_category:
             figure.add_bar(
                 x=[float(np.mean(values)) for values in by_category.values()],
@@ -204,4 +206,4 @@ def plot_category_accuracy(
                 hovertemplate="%{y}: %{text}<extra></extra>",
                 **LABELS_OUTSIDE,
             )
-    return figure if shown else show_message(figure, "No held-out title has a category.")
+    return figure if categories else show_message(figure, "No held-out title has a category.")

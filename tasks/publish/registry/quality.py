@@ -116,7 +116,7 @@ class QualityScorer:
     def _read_inputs(
         self, encoder: TitleEncoder, rows: np.ndarray
     ) -> tuple[list[str], list[list[str]], np.ndarray]:
-        """Returns text, context tokens and sentence features of tonight's titles in some rows."""
+        """Returns text, context tokens and sentence features of titles of tonight's Corpus by row."""
         raw_titles, contexts = (column.to_pylist() for column in self._texts.take(rows).columns)
         identity = read_details(self.corpus).get("sentences", {}).get("identity")
         if encoder.meaning is None or encoder.meaning.encoder_info["identity"] != identity:

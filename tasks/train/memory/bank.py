@@ -32,13 +32,13 @@ ROUNDING_ERROR = 2**-9  # error of rounding a float32 product to bfloat16
 POLICIES = ("oldest", "circular", "averaging")  # the index of a policy is its number in rules.py
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """Result of writing a batch of queries to the memory. Contains slot numbers, or -1 for none."""
 
-    same: Int64[Tensor, " queries"]  # nearest slot, before the batch, with the label of the query
-    other: Int64[Tensor, " queries"]  # nearest slot, before the batch, with a label that the title lacks
+    nearest_same: Int64[Tensor, " queries"]  # nearest slot before the batch of the label of the query
+    nearest_other: Int64[Tensor, " queries"]  # nearest slot before the batch of a label that the title lacks
     slots: Int64[Tensor, " queries"]  # slot that was written
-    start: Float32[Tensor, "slots dim"]  # keys of all slots before the batch
+    keys_before: Float32[Tensor, "slots dim"]  # keys of all slots before the batch
 
 
 class Memory(NamedTuple):
@@ -65,7 +65,7 @@ class Memory(NamedTuple):
         *,
         others: tuple[Tensor, Tensor] | None = None,
         label_count: int | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         """Writes a batch of queries to the memory in place, one after the other.
 
         Args:
@@ -103,8 +103,8 @@ class Memory(NamedTuple):
         hit_or_miss = isinstance(rule, HitOrMiss)
         policy = POLICIES.index(rule.policy) if hit_or_miss else 0
         quota = 0 if hit_or_miss else max(1, count // (label_count or num_labels))
-        start = self.keys.clone()
-        _write(slot_arrays, host_queries, policy, quota, start, vectors)
+        keys_before = self.keys.clone()
+        _write(slot_arrays, host_queries, policy, quota, keys_before, vectors)
         total = len(host_queries.labels)
         ages[:] = np.where(written == EMPTY, ages + total, total - 1 - written)
         clock[:] = clock[0] + 1, state[0]
@@ -112,8 +112,10 @@ class Memory(NamedTuple):
         if device.type != "cpu":
             for part, updated in zip(self, (keys, values, ages, hits, clock), strict=True):
                 part.copy_(torch.from_numpy(updated))
-        same, other, slots = (torch.from_numpy(array).to(device) for array in (*near_slots.T.copy(), slots))
-        return Written(same, other, slots, start)
+        nearest_same, nearest_other, slots = (
+            torch.from_numpy(array).to(device) for array in (*near_slots.T.copy(), slots)
+        )
+        return WriteResult(nearest_same, nearest_other, slots, keys_before)
 
 
 def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor) -> None:
@@ -122,12 +124,12 @@ def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor
     dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -count % LANES
     tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else torch_tolerance() + ROUNDING_ERROR))
     padded_keys, query_vectors = F.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
-    start = keys.cpu().numpy()
+    keys_before = keys.cpu().numpy()
     start_values = np.pad(slots.values.astype(np.int32), (0, padding), constant_values=-1)
     current, changed = start_values.copy(), np.zeros(count + 1, dtype=np.int64)
     order = np.append(np.argsort(-slots.priorities, kind="stable"), 0)
     tiles = torch.empty(2, CHUNK, count + padding, dtype=torch.bfloat16)
-    arrays = slots, queries, policy, quota, start, start_values, current, changed, order
+    arrays = slots, queries, policy, quota, keys_before, start_values, current, changed, order
 
     def score_chunk(first: int) -> np.ndarray:
         chunk = query_vectors[first : first + CHUNK]

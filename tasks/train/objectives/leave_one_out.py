@@ -105,9 +105,11 @@ class LeaveOneOutSoftmax(_LeaveOneOut):
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
         """Returns the mean loss over titles in groups of two or more; zero if there are none."""
-        scores, counted = self.scores(vectors, groups, unit_means=True)
+        scores, has_group = self.scores(vectors, groups, unit_means=True)
         logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
-        return _mean(F.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, counted)
+        return _mean(
+            F.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, has_group
+        )
 
 
 @configurable
@@ -124,11 +126,11 @@ class LeaveOneOutHinge(_LeaveOneOut):
 
         The loss of a title is the mean over the other groups that violate the margin.
         """
-        scores, counted = self.scores(vectors, groups, unit_means=False)
+        scores, has_group = self.scores(vectors, groups, unit_means=False)
         columns = groups.group_ids.unsqueeze(1)
         is_excluded = groups.forbidden.scatter(1, columns, True)
         violations = (self.margin - scores.gather(1, columns) + scores).clamp(min=0) * ~is_excluded
-        return _mean(violations.sum(1) / (violations > 0).sum(1).clamp(min=1), counted)
+        return _mean(violations.sum(1) / (violations > 0).sum(1).clamp(min=1), has_group)
 
 
 def _mean(losses: Tensor, is_counted: Tensor) -> Tensor:

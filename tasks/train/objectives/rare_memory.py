@@ -67,11 +67,12 @@ class RareMemory(LabelMode):
         nonzero = torch.linalg.vector_norm(queries.detach(), dim=1) > 0.5
         values = values.masked_fill(~nonzero, EMPTY)
         label_count = len(parameters[TITLES])
-        same, other, _, keys = memory.write_(
+        nearest_same, nearest_other, _, keys = memory.write_(
             queries, values, self.rule, others=other_labels, label_count=label_count
         )
-        has_both = (same != EMPTY) & (other != EMPTY)
-        difference = keys.index_select(0, other.clamp(min=0)) - keys.index_select(0, same.clamp(min=0))
+        has_both = (nearest_same != EMPTY) & (nearest_other != EMPTY)
+        other_keys = keys.index_select(0, nearest_other.clamp(min=0))
+        difference = other_keys - keys.index_select(0, nearest_same.clamp(min=0))
         excess = (torch.linalg.vecdot(queries, difference) + self.margin).clamp(min=0)
         margins = torch.where(has_both, excess, torch.zeros_like(excess)).sum() / has_both.sum().clamp(min=1)
         return loss + self.memory_weight * margins

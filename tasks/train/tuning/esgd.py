@@ -27,8 +27,8 @@ from tasks.pool import Submit
 from tasks.train.tuning.members import Member, TrainingJob, score_members, train_members, write_member
 from tasks.train.tuning.space import Journal, Round, Space, TuningTrial, read_rounds
 
-T = TypeVar("T")
-R = TypeVar("R")
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
 @configurable
@@ -144,13 +144,13 @@ def last_members(rounds: Sequence[Round], population: int) -> list[Member]:
 
 
 def _map_in_workers(
-    function: Callable[..., list[R]],
-    items: Sequence[T],
+    function: Callable[..., list[ResultT]],
+    items: Sequence[ItemT],
     space: Space,
     folder: Path,
     submit: Submit,
     *leading: object,
-) -> list[R]:
+) -> list[ResultT]:
     """Splits ``items`` into pieces, calls ``function(corpus, folder, *leading, piece)`` for each in a worker.
 
     Returns:

@@ -8,7 +8,7 @@ from tasks.ablate.blocks import BLOCKS, AblationBlock, UnknownBlock, choose_bloc
 from tasks.ablate.effects import AGREEMENT, OOV, OVERALL, SHOWS, Folds, measure_effect, sort_effects
 from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import describe_effect, format_figure, write_report
-from tasks.scoring.folds import Figure, HeldOutPredictions, PredictionsByCell
+from tasks.scoring.folds import Figure, ScoresByCell, TitleScores
 
 N_GRAMS, HOUR = (next(block for block in BLOCKS if block.name == name) for name in ("n-grams", "hour"))
 CLUSTERER = next(block for block in BLOCKS if block.name == "clusterer")
@@ -16,11 +16,11 @@ FAMILIES = np.arange(200) // 2 / 100.0
 NEW_WORD = np.arange(200) < 50
 
 
-def answers(right: float, seed: int = 0) -> PredictionsByCell:
+def answers(right: float, seed: int = 0) -> ScoresByCell:
     rng = np.random.default_rng(seed)
     correct = (rng.permutation(200) < 200 * right).astype(float)
     cells = [("title_only", "unseen_show"), ("title_context", "unseen_show"), ("title_only", "unseen_title")]
-    return dict.fromkeys(cells, HeldOutPredictions(correct, correct, FAMILIES, NEW_WORD))
+    return dict.fromkeys(cells, TitleScores(correct, correct, FAMILIES, NEW_WORD))
 
 
 def folds(*right: float) -> Folds:
@@ -48,7 +48,7 @@ def test_one_that_hurts_costs_and_one_that_changes_nothing_has_no_interval():
 def test_titles_with_a_word_never_seen_have_a_figure_of_their_own():
     base, fewer = (np.ones(200), np.where(NEW_WORD, 0.5, 1.0))
     cells = [
-        [[{("title_only", "unseen_show"): HeldOutPredictions(own, None, FAMILIES, NEW_WORD)}]]
+        [[{("title_only", "unseen_show"): TitleScores(own, None, FAMILIES, NEW_WORD)}]]
         for own in (base, fewer)
     ]
     effect = measure_effect(N_GRAMS, *cells)
@@ -61,14 +61,14 @@ def test_the_difference_is_paired_and_families_are_drawn_whole():
     base = [
         [
             {
-                ("title_only", "unseen_show"): HeldOutPredictions(
+                ("title_only", "unseen_show"): TitleScores(
                     np.r_[np.ones(100), np.zeros(100)], None, FAMILIES, NEW_WORD
                 )
             }
         ]
     ]
     shifted = np.r_[np.ones(90), np.zeros(110)]  # five families lose both of their titles
-    other = [[{("title_only", "unseen_show"): HeldOutPredictions(shifted, None, FAMILIES, NEW_WORD)}]]
+    other = [[{("title_only", "unseen_show"): TitleScores(shifted, None, FAMILIES, NEW_WORD)}]]
     figure = measure_effect(HOUR, base, other).overall
     # Of 100 families 5 have the difference 1: the standard error of their mean.
     assert figure.value == pytest.approx(0.05)
@@ -77,12 +77,7 @@ def test_the_difference_is_paired_and_families_are_drawn_whole():
 
 def test_a_block_that_moves_titles_between_splits_is_refused():
     other = [
-        [
-            {
-                key: HeldOutPredictions(own.correct, None, own.family + 1, own.oov)
-                for key, own in answers(0.5).items()
-            }
-        ]
+        [{key: TitleScores(own.correct, None, own.family + 1, own.oov) for key, own in answers(0.5).items()}]
     ]
     with pytest.raises(ValueError, match="other titles of unseen_title are held out without the block"):
         measure_effect(HOUR, folds(0.5), other)
@@ -90,8 +85,7 @@ def test_a_block_that_moves_titles_between_splits_is_refused():
 
 def test_the_report_sorts_names_what_does_not_pay_and_keeps_clusters_apart():
     clusters = [
-        [{AGREEMENT: HeldOutPredictions(np.full(200, share), None, FAMILIES, NEW_WORD)}]
-        for share in (0.6, 0.4)
+        [{AGREEMENT: TitleScores(np.full(200, share), None, FAMILIES, NEW_WORD)}] for share in (0.6, 0.4)
     ]
     effects = sort_effects(
         [
@@ -142,7 +136,7 @@ def test_names_of_blocks_are_their_own():
 def test_answers_come_back_as_they_were_written(tmp_path):
     given = {
         **answers(0.5),
-        AGREEMENT: HeldOutPredictions(np.linspace(0, 1, 5), None, np.arange(5.0), np.arange(5) > 2),
+        AGREEMENT: TitleScores(np.linspace(0, 1, 5), None, np.arange(5.0), np.arange(5) > 2),
     }
     write_answers(tmp_path, given)
     found = read_answers(tmp_path)

@@ -88,10 +88,10 @@ def test_a_title_that_is_held_out_by_hash_is_never_trained_on_in_sixty_nights():
 def test_next_period_begins_where_it_says():
     keys, families, first, last, placeholder = world()
     found = split(keys, families, first, last, placeholder)
-    assert found.cut is not None and found.reason == ""
-    assert found.cut >= last * 3 // 4
-    assert (first[found.codes == NEXT_PERIOD] >= found.cut).all()
-    assert (first[found.codes == TRAIN] < found.cut).all()
+    assert found.next_period_begin is not None and found.reason == ""
+    assert found.next_period_begin >= last * 3 // 4
+    assert (first[found.codes == NEXT_PERIOD] >= found.next_period_begin).all()
+    assert (first[found.codes == TRAIN] < found.next_period_begin).all()
 
 
 def test_next_period_takes_whole_instants():
@@ -101,7 +101,7 @@ def test_next_period_takes_whole_instants():
     first[-30:-10], first[-10:] = 25 * DAY, 29 * DAY
     keys = [f"show{number}" for number in range(400)]
     found = split(keys, keys, first, 30 * DAY, np.zeros(400, dtype=bool))
-    assert found.cut == 25 * DAY + 1
+    assert found.next_period_begin == 25 * DAY + 1
     assert set(np.flatnonzero(found.codes == NEXT_PERIOD)) <= set(range(390, 400))
 
 
@@ -120,7 +120,7 @@ def test_next_period_takes_whole_instants():
 def test_without_a_next_period_there_is_a_reason(first: np.ndarray, last: int, reason: str):
     keys = [f"show{number}" for number in range(len(first))]
     found = split(keys, keys, first, last, np.zeros(len(first), dtype=bool))
-    assert found.cut is None and not (found.codes == NEXT_PERIOD).any()
+    assert found.next_period_begin is None and not (found.codes == NEXT_PERIOD).any()
     assert re.fullmatch(reason, found.reason)
 
 
@@ -134,4 +134,4 @@ def test_next_period_is_never_larger_than_its_share(
     found = split(*columns, settings=SplitSettings(share=share))
     counts = np.bincount(found.codes, minlength=len(SPLITS))
     assert counts[NEXT_PERIOD] <= share * max(1, titles - counts[PLACEHOLDER])
-    assert (found.cut is None) == bool(found.reason)
+    assert (found.next_period_begin is None) == bool(found.reason)
