@@ -73,7 +73,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Says of the tests that did not run what they wait for."""
+    """Prints what the tests that did not run need."""
     waiting = Counter(config.stash[WAITING])
     for report in terminalreporter.stats.get("skipped", []):
         reason = str(report.longrepr[2]).removeprefix("Skipped: ")

@@ -23,7 +23,7 @@ def catalogue_contents(home: Path) -> dict[str, tuple[int, int]]:
 
 
 def night_contents(home: Path) -> dict[str, Any]:
-    """The catalogue, and scores and digest of the model of the last night."""
+    """Returns the catalogue, and the scores and model digest of the last night."""
     latest = read_latest(home, "model")
     model = json.loads((Path(latest["model"]) / "artifact.json").read_text(encoding="utf-8"))
     scores = json.loads(Path(latest["scores"]).read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ import socket
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Returns a port on which no process listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]

@@ -29,7 +29,7 @@ def find_program(name: str) -> str:
 
 @contextmanager
 def running(*databases: str) -> Iterator[str]:
-    """``user:password@host:port`` of a server with these databases; it ends with the block."""
+    """Starts a server with databases for a ``with`` block; yields ``user:password@host:port``."""
     initdb, postgres = find_program("initdb"), find_program("postgres")
     psycopg2 = pytest.importorskip("psycopg2", reason="psycopg2 is not installed: pip install -e '.[dev]'")
     own = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}  # it refuses root

@@ -22,7 +22,7 @@ from tests.ports import free_port
 def running(
     command: Sequence[str | Path], log: Path, environment: dict[str, str], folder: Path = ROOT
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in its own process group; the block's end terminates the group."""
+    """Starts a process in its own process group, which is terminated at the end of the block."""
     with open(log, "ab") as output:
         process = subprocess.Popen(
             command,
@@ -54,7 +54,7 @@ def wait_for(check: Callable[[], Any], seconds: float, explain: Callable[[], str
 
 
 def is_healthy(url: str) -> bool:
-    """Whether a GET request succeeds."""
+    """Returns whether a GET request succeeds."""
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(url, timeout=5).is_success
     return False

@@ -12,12 +12,12 @@ INTEGERS_ARE_FLOATS = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
 
 def check_shapes() -> None:
-    """Installs the import hook for the rooms that compute with arrays."""
+    """Installs the import hook for the packages that compute with arrays."""
     install_import_hook(ROOMS, "tests.shapes.checked")
 
 
 def checked(function: T) -> T:
-    """The function with its signature checked, or unchanged if a protocol in it is not a runtime one."""
+    """Returns the function with checks of its signature, or unchanged if they are not possible."""
     try:
         return INTEGERS_ARE_FLOATS(function)
     except BeartypeDecorHintException:

@@ -124,7 +124,7 @@ print(json.dumps({"neighbours": categories, "clusters": partition.labels.tolist(
 
 
 def bare(code: str, *arguments: Path) -> str:
-    """Runs code where only the allowed packages can be imported; what it printed."""
+    """Runs code in which only the allowed packages can be imported; returns its output."""
     prelude = PRELUDE.format(allowed=(*ALLOWED, *THEIRS, *OURS))
     done = subprocess.run(
         [sys.executable, "-c", prelude + code, *map(str, arguments)],

@@ -103,7 +103,7 @@ TRAINING = TrainSettings(dim=16, epochs=4, threads=1, objective=LeaveOneOutSoftm
 
 
 def titles(each: int = 90) -> list[tuple[str, str]]:
-    """(title, category), distinct; ``each`` a category."""
+    """Returns distinct (title, category) pairs, ``each`` of a category."""
     found = {}
     for offset, (category, words) in enumerate(WORDS.items()):
         n = len(words)
@@ -117,7 +117,7 @@ def titles(each: int = 90) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Programme:
-    """One row of programmes.parquet, with what tests care about."""
+    """Row of programmes.parquet with the columns that tests use."""
 
     title: str
     categories: tuple[str, ...] = ()
@@ -230,7 +230,7 @@ def publish_corpus(
 
 
 def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoint, TitleEncoderFiles]:
-    """Checkpoint and title encoder of a toy corpus; the caller has turned the run's logger off."""
+    """Trains on a toy corpus; returns the Checkpoint and the title encoder."""
     from tasks.augment.task import augment
 
     checkpoint = publish_checkpoint(home, corpus)
@@ -238,7 +238,7 @@ def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoin
 
 
 def publish_clusters(home: Path, corpus: Corpus, vectors: Vectors) -> Clustering:
-    """Nearest titles, and clusters of one seed."""
+    """Publishes the nearest titles, and clusters of one seed."""
     from prefect.logging import disable_run_logger
 
     from tasks.cluster.task import ClusteringInputs, cluster
@@ -263,6 +263,6 @@ def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:
 
 
 def centred(vectors: np.ndarray) -> np.ndarray:
-    """Vectors less their mean, at unit norm."""
+    """Returns vectors minus their mean, normalized."""
     moved = vectors - vectors.mean(axis=0)
     return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)

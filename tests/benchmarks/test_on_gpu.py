@@ -68,7 +68,7 @@ def test_lines_are_in_the_file_as_soon_as_they_are_measured(tmp_path: Path):
     assert len(lines(file)) == 7  # appended
 
 
-def test_what_raises_is_written_down_and_the_next_goes_on(tmp_path: Path):
+def test_errors_of_a_measurement_are_recorded_and_the_next_one_runs(tmp_path: Path):
     def broken(left):
         yield {"before": 1}
         raise RuntimeError("no kernel image")
@@ -83,7 +83,7 @@ def test_what_raises_is_written_down_and_the_next_goes_on(tmp_path: Path):
     assert "RuntimeError: no kernel image" in error["error"] and error["measurement"] == "broken"
 
 
-def test_what_does_not_fit_is_named_and_skipped_and_what_takes_too_long_is_stopped(tmp_path: Path):
+def test_measurements_without_enough_time_are_skipped_and_slow_ones_stopped(tmp_path: Path):
     def slow(left):
         for number in range(100):
             time.sleep(0.1)

@@ -56,7 +56,7 @@ def test_a_measurement_has_its_commit_machine_date_and_exact_claims(tmp_path: Pa
     assert abs(measured - datetime.datetime.now(datetime.UTC).replace(tzinfo=None)).total_seconds() < 120
 
 
-def test_what_was_finished_before_an_interruption_is_recorded_and_left_out_afterwards(tmp_path: Path):
+def test_benchmarks_finished_before_an_interruption_are_not_repeated(tmp_path: Path):
     def measure(name: str) -> list[Claim]:
         if name == "text":
             raise KeyboardInterrupt

@@ -8,7 +8,7 @@ from flows.cli.settings import members
 
 
 def families(settings: type, path: str = "settings") -> Iterator[tuple[str, tuple[type, ...]]]:
-    """Path and strategies of every union of dataclasses below a settings class."""
+    """Returns the path and the strategies of every union of dataclasses below a settings class."""
     hints = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
         kinds = list(members(hints[field.name]))

@@ -27,7 +27,7 @@ UNSEEN = [family + "er" for family in FAMILIES]
 
 
 def rows(dim: int = 8) -> np.ndarray:
-    """Words of one family point one way, each with something of its own."""
+    """Makes vectors: words of one family have a common direction, plus a part of their own."""
     rng = np.random.default_rng(0)
     own = np.repeat(np.eye(dim)[: len(FAMILIES)] * 3, 4, axis=0)
     return (own + rng.normal(size=own.shape) * 0.2).astype(np.float32)
@@ -135,7 +135,7 @@ def test_bad_settings_are_refused_in_one_line(assignment: str, expected: str):
     assert "\n" not in str(raised.value)
 
 
-def test_what_needs_ngrams_refuses_stems(learnt: Any, tmp_path: Path):
+def test_export_to_fasttext_refuses_stems(learnt: Any, tmp_path: Path):
     home, *_, made = learnt
     encoder = TitleEncoder.open(home / made.path)
     stems = dataclasses.replace(encoder, unseen_words=fit(STRATEGIES[Stems](tmp_path)))

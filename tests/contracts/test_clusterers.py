@@ -24,14 +24,14 @@ def run(clusterer: Clusterer, vectors: np.ndarray, seed: int = 0):
 
 
 def told(clusterer: Clusterer, count: int) -> Clusterer:
-    """The strategy, told the number of clusters where it wants to know."""
+    """Returns the strategy with the number of clusters set if it has such a field."""
     return dataclasses.replace(clusterer, clusters=count) if hasattr(clusterer, "clusters") else clusterer
 
 
 def groups(
     sizes: list[int], dim: int = 32, spread: float = 0.08, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of unit vectors far from each other, and the group of each."""
+    """Returns well separated groups of unit vectors, and the group of each vector."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(len(sizes)), sizes)
     rows = np.linalg.qr(rng.normal(size=(dim, dim)))[0][truth] + spread * rng.normal(size=(len(truth), dim))

@@ -68,7 +68,7 @@ def test_every_strategy_has_its_own_constant_name(path: str) -> None:
 
 
 def described(settings: type, path: str = "settings") -> Iterator[tuple[str, str]]:
-    """Path and description of every field that a person can set."""
+    """Returns the path and description of every field that a person can set."""
     hints = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
         if field.name != "name":

@@ -17,13 +17,13 @@ FEATURES, LABELS, SAMPLES = 30, 3, 60
 
 
 def svm_objective(x: np.ndarray, y: np.ndarray, weights: np.ndarray, intercept: float) -> float:
-    """Of one label, y of −1 and 1, at the cost of ``CLASSIFIERS``; float64."""
+    """Returns the SVM objective of one label, with y of −1 and 1 and the cost of ``CLASSIFIERS``; float64."""
     losses = np.maximum(0, 1 - y * (x @ weights + intercept)) ** 2
     return 0.5 * (weights @ weights + (intercept + 1) ** 2) + 0.2 * losses.sum()
 
 
 def logistic_objective(x: np.ndarray, y: np.ndarray, weights: np.ndarray, intercept: float) -> float:
-    """Of one label, at the α of ``CLASSIFIERS``."""
+    """Returns the logistic objective of one label with the α of ``CLASSIFIERS``."""
     return np.logaddexp(0, -y * (x @ weights + intercept)).mean() + 0.01 * np.abs(weights).sum()
 
 

@@ -97,7 +97,7 @@ def test_one_seed_gives_one_epoch_and_another_seed_another(objective: Any, toy_c
 
 
 @every_objective
-def test_what_a_loss_is_told_is_a_named_tuple_of_tensors_that_workers_can_send(
+def test_targets_of_a_loss_are_a_named_tuple_of_tensors_that_workers_can_send(
     objective: Any, toy_corpus: Path
 ):
     corpus = open_corpus(toy_corpus)
@@ -208,7 +208,7 @@ def test_titles_set_aside_for_early_stopping_are_not_learnt(objective: Any, toy_
 
 
 @every_objective
-def test_what_people_are_shown_is_json(objective: Any, toy_corpus: Path):
+def test_details_are_json(objective: Any, toy_corpus: Path):
     buffers = objective.buffers(open_corpus(toy_corpus), DIM)
     json.dumps(objective.details(toy_corpus, buffers))
 

@@ -36,7 +36,7 @@ STEPS, TOKENS, DIM = 50, 11, 6
 
 
 def gradients(steps: int = STEPS, tokens: int = TOKENS, dim: int = DIM, seed: int = 3) -> torch.Tensor:
-    """Gradients of very different size from token to token, as rare and common tokens have."""
+    """Makes gradients whose sizes differ strongly between tokens, as for rare and common tokens."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(steps, tokens, dim, generator=generator) * torch.logspace(-3, 1, tokens)[:, None]
 
@@ -97,7 +97,7 @@ def test_with_every_row_touched_it_is_torch(optimizer: Optimizer):
 
 
 def assert_within_one_ulp(found: torch.Tensor, expected: torch.Tensor) -> None:
-    """Of the row's largest number."""
+    """Asserts that rows differ by at most one ulp of the largest number of the row."""
     ulp = torch.finfo(torch.float32).eps * expected.abs().amax(1, keepdim=True)
     assert ((found - expected).abs() <= ulp).all()
 

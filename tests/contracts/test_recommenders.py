@@ -15,7 +15,7 @@ TASTES, EACH = 4, 30
 
 
 def guide(seed: int = 0) -> Titles:
-    """Titles of four tastes, one after the other; later titles of a taste air more."""
+    """Makes titles of four tastes, ordered by taste; later titles of a taste air more often."""
     rng = np.random.default_rng(seed)
     taste = np.repeat(np.arange(TASTES), EACH)
     vectors = unit_rows((np.eye(16)[taste] + 0.2 * rng.normal(size=(len(taste), 16))).astype(np.float32))
@@ -139,7 +139,7 @@ def test_reasons_are_likes_of_the_same_taste(strategy: Recommender):
 
 
 @pytest.mark.parametrize("strategy", PERSONAL)
-def test_what_would_change_takes_the_title_off(strategy: Recommender):
+def test_removing_the_counterfactual_likes_removes_the_title(strategy: Recommender):
     own = of(0, 2) | of(2, 2)
     coming = np.setdiff1d(ALL, list(own))
     fitted = strategy.fit(likes_of(own), guide())

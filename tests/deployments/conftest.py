@@ -33,7 +33,7 @@ SECONDS = 240.0  # for what takes some on a machine that has nothing else to do
 
 @dataclass(frozen=True)
 class Site:
-    """A server with our deployments and one worker.
+    """A Prefect server with our deployments and one worker.
 
     Attributes:
         url: Of the UI; the API is below it.
@@ -50,7 +50,7 @@ class Site:
     worker: int
 
     def post(self, path: str, content: object = None) -> Any:
-        """Answer to a POST that must succeed."""
+        """Sends a POST request that must succeed, and returns the answer."""
         passing = [httpx.TimeoutException] if path.endswith("/filter") else []  # a filter only reads
         response = ask_until_answered(
             lambda: self.api.post(path, json=content if content is not None else {}), *passing
@@ -59,13 +59,13 @@ class Site:
         return response.json()
 
     def get(self, path: str) -> Any:
-        """Answer to a GET that must succeed."""
+        """Sends a GET request that must succeed, and returns the answer."""
         response = ask_until_answered(lambda: self.api.get(path), httpx.TimeoutException)
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         return response.json()
 
     def delete(self, path: str) -> None:
-        """Deletes what must be there; after a timeout it may be gone already."""
+        """Deletes an object that must exist; after a timeout it may already be deleted."""
         response = ask_until_answered(lambda: self.api.delete(path), httpx.TimeoutException)
         assert response.is_success or response.status_code == 404, f"{path}: {response.status_code}"
 
@@ -74,12 +74,12 @@ class Site:
         return self.get(f"/deployments/name/{name if '/' in name else f'nightly/{name}'}")
 
     def trigger(self, deployment: str, parameters: dict[str, Any], **further: str) -> str:
-        """Id of a new flow run of a deployment; ``name`` gives it a name."""
+        """Starts a flow run of a deployment, named ``name`` if set, and returns its id."""
         content = {"parameters": parameters, "state": {"type": "SCHEDULED"}, **further}
         return self.post(f"/deployments/{self.deployment(deployment)['id']}/create_flow_run", content)["id"]
 
     def wait(self, flow_run: str, seconds: float = SECONDS) -> dict[str, Any]:
-        """The flow run once it has ended."""
+        """Waits until a flow run has ended, and returns it."""
         return wait_for(
             lambda: found if (found := self.get(f"/flow_runs/{flow_run}"))["state_type"] in ENDED else None,
             seconds,
@@ -87,7 +87,7 @@ class Site:
         )
 
     def wait_until(self, check: Callable[[], Any]) -> Any:
-        """The first answer of ``check`` that is true; the worker's log where there is none in time."""
+        """Returns the first true result of ``check``; after a timeout, fails with the log of the worker."""
         return wait_for(
             check,
             SECONDS,
@@ -95,19 +95,19 @@ class Site:
         )
 
     def logs(self, flow_run: str) -> str:
-        """What a flow run and its tasks have logged, and the end of the worker's own log."""
+        """Returns the logs of a flow run and its tasks, and the end of the worker's own log."""
         lines = self.post(
             "/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run]}}, "sort": "TIMESTAMP_ASC"}
         )
         return "\n".join(line["message"] for line in lines) + "\n-- worker:\n" + self._log("worker", 4000)
 
     def _log(self, name: str, length: int) -> str:
-        """The end of a process' log; empty where it has written none."""
+        """Returns the end of the log of a process, or "" if there is none."""
         file = self.place / f"{name}.log"
         return file.read_text(encoding="utf-8")[-length:] if file.exists() else ""
 
     def task_states(self, flow_run: str) -> dict[str, str]:
-        """Name of each task run to the name of its state ("Completed", "Cached")."""
+        """Maps the name of each task run to the name of its state ("Completed", "Cached")."""
         runs = self.post("/task_runs/filter", {"task_runs": {"flow_run_id": {"any_": [flow_run]}}})
         return {run["name"]: run["state_name"] for run in runs}
 
@@ -153,7 +153,7 @@ class Site:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The server alone, without a worker."""
+    """Starts the server without a worker."""
     place = tmp_path_factory.mktemp("prefect")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -191,7 +191,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def site(server: Site) -> Iterator[Site]:
-    """The server with our deployments, and a worker."""
+    """Starts the server with our deployments and a worker."""
 
     def prefect(*arguments: str) -> None:
         done = subprocess.run(

@@ -29,7 +29,7 @@ def compose() -> dict[str, Any]:
 
 
 def stages() -> dict[str, list[tuple[str, str]]]:
-    """Instructions and their arguments by stage of the Dockerfile; the first of each is FROM."""
+    """Returns the instructions of each stage of the Dockerfile; the first of each stage is FROM."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text("utf-8"), flags=re.MULTILINE)
     found: dict[str, list[tuple[str, str]]] = {}
     name = ""

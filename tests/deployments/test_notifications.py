@@ -24,14 +24,14 @@ NOTIFY = "custom-webhook/told"
 
 
 class Receiver(HTTPServer):
-    """Keeps what it is sent: {"subject", "body"}."""
+    """Stores the messages that it receives: {"subject", "body"}."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.told: list[dict[str, str]] = []
 
     def about(self, text: str) -> str:
-        """Subject and body of the first message that holds a text; empty where none has come."""
+        """Returns subject and body of the first message that contains a text; "" if there is none yet."""
         return next(("\n".join(one.values()) for one in self.told if text in "\n".join(one.values())), "")
 
 

@@ -70,7 +70,7 @@ def test_scheduled_runs_appear(site: Site) -> None:
 
 @pytest.fixture(scope="module")
 def smoke(site: Site, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
-    """A run of nightly-smoke on the sample guide, and its home."""
+    """Runs nightly-smoke on the sample guide; returns the run and its home."""
     home = tmp_path_factory.mktemp("night") / "home"
     run = site.wait(site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}))
     assert run["state_name"] == "Completed", site.logs(run["id"])
@@ -158,14 +158,14 @@ def test_two_workers_take_turns_on_one_home_and_write_two_side_by_side(
 
 
 def create_running(site: Site, name: str, tags: Sequence[str] = ("guidespace",)) -> str:
-    """Id of a flow run that Prefect has as Running and no process makes."""
+    """Creates a flow run with state Running but without a process, and returns its id."""
     flow = site.deployment("nightly")["flow_id"]
     run = {"flow_id": flow, "name": name, "tags": list(tags), "state": {"type": "RUNNING"}}
     return site.post("/flow_runs/", run)["id"]
 
 
 def beat(site: Site, run: str, related: Sequence[dict[str, str]] = (OURS,)) -> None:
-    """Sends a flow run's heartbeat."""
+    """Sends the heartbeat of a flow run."""
     event = {
         "id": str(uuid.uuid4()),
         "occurred": datetime.now(UTC).isoformat(),
@@ -230,7 +230,7 @@ def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_is_refused_when_it_is_asked_for(site: Site) -> None:
+def test_runs_with_invalid_settings_are_refused_at_creation(site: Site) -> None:
     content = {"parameters": {"feeds": [FEED], "settings": {"train": {"optimizer": {"name": "magic"}}}}}
     deployment = site.deployment("nightly-smoke")["id"]
     path = f"/deployments/{deployment}/create_flow_run"

@@ -38,7 +38,7 @@ def page(launched: Browser) -> Iterator[Page]:
 
 
 def field(page: Page, text: str) -> Locator:
-    """The smallest part of the form that holds that text."""
+    """Returns the smallest part of the form that contains a text."""
     return page.locator(".schema-form-property", has_text=text).last
 
 
@@ -50,7 +50,7 @@ def open_settings(page: Page) -> None:
 
 
 def submit(page: Page) -> None:
-    """Submits by the keyboard: leaving a field may move the button away from under a click.
+    """Submits with the keyboard, because leaving a field may move the button away from the mouse.
 
     Each level of the form passes a changed value to the level above after a debounce of 10 ms. Timers of
     equal delay fire in the order in which they are set, so a chain of one timer per level ends last.
@@ -76,7 +76,7 @@ def press(button: Locator) -> Response:
 
 
 def choose(family: Locator, strategy: str) -> None:
-    """Opens the tab of a strategy, and sees that it is the one that is open."""
+    """Opens the tab of a strategy, and checks that this tab is open."""
     family.get_by_role("button", name=strategy, exact=True).click()
     expect(family.locator("button[aria-selected=true]")).to_have_text([strategy])
 
@@ -159,7 +159,7 @@ PAIR = Pair(chosen=Right(rate=0.3))
 
 
 def pair_flow(pair: Pair = Field(PAIR, json_schema_extra={"default": to_form_json(asdict(PAIR))})) -> None:  # noqa: B008
-    """A flow whose strategies cannot be told apart by their fields."""
+    """Flow with strategies that have the same fields."""
 
 
 def test_strategies_with_equal_fields_open_on_their_own_tabs(page: Page, site: Site) -> None:

@@ -127,7 +127,9 @@ def test_ten_neighbours_unless_told_and_none_of_no_titles(model, context) -> Non
         ({"title": ["Baking Tonight"], "channel": [7.0]}, 3, "row 0: expected a string as channel, got 7.0"),
     ],
 )
-def test_what_cannot_be_answered_is_explained(model, context, frame: dict, k: int, message: str) -> None:
+def test_invalid_requests_get_status_400_and_an_explanation(
+    model, context, frame: dict, k: int, message: str
+) -> None:
     with pytest.raises(Exception, match=message) as caught:
         model.predict(context, pandas.DataFrame(frame), {"k": k})
     assert caught.value.get_http_status_code() == 400
@@ -164,7 +166,7 @@ def test_unknown_parameters_are_refused(model, context) -> None:
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with our libraries and without our checkout.
+    """Returns an environment with our libraries but without our checkout.
 
     A path in a .pth file adds the folder, but not the .pth files in it: the editable installation stays
     behind.
@@ -216,7 +218,7 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
 
 
 def ask(url: str, content: object) -> tuple[int, str]:
-    """Status and body of the answer."""
+    """Sends a request; returns the status and body of the answer."""
     response = httpx.post(url, json=content, timeout=30)
     return response.status_code, response.text
 

@@ -19,7 +19,7 @@ TORCH = Path(importlib.util.find_spec("torch").origin or "").parent  # pyright: 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What NVRTC and ptxas say of a source: registers and bytes of spilled registers by kernel."""
+    """Registers and bytes of spilled registers per kernel, as NVRTC and ptxas report them."""
 
     ptx: str
     registers: dict[str, int]
@@ -27,7 +27,7 @@ class Compiled:
 
 
 def nvrtc_library() -> Path | None:
-    """NVRTC of one of PyPI's CUDA wheels."""
+    """Returns the path of NVRTC in one of PyPI's CUDA wheels."""
     folders = [Path(folder) for folder in [*site.getsitepackages(), *sys.path]]
     found = [file for folder in folders for file in folder.glob("nvidia/*/lib/libnvrtc.so.*")]
     return max(found, default=None)
@@ -58,13 +58,13 @@ def compile_for(architecture: str, source: str) -> Compiled:
 
 
 def signatures(source: str) -> dict[str, list[str]]:
-    """Types of the parameters of each kernel."""
+    """Returns the types of the parameters of each kernel."""
     found = re.findall(r"__global__\s+void\s+(?:__launch_bounds__\(.*?\)\s+)?(\w+)\(([^)]*)\)", source)
     return {name: [part.strip() for part in parameters.split(",")] for name, parameters in found}
 
 
 def on_cpu(source: str) -> str:
-    """The source with a launcher ``launch_NAME(blocks, threads, seed, arguments)`` for each kernel."""
+    """Adds a launcher ``launch_NAME(blocks, threads, seed, arguments)`` for each kernel to the source."""
     takes = "unsigned blocks, unsigned threads, uint64_t seed, const uint64_t* arguments"
     launchers = (
         f'extern "C" void launch_{name}({takes}) {{ launch({name}, blocks, threads, seed, arguments); }}'
@@ -74,7 +74,7 @@ def on_cpu(source: str) -> str:
 
 
 def build(source: str, *options: str) -> Path:
-    """Compiles C++ by g++; a result of the same source and options is used again."""
+    """Compiles C++ by g++; a result for the same source and options is reused."""
     key = hashlib.sha256(
         repr((source, options, (HERE / "cuda_on_cpu.hpp").read_bytes())).encode()
     ).hexdigest()
@@ -91,7 +91,7 @@ def build(source: str, *options: str) -> Path:
 
 @cache
 def cpu_library(source: str) -> ctypes.CDLL:
-    """The kernels, with their launchers."""
+    """Returns the compiled kernels with their launchers."""
     return ctypes.CDLL(str(build(on_cpu(source), "-O1", "-shared", "-fPIC")))
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.gpu
 
 
 def starving(policy: int) -> torch.cuda.Stream:
-    """A second stream, on a device that starves one of the two."""
+    """Resets the device to a policy that starves one of two streams, and returns the second stream."""
     gc.collect()  # what earlier tests left would be freed amid this one, which runs work
     GPU.reset(policy)
     return torch.cuda.Stream()

@@ -53,7 +53,7 @@ class Finder:
 
 
 def run(name: str) -> int:
-    """Exit code of pytest with a mutation, or the negative number of the signal that ended it."""
+    """Runs pytest with a mutation; returns its exit code, or minus the signal that ended it."""
     sys.stdout.flush()
     if not (child := os.fork()):
         os.dup2(2, 1)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Mutation(NamedTuple):
-    """A part of a line of ``storage/tables``, what replaces it, and the test that fails then."""
+    """Part of a line of ``storage/tables``, its replacement, and the test that then fails."""
 
     file: str
     line: str

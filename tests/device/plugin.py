@@ -35,7 +35,7 @@ class Runtime:
     """The part of the CUDA runtime that pins memory."""
 
     def cudaHostRegister(self, address: int, size: int, flags: int) -> int:
-        """0, or an error, which the next launch reports once more."""
+        """Registers memory; returns 0, or an error that the next launch reports again."""
         if GPU.holds(address):
             GPU.error = "part or all of the requested memory range is already mapped"
             return ALREADY_REGISTERED
@@ -43,7 +43,7 @@ class Runtime:
         return 0
 
     def cudaHostUnregister(self, address: int) -> int:
-        """As CUDA's."""
+        """Unregisters memory, as in CUDA."""
         return 0 if GPU.registered.pop(address, None) else 713
 
 
@@ -75,7 +75,7 @@ class Kernel:
 
 
 class Block:
-    """A context that changes nothing."""
+    """Context manager that does nothing."""
 
     def __init__(self, *about: Any) -> None:
         self.attributes = {"CanUseHostPointerForRegisteredMem": 1}
@@ -87,7 +87,7 @@ class Block:
 
 
 def cupy() -> ModuleType:
-    """A stand-in for CuPy: raw modules on torch's streams."""
+    """Stand-in for CuPy: raw modules run on torch's streams."""
     module: Any = ModuleType("cupy")
     module.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
     module.RawModule = lambda code, **about: SimpleNamespace(get_function=lambda name: Kernel(code, name))

@@ -22,7 +22,7 @@ STARVE_MAIN, STARVE_OTHERS, DRAW = range(3)
 
 @dataclass(eq=False)
 class Mark:
-    """A place in a stream's queue that events wait for."""
+    """Position in the queue of a stream for which events wait."""
 
     stream: "Stream"
     passed: bool = False
@@ -37,7 +37,7 @@ class Gpu:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """A new device, whose scheduler draws by ``seed``."""
+        """Creates a new device, whose scheduler draws by ``seed``."""
         with self.lock:
             self.random, self.policy = random.Random(seed), seed % 3
             self.streams: list[Stream] = []
@@ -51,7 +51,7 @@ class Gpu:
 
     @property
     def current(self) -> "Stream":
-        """This thread's stream."""
+        """Returns the current stream of this thread."""
         stream = getattr(self.local, "stream", None)
         return stream if stream in self.streams else self.main
 
@@ -65,7 +65,7 @@ class Gpu:
             self.current.put(work)
 
     def run_some(self) -> None:
-        """The scheduler's turn."""
+        """Runs a random number of queued items."""
         if self._running:
             return
         for entry in [entry for entry in self.freed if all(mark.passed for mark in entry[0])]:
@@ -86,7 +86,7 @@ class Gpu:
             pass
 
     def wait(self, mark: Mark) -> None:
-        """Runs what a mark needs, and no more."""
+        """Runs only the items that must run before a mark."""
         while not mark.passed:
             if (needed := mark.stream.blocked_by()) is not None:
                 self.wait(needed)
@@ -100,19 +100,19 @@ class Gpu:
                 self.wait(one.mark())
 
     def holds(self, address: int) -> bool:
-        """Whether an address is in pinned or registered host memory."""
+        """Returns whether an address is in pinned or registered host memory."""
         return any(start <= address < start + size for start, size in self.registered.items()) or any(
             tensor.data_ptr() <= address < tensor.data_ptr() + tensor.nbytes for tensor in self.pinned
         )
 
     def allocation_of(self, address: int) -> Tensor | None:
-        """The live allocation that holds an address, uint8."""
+        """Returns the live allocation that contains an address, as uint8."""
         found = (one for start, one in self.live.items() if start <= address < start + one.nbytes)
         return next(found, None)
 
 
 class Stream:
-    """A queue of work, as torch.cuda.Stream."""
+    """Queue of work with the interface of torch.cuda.Stream."""
 
     def __init__(self, device: Any = None, priority: int = 0, *, gpu: Gpu | None = None) -> None:
         self.gpu = gpu or GPU
@@ -137,12 +137,12 @@ class Stream:
         return mark
 
     def blocked_by(self) -> Mark | None:
-        """The mark that the next item waits for."""
+        """Returns the mark for which the next item waits."""
         head = self.queue[0] if self.queue else None
         return head[0] if isinstance(head, tuple) and not head[0].passed else None
 
     def step(self) -> bool:
-        """Runs the next item; False: there is none, or it waits."""
+        """Runs the next item; returns False if there is none, or if it waits."""
         if not self.queue or self.blocked_by() is not None:
             return False
         item = self.queue.popleft()
@@ -157,26 +157,26 @@ class Stream:
         return True
 
     def record_event(self, event: "Event | None" = None) -> "Event":
-        """As torch's."""
+        """Records an event at the end of the queue."""
         event = event or Event()
         event.record(self)
         return event
 
     def wait_event(self, event: "Event") -> None:
-        """As torch's: waits for the record that the event has now."""
+        """Makes later items wait for the last recording of the event."""
         if event.mark is not None:
             self.put((event.mark,))
 
     def wait_stream(self, stream: "Stream") -> None:
-        """As torch's."""
+        """Makes later items wait for the items that the other stream has now."""
         self.wait_event(stream.record_event())
 
     def synchronize(self) -> None:
-        """As torch's."""
+        """Waits until the stream has run all its items."""
         self.gpu.synchronize(self)
 
     def query(self) -> bool:
-        """As torch's."""
+        """Returns whether all work has ended."""
         return not self.queue
 
     def __enter__(self) -> "Stream":
@@ -188,30 +188,30 @@ class Stream:
 
 
 class Event:
-    """As torch.cuda.Event."""
+    """Event with the interface of torch.cuda.Event."""
 
     def __init__(self, **about: Any) -> None:
         self.mark: Mark | None = None
         self.seconds = 0.0  # when the host recorded it
 
     def elapsed_time(self, end: "Event") -> float:
-        """As torch's; a stand-in, since nothing here has the speed of a GPU."""
+        """Returns the milliseconds between the two recordings by the clock of the host."""
         return 1000 * (end.seconds - self.seconds)
 
     def record(self, stream: Stream | None = None) -> None:
-        """As torch's."""
+        """Records the event at the end of the queue of a stream."""
         self.mark, self.seconds = (stream or GPU.current).mark(), time.perf_counter()
 
     def wait(self, stream: Stream | None = None) -> None:
-        """As torch's."""
+        """Makes later items of a stream wait for the event."""
         (stream or GPU.current).wait_event(self)
 
     def query(self) -> bool:
-        """As torch's."""
+        """Returns whether the work before the event has ended."""
         return self.mark is None or self.mark.passed
 
     def synchronize(self) -> None:
-        """As torch's."""
+        """Waits until the work before the event has ended."""
         if self.mark is not None:
             with GPU.lock:
                 GPU.synchronisations += 1
@@ -219,7 +219,7 @@ class Event:
 
 
 class Allocation:
-    """Memory of the device, poisoned at first, and again once it is freed.
+    """Memory of the device, filled with POISON when it is allocated and when it is freed.
 
     The caching allocator hands freed memory to the next call on the same stream, whatever other streams still
     do with it, unless ``record_stream`` named them.
@@ -251,7 +251,7 @@ class Allocation:
 
 
 def sleep(cycles: int) -> None:
-    """As torch.cuda._sleep: holds the current stream up, while the others go on."""
+    """Delays the current stream while the others continue, as torch.cuda._sleep does."""
     stream = GPU.current
 
     def work() -> None:

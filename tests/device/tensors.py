@@ -37,11 +37,11 @@ class DeviceTensor(Tensor):
         return made
 
     def data_ptr(self) -> int:
-        """Address of the first element."""
+        """Returns the address of the first element."""
         return self.memory.data_ptr()
 
     def record_stream(self, s: Stream) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """As torch's: memory is free again only behind what the stream has queued by then."""
+        """Keeps the memory allocated until the stream has run the items that are queued when it is freed."""
         self.allocation.used_by.add(s)
 
     @classmethod
@@ -50,14 +50,14 @@ class DeviceTensor(Tensor):
 
 
 class Simulated(TorchDispatchMode):
-    """Sends what names the device to it, also where no tensor of it is an argument."""
+    """Runs operations on simulated tensors, and operations that name the device without such an argument."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         return dispatch(func, args, kwargs or {})
 
 
 def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """One operation."""
+    """Runs an operation on the simulated device."""
     names_device = kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda"
     tensors = list(_tensors((*args, *kwargs.values())))
     on_device = any(isinstance(tensor, DeviceTensor) for tensor in tensors)
@@ -115,7 +115,7 @@ _KNOWN: dict[Any, Any] = {}  # shapes of results by operation and arguments
 
 
 def _shapes(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The results on the meta device."""
+    """Computes the shapes of the results on the meta device."""
 
     def key(value: Any) -> Any:
         if isinstance(value, Tensor):
@@ -146,7 +146,7 @@ def _each(convert: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _on_cpu(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Host memory: pinned where asked."""
+    """Allocates host memory, pinned if requested."""
     if func in (aten.is_pinned.default, aten._pin_memory.default):
         if func is aten.is_pinned.default or GPU.holds(args[0].data_ptr()):
             return GPU.holds(args[0].data_ptr()) if func is aten.is_pinned.default else args[0]
@@ -160,7 +160,7 @@ def _on_cpu(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _at_once(func: Any, memory: tuple[Any, Any]) -> Any:
-    """An operation that the host waits for."""
+    """Runs an operation for which the host waits."""
     GPU.synchronize(GPU.current)
     return _each(_as_new, func(*memory[0], **memory[1]))
 
@@ -172,7 +172,7 @@ def _as_new(value: Tensor) -> Tensor:
 
 
 def _move(source: Tensor, kwargs: Mapping[str, Any]) -> Tensor:
-    """``to`` another device."""
+    """Implements ``to`` another device."""
     dtype, blocking = kwargs.get("dtype") or source.dtype, not kwargs.get("non_blocking")
     if isinstance(source, DeviceTensor):
         GPU.synchronize(GPU.current)  # also where ``non_blocking`` is given: the target is pageable
@@ -183,7 +183,7 @@ def _move(source: Tensor, kwargs: Mapping[str, Any]) -> Tensor:
 
 
 def _upload(target: Tensor, source: Tensor, blocking: bool) -> None:
-    """Pageable memory is read now, pinned memory when the copy runs."""
+    """Copies to the device; pageable memory is read now, pinned memory when the copy runs."""
     if not source.numel():
         return
     pinned = GPU.holds(source.data_ptr())
@@ -195,7 +195,7 @@ def _upload(target: Tensor, source: Tensor, blocking: bool) -> None:
 
 
 def _copy(target: Tensor, source: Tensor, non_blocking: bool) -> Tensor:
-    """``copy_`` between the devices."""
+    """Implements ``copy_`` between the devices."""
     if isinstance(target, DeviceTensor):
         _upload(target.memory, source, not non_blocking)
         return target

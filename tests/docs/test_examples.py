@@ -40,7 +40,7 @@ def guidespace(*arguments: str) -> str:
 
 
 def commands(page: str, name: str) -> list[list[str]]:
-    """Arguments of the examples of a command on a page, but for those that leave titles open."""
+    """Returns the arguments of each example of a command on a page, except examples with a placeholder."""
     found = [
         shlex.split(line, comments=True)
         for line in re.findall(rf"^guidespace ({name} .*)$", page, re.MULTILINE)
@@ -50,20 +50,20 @@ def commands(page: str, name: str) -> list[list[str]]:
 
 
 def printed(page: str, begins: str) -> str:
-    """The block of a page that begins so, without its fences."""
+    """Returns the code block of a page that begins with a text, without its fences."""
     (block,) = [block for block in re.findall(r"```\n(.*?)```", page, re.DOTALL) if re.match(begins, block)]
     return block
 
 
 def answers(text: str) -> list[tuple[str, float]]:
-    """Titles and cosines of what `similar` prints."""
+    """Parses the titles and cosines in the output of `similar`."""
     return [
         (title, float(cosine)) for cosine, title in re.findall(r"^(\d\.\d{3})  (.+?)  ", text, re.MULTILINE)
     ]
 
 
 def shares(text: str) -> dict[str, float]:
-    """Pairs of words of what `explain` prints, and what each adds to the cosine."""
+    """Parses the pairs of words in the output of `explain`, and the share of each in the cosine."""
     return {
         pair: float(share) for share, pair in re.findall(r"^  ([+-]\d\.\d{3})  (.*)$", text, re.MULTILINE)
     }
@@ -71,7 +71,7 @@ def shares(text: str) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What `make run` leaves."""
+    """Home after `make run`."""
     home = str(tmp_path_factory.mktemp("examples") / "home")
     guidespace("nightly", "--feed", "sample/guide.xml.gz", "--home", home, "--preset", "laptop")
     return home

@@ -26,7 +26,7 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 def prose(page: Path) -> list[str]:
-    """Lines of a page outside of code blocks, tables and headings; none of the generated benchmark page."""
+    """Returns the lines of a page outside code blocks, tables and headings; none of generated pages."""
     if page.parent.name == "benchmarks":
         return []
     lines, in_code = [], False

@@ -27,7 +27,7 @@ TONIGHT, ELSEWHERE, MOST, TASTE, ROSE, TELLING, DROPPED = re.findall(r"```sql\n(
 
 @pytest.fixture(scope="module")
 def home(learnt):
-    """A home with a clustering, as a finished run leaves it."""
+    """Home after a finished run with a clustering."""
     home, _, _, corpus, _, encoder = learnt
     with disable_run_logger():
         vectors = embed.fn(str(home), corpus, encoder)

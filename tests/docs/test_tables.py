@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def rows(page: str) -> list[list[str]]:
-    """The cells of the rows of a table."""
+    """Returns the cells of each row of a table."""
     lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
     return [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][2:]
 

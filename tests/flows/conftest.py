@@ -19,7 +19,7 @@ from tests.flows.serve_process import AT, STAND_IN
 
 @pytest.fixture(scope="session")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The home and what the command printed; one for all processes of pytest-xdist. Read only."""
+    """Home of a night and the output of the command; shared by all processes of pytest-xdist. Read only."""
     folder = tmp_path_factory.getbasetemp()
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     home, output = folder / "night" / "home", folder / "night.txt"

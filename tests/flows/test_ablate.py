@@ -50,7 +50,7 @@ def test_a_trial_for_the_preset_and_each_block_on_each_fold_with_each_seed():
     assert plan.trials[1].learning.train == replace(first.train, seed=first.train.seed + 1)
 
 
-def test_what_does_not_apply_is_left_out_unless_the_user_named_the_change():
+def test_blocks_that_do_not_apply_are_left_out_but_named_changes_are_checked():
     bare = override(LAPTOP, ["train.encoder.hour=0", "train.objective=leave_one_out_softmax"])
     plan = plan_ablation(bare, AblationSettings(blocks=("hour", "temperature", "edge")))
     assert plan.left_out == ["hour", "temperature"] and [block.name for block in plan.blocks] == ["edge"]
@@ -92,7 +92,7 @@ SMALL = ("--preset", "smoke", "--seeds", "1", "--folds", "2", "--workers", "1", 
 
 @pytest.fixture(scope="module")
 def served(prefect_url, tmp_path_factory):
-    """Variables with which commands use a Prefect server instead of starting one."""
+    """Variables that make commands use a Prefect server instead of starting one."""
     home = tmp_path_factory.mktemp("prefect_home")
     return {"PREFECT_API_URL": f"{prefect_url}/api", "PREFECT_HOME": str(home)}
 
@@ -139,7 +139,7 @@ def test_a_second_run_computes_the_block_that_is_new_alone(ablated, served):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_what_a_person_corrected_counts_as_in_a_night(ablated, served):
+def test_corrections_apply_to_trials(ablated, served):
     home, _ = ablated
     columns = ["show_key", "title", "labels", "split"]
     before = {file.parent: labels_of(file.parent) for file in home.glob("artifacts/corpus/*/titles.parquet")}
@@ -156,13 +156,13 @@ def test_what_a_person_corrected_counts_as_in_a_night(ablated, served):
 
 
 def labels_of(corpus: Path) -> dict[str, tuple[str, ...]]:
-    """Labels of a corpus by show key."""
+    """Returns the labels of the titles of a corpus by show key."""
     rows = pq.read_table(corpus / "titles.parquet", columns=["show_key", "labels"]).to_pylist()
     return {row["show_key"]: tuple(row["labels"]) for row in rows}
 
 
 def trials(output: str, ended: str) -> set[str]:
-    """Names of the trials (and stages) that ended so."""
+    """Returns the names of the trials (and stages) that ended in a state."""
     lines = (line.split(" s  ", 1)[1] for line in output.splitlines() if line.rstrip().endswith(ended))
     names = {line.rsplit(ended, 1)[0].strip() for line in lines if ended in line}
     return {name for name in names if "/" in name or ended != "done"}

@@ -36,7 +36,7 @@ class Place:
 
     @property
     def home(self) -> Path:
-        """That of the smoke night."""
+        """Home of the nightly-smoke run."""
         return self.up.home / "smoke"
 
     @property
@@ -47,12 +47,12 @@ class Place:
 
     @property
     def client(self) -> dict[str, str]:
-        """Variables of a client of MLflow."""
+        """Environment variables of a client of MLflow."""
         login = {"MLFLOW_TRACKING_USERNAME": USER, "MLFLOW_TRACKING_PASSWORD": PASSWORD}
         return {"MLFLOW_TRACKING_URI": self.up.record["mlflow"], **login}
 
     def mlflow(self, path: str, **query: str) -> Any:
-        """MLflow's answer."""
+        """Sends a request to MLflow, and returns the answer."""
         url = f"{self.up.record['mlflow']}/api/2.0/mlflow/{path}"
         answer = httpx.get(url, params=query, auth=(USER, PASSWORD), timeout=30)
         assert answer.is_success, answer.text

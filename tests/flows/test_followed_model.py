@@ -77,7 +77,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def packed(folder: Path, version: int) -> bytes:
-    """A model file whose similarity vectors contain the version."""
+    """Creates a model file whose similarity vectors contain the version."""
     (model := folder / f"v{version}").mkdir(exist_ok=True)
     np.save(model / "similarity.npy", np.full((2, 3), version, dtype=np.float32))
     for name in ("lexicon.json", "rows.safetensors", "titles.parquet", "tokens.parquet"):

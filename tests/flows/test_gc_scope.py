@@ -66,7 +66,7 @@ with get_client(sync_client=True) as client:
 
 
 def run(script: str, *arguments: object, **more: str) -> str:
-    """Standard output of a script whose Prefect and MLflow are those that ``more`` names."""
+    """Runs a script with the Prefect and MLflow that ``more`` names; returns its standard output."""
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("PREFECT_", "MLFLOW_"))
     }
@@ -79,7 +79,7 @@ def run(script: str, *arguments: object, **more: str) -> str:
 
 
 def clean(home: Path, *, shared: bool = False, environment: dict[str, str] | None = None) -> dict[str, int]:
-    """Runs gc for everything that has ended; gives how much it removed of each kind."""
+    """Runs gc for everything that has ended; returns how much it removed of each kind."""
     printed = run(CLEAN, home, "shared" if shared else "own", **(environment or {}))
     return {each["what"]: each["count"] for each in json.loads(printed.splitlines()[-1])}
 
@@ -129,14 +129,14 @@ def servers(
 
 
 def post(prefect: httpx.Client, path: str, content: object) -> Any:
-    """Prefect's answer."""
+    """Sends a request to Prefect, and returns the answer."""
     answer = ask_until_answered(lambda: prefect.post(path, json=content))
     assert answer.is_success, f"{path}: {answer.status_code} {answer.text}"
     return answer.json()
 
 
 def flow_runs(prefect: httpx.Client) -> dict[str, str]:
-    """Id and name of all flow runs."""
+    """Returns id and name of all flow runs."""
     return {each["id"]: each["name"] for each in post(prefect, "/flow_runs/filter", {})}
 
 
@@ -149,7 +149,7 @@ def add_flow_run(prefect: httpx.Client, name: str, flow: str, **about: object) -
 
 
 def tracked(mlflow: MlflowClient) -> set[str]:
-    """Experiments, runs and their artifacts, and versions of models, as MLflow's server tells them."""
+    """Returns the experiments, runs with artifacts, and model versions of MLflow's server."""
     experiments = {each.experiment_id: each.name for each in mlflow.search_experiments()}
     runs = mlflow.search_runs([*experiments])
     files = {

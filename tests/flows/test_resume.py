@@ -58,12 +58,12 @@ class Ended:
 
     @property
     def made(self) -> list[str]:
-        """Stages that ran, by name: some run side by side."""
+        """Names of the stages that ran, sorted, because some run concurrently."""
         return sorted(re.findall(r"s  (\w+) +done\n", self.output))
 
     @property
     def kept(self) -> list[str]:
-        """Stages that came from the cache."""
+        """Stages whose results came from the cache."""
         return sorted(re.findall(r"s  (\w+) +unchanged, reused\n", self.output))
 
 
@@ -115,7 +115,7 @@ def nightly(home: Path, *arguments: str, feed: Path = FEED, kill_at: str = "", *
 
 
 def sweep(group: int) -> None:
-    """Ends what a command has left running."""
+    """Ends the processes that a command has left running."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 
@@ -126,7 +126,7 @@ def status(home: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def crashed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ended]]:
-    """A home whose run was killed while it trained, and the same command again."""
+    """Home whose run was killed while it trained, and the result of the same command run again."""
     home = tmp_path_factory.mktemp("crashed") / "home"
     killed = nightly(home, kill_at="epoch 5 of")
     try:
@@ -160,7 +160,7 @@ def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
 
 
 def written(home: Path) -> dict[Path, tuple[int, int]]:
-    """Every published file with its inode and when it was written."""
+    """Returns every published file with its inode and modification time."""
     files = (path for path in home.glob("artifacts/*/*/*") if path.is_file())
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
 
@@ -201,7 +201,7 @@ def test_a_home_in_use_is_left_alone(crashed: tuple[Path, Ended], tmp_path: Path
 
 @pytest.fixture
 def untouched(crashed: tuple[Path, Ended]) -> Iterator[Path]:
-    """The home, held to keep its catalogue and its feeds as they are."""
+    """Home whose catalogue and feeds must stay unchanged during the test."""
     home = crashed[0]
     before = (
         hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(),

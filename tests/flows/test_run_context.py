@@ -26,7 +26,7 @@ FEEDS = [
 
 @pytest.fixture
 def running(monkeypatch):
-    """A flow run of these feeds, as Prefect tells it to the code inside."""
+    """Enters the context of a flow run of these feeds."""
     told = SimpleNamespace(
         id="flow-1", parameters={"feeds": FEEDS}, scheduled_start_time=datetime.datetime(2025, 3, 1), name=""
     )

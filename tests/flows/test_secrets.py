@@ -29,7 +29,7 @@ DESCRIPTION = "A kitchen on the harbour where two inspectors cook"
 
 
 def described() -> bytes:
-    """The sample guide with a description of every programme."""
+    """Sample guide with a description of every programme."""
     text = gzip.decompress(SAMPLE.read_bytes()).decode()
     names = r"<title[^>]*>[^<]*</title>(?:\s*<sub-title[^>]*>[^<]*</sub-title>)?"
     return gzip.compress(re.sub(names, rf"\g<0><desc>{DESCRIPTION}.</desc>", text).encode(), 1)
@@ -37,7 +37,7 @@ def described() -> bytes:
 
 @pytest.fixture(scope="module")
 def feed() -> Iterator[str]:
-    """The sample guide and descriptions behind a URL with a secret in every place."""
+    """Sample guide with descriptions behind a URL with a secret in every part."""
 
     content = described()
 
@@ -62,7 +62,7 @@ def feed() -> Iterator[str]:
 
 
 def texts_of(home: Path) -> Iterator[tuple[str, str]]:
-    """Everything in a home as text: files as they are and decompressed, tables row by row."""
+    """Returns all content of a home as text: files as they are and decompressed, and tables row by row."""
     for file in sorted(home.rglob("*")):
         name = str(file.relative_to(home))
         yield name, name
@@ -134,7 +134,7 @@ def test_ingest_by_a_variable_and_with_a_failure_keeps_no_secret(tmp_path: Path,
 
 
 @pytest.mark.parametrize("command", ["ingest", "nightly"])
-def test_what_is_no_url_is_one_line_and_exit_code_2(tmp_path: Path, command: str) -> None:
+def test_invalid_urls_are_one_line_and_exit_code_2(tmp_path: Path, command: str) -> None:
     done = guidespace(
         command, "--home", tmp_path / "home", "--feed", "http://annabelK8s:swordfishK8s@[::bad/"
     )

@@ -13,7 +13,7 @@ MIGRATE = "import sys; sys.prefix = sys.argv[1]; from flows.server import migrat
 
 
 def _migrate(prefix: Path, home: Path, *preamble: str) -> list[tuple[object, ...]]:
-    """Schema and version of the database of a new PREFECT_HOME."""
+    """Returns schema and version of the database of a new PREFECT_HOME."""
     code = "; ".join([*preamble, MIGRATE])
     environment = {**os.environ, "PREFECT_HOME": str(home), "DO_NOT_TRACK": "1"}
     for name in (

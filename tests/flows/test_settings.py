@@ -19,7 +19,7 @@ PLAIN = Settings()
 
 
 def _value_of(path: str, settings: Settings = PLAIN):
-    """The setting of a dotted path; None where the path leads through a list or another strategy."""
+    """Returns the setting with a dotted path; None if the path leads through a list or another strategy."""
     for name in path.strip(".").split("."):
         settings = getattr(settings, name, None)
     return settings
@@ -143,7 +143,7 @@ def test_every_strategy_can_be_named(path: str, kind: type):
         ),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(assignment: str, message: str):
+def test_invalid_settings_are_one_line(assignment: str, message: str):
     with pytest.raises(SettingError, match=message) as error:
         override(PLAIN, [assignment])
     assert "\n" not in str(error.value) and len(str(error.value)) < 400

@@ -105,7 +105,7 @@ def test_dropped_categories_arrive_in_mlflow_and_prefect(night):
 
 
 def cluster_metrics(home):
-    """What MLflow holds of the last run's clusters, without the group's name."""
+    """Returns the cluster metrics of the last run in MLflow, without the prefix of the group."""
     with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
         (run,) = connection.execute("SELECT run_uuid FROM runs ORDER BY start_time DESC LIMIT 1").fetchone()
         rows = connection.execute(
@@ -115,7 +115,7 @@ def cluster_metrics(home):
 
 
 def cluster_scores(home):
-    """The same of the scores document; what is null there is no metric."""
+    """Returns the same scores from the score document, without those that are null."""
     clusters = answer("scores", "--home", home, "--json")["clusters"]
     deeper = {
         f"{name}/{inner}": number

@@ -40,7 +40,7 @@ ENVIRONMENT = {
 
 @pytest.fixture
 def served(prefect_url: str, tmp_path: Path) -> dict[str, str]:
-    """An environment whose commands use a Prefect server instead of starting one."""
+    """Environment in which commands use a Prefect server instead of starting one."""
     return {**ENVIRONMENT, "PREFECT_API_URL": f"{prefect_url}/api", "PREFECT_HOME": f"{tmp_path}/prefect"}
 
 

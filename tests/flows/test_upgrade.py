@@ -30,7 +30,7 @@ WITHOUT_VOTES, WITH_LIKES = "9ea52b2", "d732fe1"
 
 
 class Upgrade(NamedTuple):
-    """A home, and the guide that it was filled from."""
+    """Home, and the guide from which it was filled."""
 
     home: Path
     guide: Path
@@ -38,7 +38,7 @@ class Upgrade(NamedTuple):
 
 @pytest.fixture
 def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Upgrade:
-    """A home after a night of one earlier commit, and a like and a correction of another.
+    """Home after a night of an earlier commit, with a like and a correction of another earlier commit.
 
     The commits run with the packages of this environment.
     """
@@ -140,7 +140,7 @@ def add_programme(guide: Path) -> None:
 
 
 def nearest(url: str) -> tuple[str, str]:
-    """Version of the model that serves, and the title that it finds nearest to TITLE."""
+    """Returns the version of the served model, and the title that it finds nearest to TITLE."""
     answer: dict[str, Any] = httpx.post(f"{url}/similar", json={"titles": [TITLE]}, timeout=60).json()
     return answer["model"]["version"], json.dumps(answer["answers"]).partition(NEIGHBOUR)[1]
 
@@ -153,7 +153,7 @@ def wait_until(condition: Callable[[], bool], log: Path) -> None:
 
 
 def check_runs(home: Path, nights: int) -> None:
-    """Prefect and MLflow hold every night, the old ones too, as finished."""
+    """Asserts that Prefect and MLflow have every night, including the earlier ones, as finished."""
     with closing(sqlite3.connect(home / "prefect" / "prefect.db")) as database:
         states = database.execute(
             "SELECT state_name FROM flow_run WHERE parent_task_run_id IS NULL"

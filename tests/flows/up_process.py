@@ -42,7 +42,7 @@ class Up:
         return make_client(self.record["prefect"], ":".join(self.auth or ()), timeout=30)
 
     def post(self, path: str, content: object = None) -> Any:
-        """Prefect's answer."""
+        """Sends a request to Prefect, and returns the answer."""
         answer = ask_until_answered(lambda: self.api.post(path, json=content or {}))
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
@@ -54,13 +54,13 @@ class Up:
         assert ask_until_answered(lambda: self.api.patch(path, json=content)).is_success
 
     def trigger(self, deployment: str, parameters: dict[str, Any]) -> str:
-        """Id of a new run of the nightly flow."""
+        """Starts a run of the nightly flow, and returns its id."""
         about = self.get(f"/deployments/name/nightly/{deployment}")
         content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
         return self.post(f"/deployments/{about['id']}/create_flow_run", content)["id"]
 
     def wait(self, flow_run: str) -> None:
-        """Returns when a flow run has completed."""
+        """Waits until a flow run has completed."""
         log = self.home / "logs" / "worker.log"
         until(lambda: self.get(f"/flow_runs/{flow_run}")["state_type"] in ENDED, log.read_text)
         assert self.get(f"/flow_runs/{flow_run}")["state_name"] == "Completed", log.read_text(
@@ -68,19 +68,19 @@ class Up:
         )
 
     def tree(self) -> list[psutil.Process]:
-        """The processes that it started, and theirs."""
+        """Returns the processes that ``up`` has started, with their descendants."""
         children = [psutil.Process(each["pid"]) for each in self.record["processes"]]
         return [each for child in children for each in (child, *child.children(recursive=True))]
 
 
 def until(check: Callable[[], Any], told: Callable[[], str] = str) -> Any:
-    """The first answer of ``check`` that is true."""
+    """Returns the first true result of ``check``."""
     return wait_for(check, SECONDS, told)
 
 
 @contextmanager
 def standing(home: Path, *arguments: str, auth: tuple[str, str] | None = None, **more: str) -> Iterator[Up]:
-    """Runs the command, with ``more`` in its environment, until the block ends."""
+    """Runs the command, with ``more`` in its environment, until the end of the block."""
     printed = home.parent / f"printed-{time.monotonic_ns()}.txt"
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))

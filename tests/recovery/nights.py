@@ -23,7 +23,7 @@ DONE = re.compile(r"(?:s  |Task run ')(\w+)(?: +|' - Finished in state )(?:done|
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process' without what would lead elsewhere."""
+    """Returns the environment of this process without variables that name other servers or homes."""
     elsewhere = ("PREFECT_", "MLFLOW_", "GUIDESPACE_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(elsewhere)}
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT), **more}
@@ -31,7 +31,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended and what it printed; ``before`` is what it had printed when it was disturbed."""
+    """Exit code and output of a command; ``before`` is its output until it was disturbed."""
 
     code: int
     output: str
@@ -70,7 +70,7 @@ def night(
 
 
 def lines(text: str) -> int:
-    """Number of lines that report progress."""
+    """Returns the number of lines that report progress."""
     return sum(WAITING not in line for line in text.splitlines())
 
 
@@ -98,12 +98,12 @@ def moment(seed: int, undisturbed: str, last: str) -> float:
 
 
 def done_stages(printed: str) -> list[str]:
-    """Stages that a command or a worker's log reports as finished, in that order."""
+    """Returns the stages that the log of a command or worker reports as finished, in that order."""
     return [found[1] for found in DONE.finditer(printed)]
 
 
 def interrupted_stage(before: str, undisturbed: str) -> str:
-    """The first stage of an undisturbed night that had not finished when the night was disturbed."""
+    """Returns the first stage that had not finished when the night was disturbed."""
     done = done_stages(before)
     unfinished = [stage for stage in done_stages(undisturbed) if stage not in done]
     assert unfinished, f"every stage had finished: {before[-2000:]}"
@@ -111,7 +111,7 @@ def interrupted_stage(before: str, undisturbed: str) -> str:
 
 
 def finished(home: Path) -> dict[str, int]:
-    """Published folders and what tells a folder from one that was written again."""
+    """Returns the published folders, with values that change if a folder is written again."""
     return {
         file.parent.relative_to(home).as_posix(): file.parent.stat().st_ino
         for file in home.glob("artifacts/*/*/artifact.json")
@@ -120,7 +120,7 @@ def finished(home: Path) -> dict[str, int]:
 
 
 def check_nothing_is_left(home: Path, before: dict[str, int]) -> None:
-    """No half an artifact, no stage done twice, one champion, no run that nobody runs."""
+    """Asserts: no partial artifact, no stage run twice, one champion, and no run without a process."""
     assert not [*home.glob("artifacts/*/*.tmp"), *home.glob("artifacts/*/*.partial")]
     after = finished(home)
     again = [name for name in before if after[name] != before[name]]

@@ -28,7 +28,7 @@ PYTHON = (sys.executable, "-m")
 
 
 class Servers:
-    """The four processes.
+    """The four processes: PostgreSQL, Prefect, MLflow and the worker.
 
     Attributes:
         environment: For processes that talk to the servers.
@@ -82,7 +82,7 @@ class Servers:
         self.start("worker")
 
     def deploy(self) -> None:
-        """Deployments and automations, as the service ``deployments`` does."""
+        """Creates the deployments and automations, as the service ``deployments`` does."""
         command = [*PYTHON, "deployments.site", str(self._place / "nights")]
         subprocess.run(command, cwd=ROOT, env=self.environment, check=True, timeout=SECONDS)
 
@@ -91,7 +91,7 @@ class Servers:
         subprocess.run(command, cwd=self._data, check=True, capture_output=True, timeout=SECONDS)
 
     def start(self, name: str) -> None:
-        """Starts one and returns when it answers."""
+        """Starts a server, and returns when it answers."""
         folder = self._data if name == "database" else ROOT
         log = self._place / f"{name}.log"
         self._running[name], _ = start_process(name, self._commands[name], log, self.environment, folder)
@@ -120,7 +120,7 @@ class Servers:
         assert signals == ({-signal.SIGKILL} if names != ("flow",) else set()), signals
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """Processes of a part that run now."""
+        """Returns the running processes of a part."""
         first = psutil.Process(self._running["worker" if name == "flow" else name].pid)
         below = first.children(recursive=True)
         return below if name == "flow" else [first] if name == "worker" else [first, *below]
@@ -130,7 +130,7 @@ class Servers:
         shutil.rmtree(self._data, ignore_errors=True)
 
     def ask(self, path: str, content: object = None) -> Any:
-        """Prefect's answer; asked again while its server or its database is being started."""
+        """Sends a request to Prefect, repeated while its server or database starts; returns the answer."""
         deadline = time.monotonic() + 60
         while True:
             with suppress(httpx.TransportError):
@@ -143,33 +143,33 @@ class Servers:
             time.sleep(1)
 
     def trigger(self, home: Path) -> str:
-        """Id of a new run of the deployment ``nightly-smoke``."""
+        """Starts a run of the deployment ``nightly-smoke``, and returns its id."""
         parameters = {"feeds": [str(SAMPLE)], "home": str(home), "changes": list(QUICK_NIGHT)}
         content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
         about = self.ask("/deployments/name/nightly/nightly-smoke")
         return self.ask(f"/deployments/{about['id']}/create_flow_run", content)["id"]
 
     def retry(self, run: str) -> None:
-        """What the button *Retry* does."""
+        """Retries a run, as the button *Retry* does."""
         state = {"type": "SCHEDULED", "name": "AwaitingRetry"}
         self.ask(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
 
     def wait(self, run: str) -> str:
-        """The state in which a run ended."""
+        """Waits until a run has ended, and returns its state."""
         until(lambda: self.state(run) in ENDED, self.log)
         return self.ask(f"/flow_runs/{run}")["state_name"]
 
     def running(self) -> list[str]:
-        """Names of flow runs that Prefect shows as Running."""
+        """Returns the names of the flow runs that Prefect shows as Running."""
         query = {"flow_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}}}
         return [run["name"] for run in self.ask("/flow_runs/filter", query)]
 
     def state(self, run: str) -> str:
-        """The type of a run's state, such as RUNNING; a worker gives names of its own to PENDING."""
+        """Returns the type of the state of a run, such as RUNNING; a worker renames PENDING."""
         return self.ask(f"/flow_runs/{run}")["state_type"]
 
     def printed(self) -> str:
-        """What the worker and its flow runs have printed."""
+        """Returns the output of the worker and its flow runs."""
         return self.log.read_text(errors="replace", encoding="utf-8")
 
 

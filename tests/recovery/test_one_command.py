@@ -66,7 +66,7 @@ print(times)
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A home of one night, what that night left, and what it printed."""
+    """Home of one night, and what that night wrote and printed."""
 
     home: Path
     contents: dict[str, Any]
@@ -82,7 +82,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 
 def running_in_prefect(home: Path) -> list[str]:
-    """Flow runs that Prefect's database in the home has as Running."""
+    """Returns the flow runs that are Running in Prefect's database in the home."""
     with closing(sqlite3.connect(home / "prefect" / "prefect.db")) as connection:
         return [
             name for (name,) in connection.execute("SELECT name FROM flow_run WHERE state_type = 'RUNNING'")
@@ -223,7 +223,7 @@ def test_a_night_that_cannot_draw_its_page_leaves_the_champion(
 
 
 def newest(home: Path, kind: str) -> str:
-    """Digest of the artifact of a kind that was published last."""
+    """Returns the digest of the last published artifact of a kind."""
     files = sorted(home.glob(f"artifacts/{kind}/*/artifact.json"), key=lambda file: file.stat().st_mtime_ns)
     return json.loads(files[-1].read_text(encoding="utf-8"))["digest"]
 

@@ -40,7 +40,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
 @pytest.fixture(scope="module")
 def undisturbed(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
-    """What a night leaves, and what it prints."""
+    """What a night writes and prints if nothing disturbs it."""
     home, before = tmp_path_factory.mktemp("undisturbed") / "home", len(servers.printed())
     assert servers.wait(servers.trigger(home)) == "Completed", servers.printed()
     return night_contents(home), servers.printed()[before:]

@@ -32,7 +32,7 @@ STARTING = ("nothing", "Prefect", "deployments", "MLflow")  # what ``up`` has st
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of ``up``, whose MLflow all homes below it use."""
+    """Home of ``up``, whose MLflow is used by all homes below it."""
     home = tmp_path_factory.mktemp("up") / "home"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{home}/mlflow.db")
@@ -41,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def undisturbed(place: Path) -> tuple[dict[str, Any], str]:
-    """What a night leaves, and what the worker prints."""
+    """What a night writes, and what the worker prints, if nothing disturbs them."""
     with standing(place) as up:
         up.wait(up.trigger("nightly-smoke", {"home": str(place / "first"), "changes": list(QUICK_NIGHT)}))
         return night_contents(place / "first"), (place / "logs" / "worker.log").read_text(encoding="utf-8")
@@ -83,7 +83,7 @@ def test_a_kill_during_a_night(place: Path, undisturbed: tuple[dict[str, Any], s
 
 
 def flow_lines(log: str) -> str:
-    """What a worker's log has of flow runs, not of task runs."""
+    """Returns the lines about flow runs, not task runs, in the log of a worker."""
     return "\n".join(line for line in log.splitlines() if "Flow run '" in line)
 
 
@@ -96,7 +96,7 @@ def test_a_kill_while_it_starts(tmp_path: Path, seed: int) -> None:
     wanted = STARTING[seed % len(STARTING)]
 
     def started() -> list[str]:
-        """Names of the processes that it has started; "nothing" once it has its record."""
+        """Returns the names of the processes that ``up`` has started; "nothing" once it has its record."""
         record = read_record(home)
         return ["nothing", *(each.name for each in record.processes)] if record else []
 

@@ -14,7 +14,7 @@ STAND_IN = Path(__file__).with_name("served_stand_in.py")
 
 @pytest.fixture(scope="session")
 def made_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with MLflow's tables; a test works on a copy, for making them takes a second."""
+    """Home with MLflow's tables; tests use a copy, because creating the tables takes a second."""
     home = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -40,7 +40,7 @@ def registry(mlflow_home: Path) -> Registry:
 
 @pytest.fixture
 def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file system of 1 MiB."""
+    """File system of 1 MiB."""
     place = tmp_path_factory.mktemp("small")
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
     mounted = subprocess.run(mount, capture_output=True, text=True)

@@ -54,7 +54,7 @@ def test_no_value_of_any_other_name_is_kept(name: str) -> None:
         ("https://example.org/g.xml?feed=https://u:secret@example.com/", "https://example.org/g.xml"),
     ],
 )
-def test_what_is_left(url: str, left: str) -> None:
+def test_urls_without_secrets(url: str, left: str) -> None:
     assert without_secrets(url) == left
     assert without_secrets(left) == left
 
@@ -69,7 +69,7 @@ def test_a_night_signs_anew_and_the_feed_is_the_same() -> None:
     assert differ_in_secrets_only(*nights)
 
 
-def test_what_chooses_a_guide_is_no_secret() -> None:
+def test_parameters_that_select_a_guide_are_no_secrets() -> None:
     assert without_secrets("https://e.org/g?country=de&token=a") != without_secrets(
         "https://e.org/g?country=fr&token=a"
     )
@@ -93,7 +93,7 @@ def test_what_chooses_a_guide_is_no_secret() -> None:
         "http://:A?u:p@\r0",
     ],
 )
-def test_what_is_no_url(url: str) -> None:
+def test_invalid_urls(url: str) -> None:
     assert not is_valid_url(url)
     assert "p@" not in without_secrets(url) and "pa/ss" not in without_secrets(url)
 

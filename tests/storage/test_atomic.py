@@ -20,7 +20,7 @@ from storage.catalogue.connection import copy_database
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """Writing more to a file fails, as on a full disk."""
+    """Limits the size of files, so that writes fail as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -45,7 +45,7 @@ def count(file: Path) -> int:
 
 
 def leave_a_log(file: Path, rows: int) -> None:
-    """A process that is killed after a commit: the rows are in the write-ahead log alone."""
+    """Kills a process after a commit, so that only the write-ahead log contains the rows."""
     code = "import duckdb, os, signal, sys\nconnection = duckdb.connect(sys.argv[1])\n"
     code += f"connection.execute('CREATE TABLE numbers AS SELECT * FROM range({rows})')\n"
     code += "os.kill(os.getpid(), signal.SIGKILL)"

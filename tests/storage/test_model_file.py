@@ -53,7 +53,7 @@ def rewrite(source: Path, target: Path, manifest: dict[str, object], **members: 
 
 
 def array(end: str) -> bytes:
-    """The header of a NumPy file with an end that need not be valid."""
+    """Returns the header of a NumPy file with an end that may be invalid."""
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {end}\n".encode()
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
 

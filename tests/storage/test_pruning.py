@@ -39,7 +39,7 @@ def test_the_newest_of_each_kind_stay(workspace):
     assert prune(workspace, 2).count == 0
 
 
-def test_what_was_used_again_stays(workspace):
+def test_artifacts_used_again_stay(workspace):
     assert workspace.read(Corpus, "e") is not None
     prune(workspace, 1)
     assert keys(workspace, Corpus) == {"e"}
@@ -60,7 +60,7 @@ def test_a_dry_run_says_the_same_and_removes_nothing(workspace):
     assert told == prune(workspace, 2)
 
 
-def test_what_must_be_kept_stays_however_old(workspace):
+def test_pinned_artifacts_and_their_inputs_stay(workspace):
     prune(workspace, 1, [workspace.artifact_folder(Corpus, "d")])
     assert keys(workspace, Corpus) == {"a", "d"}
 

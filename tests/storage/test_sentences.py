@@ -20,7 +20,7 @@ def vectors(*numbers: float) -> np.ndarray:
 
 
 def first(store: SentenceStore, *texts: str) -> list[float]:
-    """The first number of the vectors of texts."""
+    """Returns the first number of the vector of each text."""
     return store.take(text_keys(texts))[:, 0].tolist()
 
 
@@ -32,7 +32,7 @@ def many_pieces(tmp_path: Path) -> SentenceStore:
     return store
 
 
-def test_what_was_added_is_there_for_the_next_one(tmp_path: Path):
+def test_added_vectors_are_found_after_reopening(tmp_path: Path):
     store = opened(tmp_path)
     assert len(store) == 0 and store.has(text_keys(["a", "b"])).tolist() == [False, False]
     store.add(text_keys(["b", "a"]), vectors(2, 1))

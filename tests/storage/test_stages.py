@@ -42,7 +42,7 @@ TREE = {
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A small project of the same shape; the stage is tasks/a/task.py."""
+    """Small project with the folders of ours; the stage is tasks/a/task.py."""
     root = tmp_path / "checkout"
     for name, text in TREE.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -168,12 +168,12 @@ def test_data_is_no_input():
 
 @pytest.fixture
 def results(tmp_path: Path) -> ResultStore:
-    """Prefect's results, which homes share."""
+    """Folder of Prefect's results, which homes share."""
     return ResultStore(result_storage=LocalFileSystem(basepath=str(tmp_path / "results")))
 
 
 def found(results: ResultStore, home: Path, **parameters: object) -> Artifact | None:
-    """What Prefect finds in place of a run of the stage, None where the stage runs."""
+    """Returns the artifact that Prefect uses instead of a run of the stage; None if the stage runs."""
     make: Callable[..., str | None] = STAGE.options["cache_key_fn"]
     given = {"home": str(home), "guide": GUIDE, "settings": PreprocessSettings(), **parameters}
     key = make(SimpleNamespace(result_store=results), given)
@@ -215,7 +215,7 @@ def test_two_homes_never_share_a_result(tmp_path: Path, results: ResultStore):
     assert [found(results, tmp_path / name) for name in "abab"] == [*made, *made]
 
 
-def test_what_tasks_publish_is_found_by_their_parameters(learnt, results: ResultStore):
+def test_parameters_of_tasks_are_in_the_order_of_the_inputs(learnt, results: ResultStore):
     """The order of a task's parameters is the order of its inputs: else a hit would verify another folder."""
     from tasks.augment.task import augment
     from tasks.preprocess.task import preprocess

@@ -17,7 +17,7 @@ from storage.tracking.connection import Connection, TrackingError
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A database outside of the home; its URI has a value that stands for a password."""
+    """Database outside the home; its URI contains a value that stands for a password."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     uri = f"sqlite:///{tmp_path}/elsewhere/mlflow.db?cached_statements=4711"

@@ -48,7 +48,7 @@ def nights(seven: tuple[Path, list[str]]) -> list[str]:
 
 
 def versions(tracking: Tracking) -> dict[str, bool]:
-    """Number to whether its files are there."""
+    """Maps each version number to whether its files exist."""
     found = tracking.client.search_model_versions(f"name = '{MODEL_NAME}'")
     return {
         str(one.version): Path(str(one.source)).is_dir()

@@ -77,7 +77,7 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
 
 
 def a_model(home: Path, content: str, digest: str) -> Path:
-    """A Model folder in the home, published as the stage does: its digest is in artifact.json."""
+    """Publishes a Model folder in the home, as the stage does, with its digest in artifact.json."""
     folder = home / "artifacts" / "model" / content
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vectors.npy").write_text(content, encoding="utf-8")
@@ -86,7 +86,7 @@ def a_model(home: Path, content: str, digest: str) -> Path:
 
 
 def register(home: Path, content: str, name: str | None = None) -> str:
-    """A night of a home that promotes a model; the version."""
+    """Registers and promotes a model in a night of a home; returns the version."""
     Workspace(home)
     registry = Registry(home, code=STAND_IN, name=name)
     run_id = Tracking(home).start_run(f"flow of {home} {content}", "night")
@@ -99,7 +99,7 @@ def register(home: Path, content: str, name: str | None = None) -> str:
 
 
 def serves(home: Path) -> str | None:
-    """What the model that serves a home holds."""
+    """Returns the content of the model that serves a home."""
     champion = Registry(home).champion()
     return champion and (champion.folder / "vectors.npy").read_text(encoding="utf-8")
 

@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Workspace:
 
 
 def process(code: str, *arguments: str, **options) -> subprocess.Popen[str]:
-    """Another Python process, in the checkout."""
+    """Runs another Python process in the checkout."""
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code), *arguments],
         cwd=ROOT,

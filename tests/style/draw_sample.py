@@ -23,7 +23,7 @@ MIN_WORDS = 4  # shorter string literals are keys or column names, not messages
 
 
 class Item(NamedTuple):
-    """One thing to rate."""
+    """An entry to rate."""
 
     file: Path
     line: int  # from 1
@@ -31,18 +31,18 @@ class Item(NamedTuple):
 
 
 def code_files() -> list[Path]:
-    """All Python files of the product."""
+    """Returns all Python files outside tests and benchmarks."""
     return sorted(file for folder in CODE_FOLDERS for file in (ROOT / folder).rglob("*.py"))
 
 
 def documentation_files() -> list[Path]:
-    """README, CHANGELOG and the pages in docs, without the log of experiments."""
+    """Returns README, CHANGELOG and the pages in docs, without the log of experiments."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "deployments").glob("*.md")]
     return sorted(pages)
 
 
 def docstrings(file: Path) -> Iterator[Item]:
-    """Docstrings of the module, its classes and functions."""
+    """Yields the docstrings of the module, its classes and functions."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         is_documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
@@ -83,7 +83,7 @@ def sentences(file: Path) -> Iterator[Item]:
 
 
 def names(file: Path) -> Iterator[Item]:
-    """Names that a file binds: functions, classes, parameters, variables and attributes."""
+    """Yields the names that a file binds: functions, classes, parameters, variables and attributes."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     seen: set[str] = set()
     for node in ast.walk(tree):
@@ -101,7 +101,7 @@ def names(file: Path) -> Iterator[Item]:
 
 
 def show(number: int, item: Item) -> str:
-    """An item with its context, as Markdown."""
+    """Formats an item with its context as Markdown."""
     lines = item.file.read_text(encoding="utf-8").splitlines()
     first = max(0, item.line - 1 - CONTEXT_LINES)
     last = item.line + item.text.count("\n") + CONTEXT_LINES

@@ -45,7 +45,7 @@ def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def banned_names(source: str) -> list[str]:
-    """Names in a source that contain a banned word, each with its line."""
+    """Returns the names in a source that contain a banned word, each with its line."""
     names = bound_names(ast.parse(source))
     return [f"line {line}: {name}" for line, name in names if BANNED & set(name.lower().split("_"))]
 

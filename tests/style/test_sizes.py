@@ -22,7 +22,7 @@ PENDING = frozenset(
 
 
 def too_large(root: Path) -> Iterator[str]:
-    """Folders, files and functions below ``root`` that exceed a limit."""
+    """Yields folders, files and functions below ``root`` that exceed a limit."""
     files = sorted(file for folder in FOLDERS for file in (root / folder).rglob("*.py"))
     counts = Counter(file.parent for file in files)
     yield from (f"{folder.relative_to(root)}" for folder in counts if counts[folder] > FILES_PER_FOLDER)

@@ -14,7 +14,7 @@ numba = pytest.importorskip("numba")
 
 
 class Pair(NamedTuple):
-    """An argument whose type is in the index by its name."""
+    """Argument type that the index names."""
 
     first: np.ndarray
     second: np.ndarray
@@ -41,7 +41,7 @@ def test_an_index_with_a_type_that_was_renamed_is_replaced(tmp_path: Path, monke
 
 
 class Renamed(NamedTuple):
-    """The renamed type."""
+    """The same type with another name."""
 
     first: np.ndarray
     second: np.ndarray

@@ -33,7 +33,7 @@ if __name__ == "__main__":
 
 
 def count_down(start):
-    """Yields where it runs, then returns its end or raises at 13."""
+    """Yields (number, id of the process) for each number down to 1, then returns "zero"; raises at 13."""
     if start == 13:
         raise ValueError("thirteen")
     for number in range(start, 0, -1):

@@ -251,7 +251,7 @@ def test_help_needs_nothing_heavy():
 HEAVY = {"torch", "prefect", "mlflow", "numba", "scipy", "sklearn"}  # half a gigabyte and seconds
 
 
-def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path):
+def test_commands_without_training_import_no_heavy_packages(night, tmp_path):
     home, new = night[0], tmp_path / "home"
     (tmp_path / "guide-2025-03-01.xml").write_text(
         '<tv><programme channel="one" start="20250301100000"><title>News</title></programme></tv>',

@@ -20,7 +20,7 @@ NEW = "Zebra Crossing Blues"
 
 @pytest.fixture(scope="module")
 def home(copy_night, tmp_path_factory):
-    """A copy of the home, whose titles are corrected."""
+    """Copy of the home in which titles are corrected."""
     copy = tmp_path_factory.mktemp("corrected") / "home"
     copy_night(copy)
     return copy
@@ -28,7 +28,7 @@ def home(copy_night, tmp_path_factory):
 
 @pytest.fixture
 def command(home, capsys):
-    """Runs a command in this process: its exit code, what it prints, and its errors."""
+    """Runs a command in this process; returns its exit code, output and errors."""
 
     def command_(*arguments):
         capsys.readouterr()
@@ -100,7 +100,7 @@ def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command,
         (["correct", TITLE, "--undo"], "was not corrected; `guidespace correct --list`"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(command, arguments, problem):
+def test_errors_are_one_line(command, arguments, problem):
     code, said, error = command(*arguments)
     assert code == 2 and not said and len(error.splitlines()) == 1 and problem in error, error
 

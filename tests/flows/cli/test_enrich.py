@@ -17,7 +17,7 @@ CATEGORIES = re.compile(rb"<category[^>]*>[^<]*</category>")
 
 @pytest.fixture(scope="module")
 def gaps(tmp_path_factory):
-    """The sample guide without categories on every third channel."""
+    """Sample guide without categories on every third channel."""
     content = gzip.decompress(SAMPLE.read_bytes())
     channels = sorted(set(re.findall(rb'<programme [^>]*channel="([^"]*)"', content)))[::3]
 
@@ -100,7 +100,7 @@ def test_a_damaged_guide_is_written_as_far_as_it_goes_and_said(night, gaps, tmp_
         (["{guide}", "out.xml", "--home", "{empty}"], "no home"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(night, gaps, tmp_path, arguments, problem):
+def test_errors_are_one_line(night, gaps, tmp_path, arguments, problem):
     given = [argument.format(guide=gaps[0], empty=tmp_path / "empty") for argument in arguments]
     home = [] if "--home" in given else ["--home", night[0]]
     done = guidespace("enrich", *given, *home, cwd=tmp_path)

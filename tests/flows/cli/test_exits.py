@@ -26,7 +26,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
 @pytest.fixture
 def dead(monkeypatch: pytest.MonkeyPatch):
-    """A URL at which nobody answers; asked again at once."""
+    """URL at which no server answers; requests are repeated without delay."""
     monkeypatch.setattr("tasks.ingest.sources.download._PAUSE_BEFORE_RETRY", lambda state: 0.0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
@@ -35,7 +35,7 @@ def dead(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def gone():
-    """A URL that a server answers with 404."""
+    """URL that a server answers with 404."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -120,7 +120,7 @@ def test_a_required_feed_that_fails(ingest, dead: str) -> None:
 
 
 def as_anybody() -> tuple[str, ...]:
-    """What takes root's right to read everything from a command; nothing where the user is not root."""
+    """Returns a command prefix that removes root's right to read all files; empty for other users."""
     if os.geteuid():
         return ()
     command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
@@ -132,7 +132,7 @@ def as_anybody() -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-def test_what_this_user_may_not_read_is_one_line(tmp_path: Path) -> None:
+def test_unreadable_feeds_are_one_line(tmp_path: Path) -> None:
     before, home = as_anybody(), tmp_path / "home"
     closed = tmp_path / "closed"
     closed.mkdir()
@@ -196,7 +196,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(
 
 
 def raised(*errors: Exception) -> Exception:
-    """The last of errors, each raised while the one before it was handled."""
+    """Returns the last of several errors, each raised while the previous one was handled."""
     found: Exception | None = None
     for error in errors:
         try:

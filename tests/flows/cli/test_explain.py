@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow  # a night of its own
 
 @pytest.fixture
 def explain(night, capsys):
-    """Runs the command in this process: its exit code, what it prints, and its errors."""
+    """Runs the command in this process; returns its exit code, output and errors."""
 
     def explain_(*arguments):
         capsys.readouterr()
@@ -30,7 +30,7 @@ def explain(night, capsys):
 
 @pytest.fixture(scope="module")
 def model(night):
-    """The model that serves."""
+    """Model that serves."""
     return CategoryModel(champion_folder(str(night[0])))
 
 
@@ -70,7 +70,7 @@ def test_a_title_without_categories_is_decided_by_the_vote(model):
     assert found.by == "prediction" and found.categories == [found.predicted] and not found.guide
 
 
-def test_what_is_said_is_in_the_document(explain):
+def test_printed_lines_and_json_agree(explain):
     code, said, _ = explain(TITLE, "--json")
     document = json.loads(said)
     assert code == 0 and (document["title"], document["by"]) == (TITLE, "guide")

@@ -43,14 +43,14 @@ MOMENTS = {
 
 @dataclass
 class Terminal:
-    """A command in a terminal of its own, as its foreground process group."""
+    """Command that runs as the foreground process group of its own terminal."""
 
     process: subprocess.Popen[bytes]
     screen: int
     output: str = ""
 
     def read_until(self, text: str, seconds: float = 280) -> bool:
-        """Reads the screen until it shows the text; false where the command ends first."""
+        """Reads the screen until it shows a text; returns False if the command ends first."""
         deadline = time.monotonic() + seconds
         while text not in self.output:
             assert time.monotonic() < deadline, self.output
@@ -61,7 +61,7 @@ class Terminal:
         return True
 
     def end(self) -> int:
-        """The exit code, once the command has ended."""
+        """Waits until the command has ended, and returns its exit code."""
         self.read_until("\0never\0")
         return self.process.wait(60)
 
@@ -86,7 +86,7 @@ def terminal(home: Path) -> Iterator[Terminal]:
 
 
 def left_running(home: Path) -> list[str]:
-    """Command lines of processes that were started with that home."""
+    """Returns the command lines of running processes that were started with a home."""
     found = []
     for about in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -104,7 +104,7 @@ def wait_until_none_is_left(home: Path) -> None:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One home for all moments: each interrupted run goes on where the one before it stopped."""
+    """Home that all interrupted runs share: each resumes the previous one."""
     return tmp_path_factory.mktemp("interrupted") / "home"
 
 
@@ -226,7 +226,7 @@ while True:
 
 
 def is_pending(process: int) -> bool:
-    """Whether the kernel has a signal for a process that it has not delivered."""
+    """Returns whether the kernel has not yet delivered a signal to a process."""
     about = dict(
         line.split(":\t") for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
     )

@@ -31,7 +31,7 @@ OPEN = {"languages", "votes", "rejects"}  # their keys are data
 
 
 def keys_of(document: Any) -> Iterator[str]:
-    """The keys of a JSON document at any depth."""
+    """Returns the keys of a JSON document at any depth."""
     if isinstance(document, list):
         for item in document:
             yield from keys_of(item)
@@ -43,7 +43,7 @@ def keys_of(document: Any) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def home(copy_night, tmp_path_factory):
-    """A copy of the night's home in which somebody likes and corrects a title."""
+    """Copy of the home in which a viewer likes a title and a person corrects one."""
     home = tmp_path_factory.mktemp("keys") / "home"
     copy_night(home)
     for command in (["like", TITLE], ["correct", TITLE, "crime"]):

@@ -24,7 +24,7 @@ ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 ACCENTED = "SELECT DISTINCT title FROM programmes WHERE title <> strip_accents(title) ORDER BY title"
 
 
-def test_what_a_terminal_cannot_show_is_escaped_as_in_json() -> None:
+def test_characters_that_a_terminal_cannot_show_are_escaped_as_in_json() -> None:
     code = "from flows.cli.main import escape_unprintable; escape_unprintable(); print('\"Café 🎬\"')"
     done = guidespace(program=("-c", code), PYTHONIOENCODING="ascii")
     assert done.stdout == '"Caf\\u00e9 \\ud83c\\udfac"\n', done.stderr
@@ -38,7 +38,7 @@ def test_an_argument_that_the_locale_cannot_decode_is_refused(capsys: pytest.Cap
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose night ran in the C locale. Read only."""
+    """Home of a night that ran in the C locale. Read only."""
     folder = tmp_path_factory.mktemp("locale")
     settings = "--preset", "smoke", "--set", *QUICK_NIGHT
     done = guidespace(
@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def latin(tmp_path: Path) -> dict[str, str]:
-    """Variables of an ISO-8859-1 locale, compiled into a folder of the test."""
+    """Environment variables of an ISO-8859-1 locale, compiled into a folder of the test."""
     if shutil.which("localedef") is None or not Path("/usr/share/i18n/charmaps").is_dir():
         pytest.skip("localedef or its sources are missing (apt install locales)")
     folder = tmp_path / "locales"

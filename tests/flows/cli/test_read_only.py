@@ -36,7 +36,7 @@ pytestmark = [
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that every user can enter, as those of pytest are not."""
+    """Folder that every user can enter, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         yield Path(name)
@@ -44,7 +44,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def installation(folder: Path) -> Path:
-    """A copy of the packages, without compiled files."""
+    """Copy of the packages without compiled files."""
     for name in ("flows", "tasks", "storage", "deployments", "sample"):
         shutil.copytree(ROOT / name, folder / "app" / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "app"

@@ -71,7 +71,7 @@ def test_instants(text: str, instant: datetime.datetime) -> None:
     assert read_date_or_instant(text) == instant
 
 
-def test_what_is_no_instant_is_refused() -> None:
+def test_invalid_dates_are_refused() -> None:
     with pytest.raises(BadParameter, match="expected YYYY-MM-DD"):
         read_date_or_instant("2025-02-31")
 

@@ -33,7 +33,7 @@ AT = "2026-01-14T18:30:00+00:00"
 
 @pytest.fixture(scope="module")
 def home(copy_night, tmp_path_factory):
-    """A copy, in which Ann likes crime and cookery."""
+    """Copy of the home in which Ann likes crime and cookery titles."""
     home = tmp_path_factory.mktemp("viewing") / "home"
     copy_night(home)
     for title in ("Midsomer Murders", "MASTERCHEF"):
@@ -95,7 +95,7 @@ def test_the_table_of_a_file_is_read_once(home, tmp_path):
     assert answer("tonight", "--viewer", "Bob", "--at", AT, "--home", home, "--json") == found
 
 
-def test_what_was_seen_is_not_recommended(home):
+def test_seen_titles_are_not_recommended(home):
     before = answer("tonight", "--viewer", "Ann", "--at", AT, "--home", home, "--json")
     seen = next(one for one in before if not one["episode"] and not one["sub_title"] and not one["regular"])
     assert guidespace("like", seen["title"], "--seen", "--viewer", "Ann", "--home", home).returncode == 0
@@ -118,7 +118,7 @@ def test_what_was_seen_is_not_recommended(home):
         (("tonight", "--at", AT, "--viewer", "Ann", "--out", "x.pdf"), "expected .html, .ics, .json"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_said_in_a_line(home, arguments, words):
+def test_errors_are_one_line(home, arguments, words):
     done = guidespace(*arguments, "--home", home)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 

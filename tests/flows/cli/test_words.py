@@ -86,7 +86,7 @@ def test_neighbours(model: Path, capsys: pytest.CaptureFixture[str]):
         (["neighbours", "MODEL", "tatort", "-k", "0"], "k must be at least 1"),
     ],
 )
-def test_what_cannot_be_answered_is_one_line(
+def test_errors_are_one_line(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ):
     (tmp_path / "bad").write_bytes(bytes(100))

@@ -15,7 +15,7 @@ WORDS = "2 2\ngoal 1 0\nmatch 0.6 0.8\n"
 
 @pytest.fixture
 def refused(capsys):
-    """Calls the command; gives the one line that it says on standard error."""
+    """Runs a command that must fail; returns the one line that it writes on standard error."""
 
     def refused_(*arguments):
         code = main([str(argument) for argument in arguments])
@@ -28,7 +28,7 @@ def refused(capsys):
 
 @pytest.fixture
 def home(tmp_path):
-    """A home that says its last run made what is not there."""
+    """Home whose record of the last run names artifacts that do not exist."""
     place = Workspace(tmp_path / "home").home
     write_latest(
         place,
@@ -104,7 +104,7 @@ def test_buckets_are_a_number_of_them_and_fasttexts(refused, home, tmp_path, arg
         ("export", "--format", "parquet", "x.parquet"),
     ],
 )
-def test_what_the_last_run_made_and_is_gone_is_named(refused, home, command, tmp_path, monkeypatch):
+def test_removed_artifacts_of_the_last_run_are_reported(refused, home, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = refused(*command, "--home", home)
     assert "has been removed" in said and "guidespace nightly" in said

@@ -66,7 +66,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "reason"), REFUSED)
-def test_what_is_refused_says_where_what_and_what_instead(body: bytes, reason: str) -> None:
+def test_refused_requests_name_the_field_the_problem_and_an_example(body: bytes, reason: str) -> None:
     with pytest.raises(ValidationError) as caught:
         SimilarRequest.model_validate_json(body)
     told = format_validation_error(caught.value)
@@ -256,7 +256,7 @@ def test_a_failed_first_preparation_is_reported_and_repeated(
 
 
 @slow
-def test_what_a_person_corrects_counts_without_a_reload(
+def test_corrections_apply_without_a_reload(
     served_home: Path, reloader: ModelReloader, served_titles: list[str]
 ) -> None:
     previous = reloader.current

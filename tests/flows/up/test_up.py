@@ -133,7 +133,7 @@ def test_a_process_with_a_used_id_is_not_ours() -> None:
         assert terminate([ours]) == ["other"] and ours.find() is None
 
 
-def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
+def test_processes_that_a_killed_process_left_are_ended(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.stdin.read()"
     )

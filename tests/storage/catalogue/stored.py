@@ -20,18 +20,18 @@ EMPTY = {"categories": [], "episode_numbers": [], "episode_systems": []}
 
 
 def migrate_home(home: Path, count: int) -> None:
-    """Makes a catalogue as it was after the first ``count`` migrations."""
+    """Creates a catalogue in the state after the first ``count`` migrations."""
     with closing(connect(home / FILE)) as connection:
         migrate(connection, read_migrations()[:count], home / FILE)
 
 
 def day(number: int) -> datetime.datetime:
-    """A day of February, on which a grab is made."""
+    """Returns a day of February, on which a grab is made."""
     return datetime.datetime(2025, 2, number, tzinfo=datetime.UTC)
 
 
 def airing(channel: str, hour: float, title: str, hours: float = 1, **values: object) -> dict[str, object]:
-    """A row of PROGRAMMES that starts ``hour`` hours after noon."""
+    """Returns a row of PROGRAMMES that starts ``hour`` hours after noon."""
     times = {"start": NOON + hour * HOUR, "stop": NOON + (hour + hours) * HOUR}
     return EMPTY | {"channel": channel, "title": title, **times} | values
 
@@ -41,7 +41,7 @@ def batch(rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
 
 
 def programmes(*rows: tuple[str, int, str, str]) -> pa.RecordBatch:
-    """Of (channel, hour after noon, title, category)."""
+    """Makes programmes of (channel, hour after noon, title, category)."""
     return batch([airing(*place, categories=[category]) for *place, category in rows])
 
 

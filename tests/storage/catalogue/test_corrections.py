@@ -46,7 +46,7 @@ def test_one_is_removed_once(stored: Path) -> None:
     assert [*read_corrections(stored)] == ["even"]
 
 
-def test_what_was_known_at_an_instant(stored: Path) -> None:
+def test_corrections_known_at_an_instant(stored: Path) -> None:
     assert [*read_corrections(stored, NOON)] == ["odd"]
     assert [*read_corrections(stored, NOON + DAY)] == ["odd", "even"]
     assert read_corrections(stored, NOON - DAY) == {}

@@ -10,7 +10,7 @@ from tests.storage.catalogue.stored import airing, day, read_rows
 
 
 def read(catalogue: Catalogue, grabbed: int, *rows: tuple[str, str | None], source: str = "s") -> None:
-    """Reads programmes, an hour each, of (title, description); of one channel."""
+    """Reads (title, description) pairs as programmes of an hour each on one channel."""
     texts = {row: text for row, (_, text) in enumerate(rows) if text is not None}
     airings = [airing("a", hour, title) for hour, (title, _) in enumerate(rows)]
     read_rows(catalogue, grabbed, airings, source, texts)

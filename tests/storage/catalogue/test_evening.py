@@ -41,7 +41,7 @@ def guide(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_begins_within_the_hours(guide: Path) -> None:
+def test_programmes_that_begin_within_the_hours(guide: Path) -> None:
     found = upcoming_programmes(guide, hour(18), hour(23)).to_pylist()
     assert [(row["title"], row["channel"], row["channel_name"]) for row in found] == [
         ("Vera", "one", "One"),

@@ -23,7 +23,7 @@ def read(catalogue: Catalogue, grabbed: int, schedule: str, description: str = "
 
 
 def known(catalogue: Catalogue, at: int, source: str = "s") -> str:
-    """The schedule as of a day, in the same notation."""
+    """Returns the schedule that was known on a day, in the same notation."""
     rows = catalogue.connection.execute(
         "SELECT channel, date_diff('hour', ?, start), title "
         "FROM programmes_as_of(?) WHERE source = ? ORDER BY ALL",

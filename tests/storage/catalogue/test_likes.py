@@ -69,7 +69,7 @@ def test_the_later_opinion_counts_whatever_the_order(tmp_path):
     assert opinions(tmp_path) == {"tatort": 1.0}
 
 
-def test_what_was_stated_counts_before_what_was_watched(tmp_path):
+def test_stated_ratings_replace_those_from_watching(tmp_path):
     watched = {"source": "kodi", "day": 9, "seen": True}
     rows = [row(value=value, episode=f"s1e{n}", **watched) for n, value in enumerate((0.5, -0.1))]
     add_likes(tmp_path, table(*rows))
@@ -79,7 +79,7 @@ def test_what_was_stated_counts_before_what_was_watched(tmp_path):
     assert {one["episode"] for one in read_likes(tmp_path)[1].to_pylist()} == {"s1e0", "s1e1"}
 
 
-def test_what_was_seen_stays_seen(tmp_path):
+def test_seen_titles_stay_seen(tmp_path):
     add_likes(tmp_path, table(row(seen=True)))
     add_likes(tmp_path, table(row(day=1)))
     assert len(read_likes(tmp_path)[1]) == 1

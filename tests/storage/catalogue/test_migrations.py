@@ -25,7 +25,7 @@ FEED = (
 
 @pytest.fixture
 def with_migration(monkeypatch: pytest.MonkeyPatch):
-    """Adds a migration."""
+    """Adds a migration to the list."""
     return lambda step: monkeypatch.setattr(connection, "read_migrations", lambda: [*read_migrations(), step])
 
 

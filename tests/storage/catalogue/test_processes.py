@@ -58,7 +58,7 @@ def test_a_database_held_by_another_process_names_it(tmp_path: Path) -> None:
         pass
 
 
-def test_what_a_killed_process_put_aside_is_removed(tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path):
         pass
     left = tmp_path / "catalogue.duckdb.tmp" / "duckdb_temp_storage_DEFAULT-0.tmp"

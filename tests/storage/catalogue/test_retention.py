@@ -20,7 +20,7 @@ TABLES = ("feeds", "windows", "channel_history", "rejects", "migrations", "valid
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Four grabs: the second replaces x by y, the third y by z, the fourth repeats."""
+    """Home of four grabs: the second replaces x by y, the third y by z, and the fourth repeats the third."""
     made = Workspace(tmp_path / "home").home
     with Catalogue.open(made) as catalogue:
         for grabbed, schedule in ((1, "a1x a2k"), (3, "a1y a2k"), (20, "a1z a2k"), (21, "a1z a2k a3m")):
@@ -58,7 +58,7 @@ def test_only_what_was_replaced_before_goes(home: Path, tmp_path: Path) -> None:
     assert read_status(home)["programmes"] == rows(home, "SELECT count(*) FROM programmes")[0][0]
 
 
-def test_what_was_known_before_is_refused_and_after_is_answered(home: Path, tmp_path: Path) -> None:
+def test_snapshots_before_a_deletion_are_refused_and_later_ones_work(home: Path, tmp_path: Path) -> None:
     delete_replaced_programmes(home, day(10))
     (tmp_path / "asked").mkdir()
     with Catalogue.open(home) as catalogue:

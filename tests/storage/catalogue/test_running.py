@@ -13,12 +13,12 @@ OLD = ("19:00-20:00 News", "20:00-22:00 Film", "22:00-23:00 Late")
 
 
 def hours(clock: str) -> float:
-    """Hours after noon."""
+    """Converts hours after noon to a time."""
     return int(clock[:2]) - 12 + int(clock[3:]) / 60
 
 
 def read(catalogue: Catalogue, grabbed: int, schedule: tuple[str, ...], source: str = "s") -> None:
-    """Reads lines such as "20:00-22:00 Film" of one channel; without a stop, it is unknown."""
+    """Reads lines of one channel such as "20:00-22:00 Film"; "20:00 Film" has no known stop."""
     rows = []
     for line in schedule:
         (start, _, stop), title = line.split()[0].partition("-"), line.split()[1]

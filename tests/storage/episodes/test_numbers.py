@@ -106,7 +106,7 @@ def test_languages(language: str) -> None:
 
 
 @pytest.mark.parametrize(("system", "text"), NONE)
-def test_what_is_no_episode(system: str | None, text: str) -> None:
+def test_texts_without_an_episode_number(system: str | None, text: str) -> None:
     for spelled in (system, system and system.upper()):
         assert read_numbers(((spelled, text),)).episode is None
 

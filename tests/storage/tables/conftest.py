@@ -38,7 +38,7 @@ def drive(
     first: int = 0,
     between: Callable[[int], None] = lambda step: None,
 ) -> None:
-    """Steps whose gradient depends on the row: a row that comes stale goes astray for good."""
+    """Performs steps whose gradients depend on the rows, so that a stale row changes all later values."""
     for step, ids in enumerate(table.prefetch(batches, lambda ids: ids), start=first + 1):
         rows, state = table.gather(ids)
         noise = torch.randn(len(ids), rows.shape[1], generator=torch.Generator().manual_seed(step)).to(
@@ -51,7 +51,7 @@ def drive(
 
 
 def tensors(table: Table) -> dict[str, Tensor]:
-    """What a checkpoint of it would hold."""
+    """Returns the tensors that a checkpoint of the table would contain."""
     return {
         name: torch.cat(
             [piece.cpu().clone() for piece in part.pieces()] or [torch.zeros(part.shape, dtype=part.dtype)]

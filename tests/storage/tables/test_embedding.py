@@ -17,7 +17,7 @@ ROWS, DIM = 50, 6
 
 
 def batches(number: int = 40, seed: int = 3) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Pairs of id tensors, with duplicates within and between the two."""
+    """Makes pairs of id tensors, with duplicates within and between them."""
     generator = torch.Generator().manual_seed(seed)
     return [
         (torch.randint(0, ROWS, (4, 3), generator=generator), torch.randint(0, 20, (4,), generator=generator))

@@ -25,7 +25,7 @@ NEEDS_PROC = pytest.mark.skipif(
 
 
 class Breaking(Staged):
-    """Fails at its third read."""
+    """Storage that fails at its third read."""
 
     reads = 0
 
@@ -166,7 +166,7 @@ def test_cupy_that_does_not_work_is_said_and_the_cpu_gathers(code: str, monkeypa
 
 
 def is_mapped(pointer: int) -> bool:
-    """Whether the address is of this process' memory."""
+    """Returns whether this process has mapped an address."""
     bounds = [
         line.split()[0].split("-")
         for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()

@@ -18,14 +18,14 @@ TRANSFERS = ["staged", "uva"]
 
 
 def needs(transfer: str) -> str:
-    """Skips where CuPy is missing."""
+    """Skips the test if CuPy is missing."""
     if transfer == "uva" and importlib.util.find_spec("cupy") is None:
         pytest.skip("CuPy is not installed: the GPU cannot gather by itself")
     return transfer
 
 
 class Waiting(Offloaded):
-    """The streams that move rows are held up for a while before every plan."""
+    """Transfer whose streams are delayed before every plan."""
 
     def execute(self, plan):
         for number, stream in enumerate((self._read_stream, self._write_stream)):
@@ -35,7 +35,7 @@ class Waiting(Offloaded):
 
 
 class Stale(Offloaded):
-    """Moves without waiting for the steps."""
+    """Transfer that does not wait for the training steps, which is an error."""
 
     def execute(self, plan):
         return super().execute(plan.__class__(**{**plan.__dict__, "depends_on_step": -1}))
@@ -108,7 +108,7 @@ def test_a_refused_registration_spoils_no_later_kernel(caplog):
 @pytest.mark.gpu
 @pytest.mark.parametrize("transfer", TRANSFERS)
 @pytest.mark.parametrize("cache_rows", [12, 1])  # of one row no upload makes the host wait
-def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, transfer: str, cache_rows: int):
+def test_restored_rows_are_not_overwritten_by_a_running_transfer(world, transfer: str, cache_rows: int):
     needs(transfer)
     optimizer, batches = Adam(), world.schedule(20, seed=7)
     settings = {"kind": Waiting, "lookahead": 4, "device": "cuda", "transfer": transfer}

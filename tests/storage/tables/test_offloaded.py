@@ -24,7 +24,7 @@ CACHES = [
 
 
 class Delayed(Offloaded):
-    """A transfer that is slow at random."""
+    """Transfer with random delays."""
 
     def execute(self, plan):
         chance = random.Random(plan.number)
@@ -35,7 +35,7 @@ class Delayed(Offloaded):
 
 
 class Stale(Offloaded):
-    """Moves without waiting for the steps: what must not be done."""
+    """Transfer that does not wait for the training steps, which is an error."""
 
     def execute(self, plan):
         moved = super().execute(plan.__class__(**{**plan.__dict__, "depends_on_step": NO_STEP}))

@@ -49,7 +49,7 @@ def test_rows_of_the_batch_itself_do_not_leave_for_it():
     assert made.leave_ids.tolist() == [2] and made.enter_ids.tolist() == [3] and made.depends_on_step == 0
 
 
-def test_what_finds_no_slot_is_used_directly_and_waited_for():
+def test_rows_without_a_slot_are_used_directly_and_later_reads_wait():
     planner = Planner(10, hot=1, recent=2)
     made = plan(planner, 0, 4, 5, 6, 7)
     assert made.enter_ids.tolist() == [4, 5] and made.ids[made.direct].tolist() == [6, 7]

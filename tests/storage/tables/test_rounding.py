@@ -21,7 +21,7 @@ def test_the_mean_is_the_value(dtype: torch.dtype, value: float):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_what_the_type_holds_stays(dtype: torch.dtype):
+def test_values_that_the_type_can_represent_stay(dtype: torch.dtype):
     values = (
         torch.cat(
             [

@@ -14,7 +14,7 @@ DIM = 6
 
 
 def rows() -> np.ndarray:
-    """Words of one family point one way, each with something of its own."""
+    """Makes vectors: words of one family have a common direction, plus a part of their own."""
     rng = np.random.default_rng(0)
     family = np.array([0, 0, 1, 1, 2, 2, 2, 3, 3])
     return (np.eye(DIM)[family] * 3 + rng.normal(size=(len(WORDS), DIM)) * 0.4).astype(np.float32)
@@ -25,7 +25,7 @@ def fitted(alpha: float = 0.1, **changes) -> NgramRows:
 
 
 def bags(words: list[str], used: np.ndarray, distilled: Distilled) -> np.ndarray:
-    """Shares of each used bucket in each word, dense."""
+    """Returns the share of each used bucket in each word, as a dense array."""
     ids = bucket_ids(words, distilled.shortest, distilled.longest, distilled.buckets)
     shares = np.zeros((len(words), len(used)))
     for word in range(len(words)):

@@ -93,7 +93,7 @@ def test_rows_are_mapped_not_copied(
     training, mapped, save = Training(home / corpus.path, replace(TRAINING, epochs=1)), [], TitleEncoder.save
 
     def holds(file: Path, rows: np.ndarray) -> bool:
-        """Whether the rows lie where the file is mapped."""
+        """Returns whether the memory of the rows is in the memory map of the file."""
         lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
         spans = (line.split()[0].split("-") for line in lines if line.endswith(str(file)))
         return any(int(first, 16) <= rows.ctypes.data < int(last, 16) for first, last in spans)

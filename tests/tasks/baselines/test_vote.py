@@ -15,7 +15,7 @@ FREQUENCY = np.bincount(LABELS.values, minlength=4)  # news 2, sport 3, movie 1,
 def ask(
     neighbours: list[int], similarities: list[float], frequency: np.ndarray = FREQUENCY
 ) -> tuple[list[int], list[int]]:
-    """Labels from best to worst, and those written."""
+    """Returns the labels from best to worst, and the written labels."""
     predictions = vote(np.array([neighbours]), np.array([similarities], dtype=np.float32), LABELS, frequency)
     return np.argsort(predictions.ranks[0]).tolist(), np.flatnonzero(predictions.predicted[0]).tolist()
 

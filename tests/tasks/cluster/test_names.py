@@ -164,7 +164,7 @@ def test_without_categories_and_phrases_the_most_central_title_is_the_name():
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:
-    """A toy encoder: the first axis is fishing, the second jewellery, the third everything."""
+    """Toy encoder: the first axis is fishing, the second jewellery, the third everything."""
     rows = [["Fish" in text, "Jewel" in text, 1] for text in texts]
     return np.array(rows, np.float32) / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -182,7 +182,7 @@ def test_meaning_finds_what_no_category_says():
     assert names(titles, clusters, labels, **none) == ["Lifestyle", "Shopping"]
 
 
-def test_what_few_titles_mean_is_not_told():
+def test_subjects_of_few_titles_are_not_in_the_name():
     titles = [f"Fish {word}" for word in OTHERS[:2]] + OTHERS[2:] + [f"Jewel {word}" for word in OTHERS]
     clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
     meaning = {"sentences": encode(titles).astype(np.float16), "encode": encode}

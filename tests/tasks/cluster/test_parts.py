@@ -24,7 +24,7 @@ def test_groups_within_a_cluster_become_its_parts():
     assert (parts[120:] == -1).all()
 
 
-def test_what_titles_mean_parts_those_that_air_alike():
+def test_sentence_vectors_divide_clusters_with_equal_airings():
     generator = np.random.default_rng(0)
     alike = grouped(generator, 1, 80, near=3)
     sentences = grouped(generator, 2, 40, near=0).astype(np.float16)

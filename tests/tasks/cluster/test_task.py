@@ -53,7 +53,7 @@ def publish(home: Path, vectors_kept: int = 82, name: str = "x", turn: int = 0) 
 
 
 def run(home: Path, corpus: Corpus, vectors: Vectors, settings: ClusterSettings):
-    """As the flow does: with the artifact before this one."""
+    """Runs the stage with the previous artifact, as the flow does."""
     with disable_run_logger():
         nearest = find_nearest.fn(str(home), corpus, vectors, settings.strategy.neighbours, settings.search)
         inputs = ClusteringInputs(corpus=corpus, vectors=vectors, nearest=nearest, settings=settings)
@@ -61,7 +61,7 @@ def run(home: Path, corpus: Corpus, vectors: Vectors, settings: ClusterSettings)
 
 
 def nearest_folder(home: Path, artifact: Clustering) -> Path:
-    """Of the nearest titles that a clustering was made of."""
+    """Returns the folder of the nearest titles from which a clustering was made."""
     return home / str(Workspace(home).details(artifact)["nearest"])
 
 

@@ -15,7 +15,7 @@ OWN = (1 << PRIORITY_BITS) - 1  # the lot of a node's own class; those of others
 
 
 def plain_update(graph: Graph, weights: np.ndarray):
-    """As block_update, node after node."""
+    """Computes block_update node by node."""
 
     def choose(labels: np.ndarray, node: int, lot: int) -> int:
         own, sums = int(labels[node]), Counter()
@@ -41,7 +41,7 @@ def plain_update(graph: Graph, weights: np.ndarray):
 
 
 def by_both(call):
-    """The results of the plain form and of the compiled one."""
+    """Returns the results of the plain and the compiled function."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chinese_whispers, "block_update", plain_update)
         plain = call()

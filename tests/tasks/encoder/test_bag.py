@@ -32,7 +32,7 @@ def encode(encoder: Bag, titles: list[list[int]], rows: torch.Tensor | None = No
 
 
 def naive(encoder: Bag, titles: list[list[int]], rows: np.ndarray) -> np.ndarray:
-    """One title after the other, one kind after the other, in float64."""
+    """Computes vectors title by title and kind by kind, in float64."""
     alphas = [getattr(encoder, kind) for kind in KINDS]
     vectors = []
     for title in titles:

@@ -23,6 +23,6 @@ def test_every_name_of_tvheadend_maps_to_itself() -> None:
 
 
 @pytest.mark.parametrize("category", ["family", "education", "animation", "anime"])
-def test_what_adults_watch_too_is_not_a_children_s_programme(category: str) -> None:
+def test_categories_that_adults_watch_are_no_childrens_programmes(category: str) -> None:
     names = read_table(ETSI_TABLE).get(category, ("", ""))
     assert names[0] != "Children's / Youth programs"

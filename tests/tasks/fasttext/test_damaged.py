@@ -45,7 +45,7 @@ def _little_memory() -> Iterator[None]:
 
 
 def sections(file: Path) -> dict[str, int]:
-    """Where the parts of a file begin."""
+    """Returns where the parts of a file begin."""
     model = FastText.open(file)
     body = file.read_bytes()
     entries = 64 + 28

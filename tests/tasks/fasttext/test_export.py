@@ -101,7 +101,7 @@ def test_a_file_read_and_written_is_the_same(trained: dict[str, Path], tmp_path:
         assert (tmp_path / "again.bin").read_bytes() == bytes(original)
 
 
-def test_what_the_format_cannot_hold_is_refused(tmp_path: Path):
+def test_words_and_rows_that_the_format_cannot_represent_are_refused(tmp_path: Path):
     header = Header(dim=2, bucket=0, minn=0, maxn=0)
     rows = np.zeros((1, 2), dtype=np.float32)
     for words, blocks, reason in (

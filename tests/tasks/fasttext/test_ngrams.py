@@ -43,7 +43,7 @@ def subwords(word: str, shortest: int, longest: int) -> list[str]:
 
 
 def fasttext_hash(text: str | bytes, *, signed: bool = True) -> int:
-    """One byte at a time, as the definition has it."""
+    """Computes the hash byte by byte, as it is defined."""
     value = 2166136261
     for byte in text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"):
         extended = byte | 0xFFFFFF00 if signed and byte >= 0x80 else byte

@@ -17,7 +17,7 @@ MODELS = sorted(file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.js
 
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FastText, dict[str, Any]]:
-    """A model of ours and what the package says of it."""
+    """Our model and the expected values that the fastText package computed."""
     file = tmp_path / request.param
     file.write_bytes(gzip.decompress((FOLDER / f"{request.param}.gz").read_bytes()))
     return FastText.open(file), json.loads(

@@ -60,7 +60,7 @@ def digits(vectors: list[np.ndarray]) -> list[str]:
 
 
 def answers(model: Any) -> dict[str, Any]:
-    """What the package says."""
+    """Returns what the fastText package computes."""
     words, counts = model.get_words(include_freq=True)
     asked = [*words, *UNKNOWN]
     return {
@@ -75,7 +75,7 @@ def answers(model: Any) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Trains, writes the files, says how large they are."""
+    """Trains models, writes the files, and prints their sizes."""
     import fasttext
 
     FOLDER.mkdir(exist_ok=True)

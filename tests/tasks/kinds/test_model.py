@@ -75,7 +75,7 @@ def series(count: int, *categories: str) -> list[Airing]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """150 films and 150 series that state it, and 20 of each that do not."""
+    """Home with 150 films and 150 series that state their kind, and 20 of each that do not."""
     folder = tmp_path_factory.mktemp("kinds")
     write_guide(folder, [*films(150, "Movie"), *series(150, "Series"), *films(20), *series(20)])
     write_kinds(folder, folder, folder, {})

@@ -39,7 +39,7 @@ PAUSED = [
 
 
 def read(file: Path, content: object) -> list[tuple]:
-    """Title, episode, source, value and whether it was seen, of each row."""
+    """Returns title, episode, source, value and whether it was seen, of each row."""
     file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return read_rows(file)
 

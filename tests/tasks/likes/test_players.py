@@ -141,7 +141,7 @@ def test_another_database_is_refused(tmp_path, script, words):
         read_player(make(tmp_path / "x.db", script), "me", AT, None)
 
 
-def test_what_is_no_database_is_refused(tmp_path):
+def test_files_that_are_no_database_are_refused(tmp_path):
     (tmp_path / "x.db").write_text("what is no database " * 100, encoding="utf-8")
     with pytest.raises(LikesError, match="file is not a database"):
         read_player(tmp_path / "x.db", "me", AT, None)

@@ -105,7 +105,7 @@ def test_no_rows_are_no_likes(tmp_path):
         ("a.xlsx", "", r"expected \.csv, \.parquet, \.json"),
     ],
 )
-def test_what_means_nothing_is_refused(tmp_path, name, text, words):
+def test_invalid_tables_are_refused(tmp_path, name, text, words):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(LikesError, match=words):
         read_likes_table(tmp_path / name, "me", AT)

@@ -15,14 +15,14 @@ FEATURES = 50
 
 
 def some_rows(count: int, seed: int = 0) -> tuple[csr_matrix, Ragged]:
-    """Rows of which some are empty, every third positive."""
+    """Makes rows, some of them empty; every third has a positive label."""
     rows = random(count, FEATURES, density=0.1, format="csr", random_state=seed)
     rows.data[:] = np.arange(1, rows.nnz + 1)
     return rows, Ragged.from_rows([[0] if row % 3 == 0 else [] for row in range(count)])
 
 
 def content(blocks: SampleBlocks) -> tuple[np.ndarray, np.ndarray]:
-    """All rows, dense, and labels."""
+    """Returns all rows as a dense array, and the labels."""
     rows, labels = [], []
     for number in range(len(blocks)):
         block = blocks.read(number)
@@ -35,7 +35,7 @@ def content(blocks: SampleBlocks) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("block_bytes", [1, 500, 1 << 20])
 @pytest.mark.parametrize("batch", [1, 7, 100])
-def test_what_is_read_is_what_was_written(tmp_path: Path, block_bytes: int, batch: int) -> None:
+def test_read_blocks_equal_written_ones(tmp_path: Path, block_bytes: int, batch: int) -> None:
     rows, labels = some_rows(100)
     batches = (
         (rows[begin : begin + batch], labels.between(begin, min(begin + batch, 100)))

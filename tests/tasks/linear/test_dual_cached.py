@@ -23,7 +23,7 @@ BLOCK_BYTES = 4096
 
 
 def problem() -> tuple[csr_matrix, np.ndarray]:
-    """Sparse rows at unit norm, a few empty; labels -1 or 1 by a plane, one in ten the other way."""
+    """Makes sparse unit rows, a few empty; labels −1 or 1 by a hyperplane, 10 % of them reversed."""
     rng = np.random.default_rng(0)
     rows = random(
         SAMPLES, FEATURES, density=0.05, format="csr", random_state=rng, data_rvs=rng.standard_normal
@@ -43,12 +43,12 @@ LABELS = Ragged.from_rows([[0] if sign > 0 else [] for sign in SIGNS])
 
 @pytest.fixture(scope="module")
 def blocks(tmp_path_factory: pytest.TempPathFactory) -> SampleBlocks:
-    """The problem on disk: 60 blocks."""
+    """Writes the problem to disk in 60 blocks."""
     return write_blocks(tmp_path_factory.mktemp("dual") / "samples", [(ROWS, LABELS)], FEATURES, BLOCK_BYTES)
 
 
 def cache_bytes(blocks: SampleBlocks, share: float) -> int:
-    """Memory for the reader and for this share of the file."""
+    """Returns memory for the reader and for a share of the file."""
     return (PREFETCH_BLOCKS + 1) * blocks.largest + int(share * blocks.file.stat().st_size)
 
 
@@ -58,7 +58,7 @@ def primal(weights: np.ndarray, intercept: float, cost: float) -> float:
 
 
 def from_alphas(model: DualCachedSVM) -> np.ndarray:
-    """Σ α y x, the intercept last."""
+    """Computes Σ α y x, with the intercept last."""
     pulls = model.alphas.astype(np.float64) * SIGNS
     return np.append(ROWS.astype(np.float64).T @ pulls, pulls.sum())
 
@@ -180,7 +180,7 @@ def test_another_file_is_refused(blocks: SampleBlocks, tmp_path: Path) -> None:
 
 
 class Failing(SampleBlocks):
-    """Reads five blocks, and then no more."""
+    """Blocks of which only the first five can be read."""
 
     def read(self, number: int) -> SampleBlock:
         if number == 5:
@@ -208,7 +208,7 @@ def test_a_file_cut_short_while_it_is_read(tmp_path: Path) -> None:
 
 
 def functions(frame: FrameType | None) -> list[str]:
-    """Names of the functions that a thread is in."""
+    """Returns the names of the functions on the stack of a thread."""
     return [frame.f_code.co_name, *functions(frame.f_back)] if frame else []
 
 

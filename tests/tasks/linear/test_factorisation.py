@@ -120,7 +120,7 @@ def test_a_loaded_model_continues_as_the_saved_one(tmp_path: Path):
     assert same(never, loaded) and loaded.users.names[-1] == "new"
 
 
-def test_what_is_unknown_falls_back_on_the_biases():
+def test_unknown_users_and_items_are_predicted_by_the_biases():
     model = Factorisation(settings()).fit(some_ratings())
     assert model.mean is not None
     user, item = (
@@ -138,7 +138,7 @@ def test_what_is_unknown_falls_back_on_the_biases():
     assert model.predict([], []).tolist() == []
 
 
-def test_what_cannot_be_done_says_why(tmp_path: Path):
+def test_errors_name_the_reason(tmp_path: Path):
     model = Factorisation(settings())
     for untrained in (lambda: model.predict(["a"], ["x"]), lambda: model.save(tmp_path)):
         with pytest.raises(ValueError, match="is not trained yet; call fit"):

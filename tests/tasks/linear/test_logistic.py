@@ -23,7 +23,7 @@ every_width = pytest.mark.parametrize("labels", [1, 3])
 
 
 def world(samples: int, labels: int = 1, seed: int = 0) -> tuple[csr_matrix, Ragged]:
-    """Rows of 0 to 8 features, some far rarer than others, and labels that a few features tell."""
+    """Makes rows of 0 to 8 features, some rare, and labels that depend on a few features."""
     rng = np.random.default_rng(seed)
     chance = 1 / np.arange(1, FEATURES + 1)
     picked = [
@@ -52,7 +52,7 @@ def soft(values: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def eager(solver: Solver, rows: csr_matrix, labels: Ragged, width: int, calls: int) -> tuple[np.ndarray, ...]:
-    """Weights and intercepts, float64, where every weight is moved or penalised at every step."""
+    """Trains with an update of every weight at every step; returns weights and intercepts, float64."""
     x, held, count = (
         rows.toarray().astype(np.float64),
         labels.multi_hot(width).astype(np.float64),

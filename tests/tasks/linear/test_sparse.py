@@ -23,7 +23,7 @@ def test_values_of_one_feature_are_summed_and_the_matrix_is_left_as_it_was() -> 
     assert twice.indices.tolist() == [1, 0, 1]
 
 
-def test_what_is_no_csr_is_refused() -> None:
+def test_other_matrix_types_are_refused() -> None:
     for other in (ROWS.tocsc(), ROWS.toarray()):
         with pytest.raises(ValueError, match=r"CSR matrix, got .*; call tocsr"):
             checked_rows(other)

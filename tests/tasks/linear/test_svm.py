@@ -88,7 +88,7 @@ def test_a_model_that_grew_equals_one_that_knew_all_from_the_start(tmp_path: Pat
 
 
 def progressive_errors(learnt: OnlineSvm, preferences: np.ndarray, samples: int, seed: int) -> np.ndarray:
-    """Whether each sample of 10 of 200 features was told wrongly before it was learnt; 5 % are noise."""
+    """Returns whether each sample was predicted wrongly before it was learnt; 5 % of the labels are noise."""
     rng = np.random.default_rng(seed)
     wrong = np.empty(samples, dtype=bool)
     for place in range(samples):

@@ -20,7 +20,7 @@ class Made(NamedTuple):
 
 
 class Numbers:
-    """Item n: n times the number n; made in which process is in the note."""
+    """Item n contains n rows of the number n, a flag per row, and the note n (None for 0)."""
 
     def __getitem__(self, item: int) -> Made:
         return Made(torch.full((item, 3), item), Inner(torch.arange(item) % 2 == 0, item if item else None))
@@ -62,7 +62,7 @@ def test_in_this_process():
 
 
 class Noting:
-    """Notes which items were made, and by which thread."""
+    """Records which items were made, and in which thread."""
 
     def __init__(self) -> None:
         self.made: list[tuple[int, str]] = []

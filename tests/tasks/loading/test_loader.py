@@ -49,7 +49,7 @@ def test_chance_belongs_to_seed_and_epoch(toy_corpus: Path):
 
 def test_dropout_leaves_out_its_share_of_a_titles_own_entries(toy_corpus: Path):
     def entries(dropout: float) -> np.ndarray:
-        """Of the titles themselves, and of how they air."""
+        """Returns the token entries of titles, and those of their airing contexts."""
         of_context = np.concatenate(
             [batch.bags.kinds >= CONTEXT for batch in loader(toy_corpus, dropout=dropout).epoch(0)[1]]
         )
@@ -72,7 +72,7 @@ def test_an_objective_is_told_which_titles_are_shown_with_how_they_air(toy_corpu
     assert 0.3 < sum(told) / len(told) < 0.7
 
 
-def test_what_is_sent_to_a_worker_is_small(toy_corpus: Path):
+def test_data_sent_to_a_worker_are_small(toy_corpus: Path):
     """A pickled memory map would ship its whole data: the dataset goes by its path, opened or not."""
     made = loader(toy_corpus)
     fresh = len(pickle.dumps(made._dataset))
@@ -109,7 +109,9 @@ def test_any_batch_can_be_the_first(toy_corpus: Path):
         assert all(torch.equal(one, other) for one, other in zip(flat(made[first:]), flat(rest), strict=True))
 
 
-def test_what_fits_in_memory_is_loaded_in_this_process(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+def test_corpora_that_fit_in_memory_are_loaded_in_this_process(
+    toy_corpus: Path, monkeypatch: pytest.MonkeyPatch
+):
     assert loader(toy_corpus, workers=AUTOMATIC).workers == 0
     monkeypatch.setattr("tasks.loading.loader.free_memory", lambda: 1000)
     monkeypatch.setattr("tasks.loading.loader.cores", lambda: 3)

@@ -11,7 +11,7 @@ from tasks.train.objectives import LeaveOneOutSoftmax
 
 
 def load(corpus: Path, workers: int) -> list[Batch]:
-    """Two epochs by the same workers."""
+    """Loads two epochs with the same workers."""
     loader = BatchLoader(corpus, LeaveOneOutSoftmax(pack=4, packs=10), dropout=0.4, seed=1, workers=workers)
     return [batch for epoch in range(2) for batch in loader.epoch(epoch)[1]]
 

@@ -18,7 +18,7 @@ NOW = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)
 def programme(
     start: str, stop: str | None, title: str, channel: str = "one", more: str = "", zone: str = " +0000"
 ) -> str:
-    """A programme of 1 March 2025; times are ``HHMM``, or ``DDHHMM`` for another day."""
+    """Returns a programme of 1 March 2025; times are ``HHMM``, or ``DDHHMM`` for another day."""
     times = [f"202503{time if len(time) == 6 else '01' + time}00{zone}" for time in (start, stop) if time]
     stop_text = f' stop="{times[1]}"' if stop else ""
     attributes = f'start="{times[0]}"{stop_text} channel="{channel}"'
@@ -64,7 +64,7 @@ class Merger:
 
 
 def airings(guide: bytes, channel: str | None = None) -> list[tuple[str, str, str]]:
-    """(start, stop, title) of each programme of a channel; times are ``DDHHMM`` as written in UTC."""
+    """Returns (start, stop, title) of each programme of a channel; times are ``DDHHMM`` in UTC."""
     found = []
     for element in etree.fromstring(guide).iter("programme"):
         if channel in (None, element.get("channel")):
@@ -74,7 +74,7 @@ def airings(guide: bytes, channel: str | None = None) -> list[tuple[str, str, st
 
 
 def channels(guide: bytes) -> dict[str, list[str]]:
-    """Names by id."""
+    """Returns the names of the channels by id."""
     tree = etree.fromstring(guide)
     return {
         element.get("id", ""): [name.text or "" for name in element.iter("display-name")]

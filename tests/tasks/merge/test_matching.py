@@ -109,7 +109,7 @@ def test_two_channels_with_the_name_of_one_are_proposed(merged: Merger) -> None:
 
 
 def listing(id_: str, titles: str) -> list[str]:
-    """Programmes of an hour, one per letter."""
+    """Makes programmes of an hour each, one per letter."""
     return [programme(f"{hour:02}00", f"{hour + 1:02}00", title, id_) for hour, title in enumerate(titles, 5)]
 
 

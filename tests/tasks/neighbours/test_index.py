@@ -25,7 +25,7 @@ needs_faiss = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def groups() -> np.ndarray:
-    """4,000 titles around 40 centres, a few of them unknown, a few equal."""
+    """Makes 4,000 titles around 40 centres, a few of them zero, a few equal."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 24))[rng.integers(40, size=4_000)] + 0.6 * rng.normal(size=(4_000, 24))
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
@@ -85,7 +85,7 @@ def test_recall_known_by_hand(groups: np.ndarray, monkeypatch: pytest.MonkeyPatc
 
 
 class Half:
-    """An index that finds the nearer half."""
+    """Index that finds only the nearer half."""
 
     def __init__(self, titles: np.ndarray) -> None:
         self.exact = Exact(titles)

@@ -9,7 +9,7 @@ from tasks.neighbours.similarity import top_neighbours
 
 
 def titles(count: int, dim: int = 24) -> np.ndarray:
-    """Unit rows around few centres, some equal, many nearer than float32 can tell; some are zero."""
+    """Makes unit rows around few centres: some equal, many with cosines equal in float32, some zero."""
     rng = np.random.default_rng(5)
     centres = rng.normal(size=(6, dim))[rng.integers(6, size=count)]
     rows = centres + np.where(rng.random((count, 1)) < 0.5, 1e-7, 0.3) * rng.normal(size=(count, dim))

@@ -21,7 +21,7 @@ def exact(vectors: np.ndarray) -> np.ndarray:
 
 
 def count_within(vectors: np.ndarray, minimum_cosine: float) -> np.ndarray:
-    """Rows within the cosine of each row, itself included."""
+    """Counts the rows within a cosine of each row, including itself."""
     found = np.zeros(len(vectors), dtype=int)
     for top, left, rows, columns in find_pairs_within(vectors, minimum_cosine):
         np.add.at(found, rows + top, 1)

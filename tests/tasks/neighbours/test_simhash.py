@@ -25,7 +25,7 @@ def pair_at(cosine: float, dim: int = 64) -> np.ndarray:
 
 
 def apart(pair: np.ndarray, planes: np.ndarray) -> int:
-    """Bits in which the signatures of two rows differ."""
+    """Returns the number of bits in which the signatures of two rows differ."""
     left, right = signatures(pair, planes)
     return int(hamming(left[None], right[None])[0, 0])
 

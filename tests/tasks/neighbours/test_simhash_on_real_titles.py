@@ -18,7 +18,7 @@ DIM = 256
 
 
 def titles_of(file: Path) -> list[tuple[str, str, str]]:
-    """Title, language and channel of the first programme of each title."""
+    """Returns title, language and channel of the first programme of each title."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         found = PROGRAMME.findall(lines.read())
     first = {unescape(title): (language, channel) for channel, language, title in reversed(found)}
@@ -26,7 +26,7 @@ def titles_of(file: Path) -> list[tuple[str, str, str]]:
 
 
 def spelt(titles: list[str]) -> np.ndarray:
-    """How titles are spelt: three letters at a time, hashed with a sign; float32, unit norm."""
+    """Encodes spellings: hashed trigrams of letters with a sign; float32, unit norm."""
     vectors = np.zeros((len(titles), DIM))
     for row, title in enumerate(titles):
         text = f" {title.casefold()} "

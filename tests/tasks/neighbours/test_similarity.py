@@ -15,7 +15,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def brute(queries: np.ndarray, base: np.ndarray, k: int, exclude_self: bool) -> tuple[np.ndarray, np.ndarray]:
-    """By the definition: float64, every pair, sorted by falling cosine, then id."""
+    """Computes nearest rows by the definition: float64, all pairs, sorted by falling cosine, then id."""
     cosines = np.round(queries.astype(np.float64) @ base.astype(np.float64).T, 12)
     cosines[:, ~base.any(1)] = -np.inf
     if exclude_self:

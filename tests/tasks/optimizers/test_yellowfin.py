@@ -20,7 +20,7 @@ BETA, WINDOW = 0.99, 5
 def tuned(
     gradients: list[np.ndarray], touched: list[np.ndarray], sparsity: bool
 ) -> list[tuple[float, float]]:
-    """Rate and momentum of each step but the first, by the formulas, from whole gradients."""
+    """Computes rate and momentum of each step except the first by the formulas, from dense gradients."""
     mean, averages, found = np.zeros_like(gradients[0]), {}, []
 
     def average(name: str, value: float) -> float:
@@ -52,7 +52,7 @@ def tuned(
 
 
 def world(seed: int = 4) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-    """Ids, their gradients and the gradient of a dense parameter, of every step."""
+    """Makes the ids, their gradients and the gradient of a dense parameter, for every step."""
     generator = torch.Generator().manual_seed(seed)
     ids = [torch.randperm(TOKENS, generator=generator)[:7].sort().values for _ in range(STEPS)]
     common = torch.randn(TOKENS, DIM, generator=generator)

@@ -23,7 +23,7 @@ from tasks.optimizers import (
 
 
 def torch_optimizer(optimizer: Optimizer, parameter: torch.Tensor) -> torch.optim.Optimizer:
-    """The same optimizer in torch, tensor by tensor."""
+    """Returns the optimizer of torch that computes the same, tensor by tensor."""
     optim, common = torch.optim, {"params": [parameter], "lr": optimizer.learning_rate, "foreach": False}
     match optimizer:
         case SGD():

@@ -98,7 +98,7 @@ def of_titles(labels: Labels) -> list[list[int]]:
     return [labels.title_labels[row].tolist() for row in range(len(labels.title_labels))]
 
 
-def test_what_a_person_says_replaces_what_feeds_say():
+def test_corrections_replace_the_categories_of_feeds():
     rows = [("feed", "News", 0), ("feed", "News", 1), ("feed", "Sport", 2), ("feed", "Sport", 3)]
     arrays, training = as_arrays([*rows, ("feed", "Odd", 3)]), np.ones(20, dtype=bool)
     labels = label_titles(arrays, {"feed": 20}, training, 1, 0.4, None, {2: ("news",), 3: ("news", "sport")})

@@ -17,7 +17,7 @@ WEEK = datetime.timedelta(days=7)
 
 @pytest.fixture
 def found(tmp_path: Path) -> dict[tuple[str, str, str], tuple[int, int, int, int | None]]:
-    """(slice, value, token) to (term frequency, document frequency, titles, airings)."""
+    """Maps (slice, value, token) to (term frequency, document frequency, titles, airings)."""
     rows = [
         Programme("Goal Goal", start=MONDAY),
         Programme("Goal Goal", start=MONDAY + WEEK),

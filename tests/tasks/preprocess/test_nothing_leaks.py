@@ -53,7 +53,7 @@ def world(seed: int) -> list[Programme]:
 
 
 class Made:
-    """A Vocabulary and a Corpus, read back."""
+    """Vocabulary and Corpus as read from their files."""
 
     def __init__(self, home: Path, rows: list[Programme]) -> None:
         self.rows = rows

@@ -48,7 +48,7 @@ def rows(*extra: Programme) -> list[Programme]:
 
 
 def preprocess(home: Path, *extra: Programme, **settings: object) -> tuple[OpenCorpus, dict[str, int]]:
-    """The Corpus, and the row of each title."""
+    """Runs the stage; returns the Corpus folder, and the row of each title."""
     given = PreprocessSettings(sentences=SentenceSettings(**settings))  # type: ignore[arg-type]
     _, _, made = publish_corpus(home, rows(*extra), TokenizeSettings(), given)
     titles = pq.read_table(home / made.path / "titles.parquet", columns=["title"])["title"].to_pylist()
@@ -62,7 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenCorpus, dict[str
 
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that the encoder was given, in the order of asking."""
+    """Records the texts that the encoder gets, in order."""
     texts: list[str] = []
     encode = use._OpenUse.encode
 
@@ -170,7 +170,7 @@ def test_a_damaged_piece_is_told_and_encoded_again(
             told.append(text % values)
 
         def info(self, text: str, *values: object) -> None:
-            """The summary."""
+            """Returns the summary that the stage stores."""
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task, "get_run_logger", Logger)

@@ -107,7 +107,7 @@ def test_a_word_that_only_held_out_titles_hold_has_no_row(tmp_path: Path):
         assert (own in texts) == (row["split"] == "train")
 
 
-def test_what_was_dropped_is_written_down(tmp_path: Path):
+def test_dropped_categories_are_recorded_with_the_reason(tmp_path: Path):
     rows = [
         Programme(programme.title, (*programme.categories, "Series", "4K"), programme.start)
         for programme in programmes()

@@ -15,7 +15,7 @@ def unit(rng, count, dim=16):
 
 
 def model(folder, titles, vectors, words):
-    """A Model folder of (raw title, labels) with these counts of words."""
+    """Creates a Model folder from (raw title, labels) with these counts of words."""
     folder.mkdir()
     table = {"raw_title": [title for title, _ in titles], "labels": [labels for _, labels in titles]}
     pq.write_table(pa.table(table), folder / "titles.parquet")

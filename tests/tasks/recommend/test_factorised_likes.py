@@ -11,7 +11,7 @@ ALL = np.arange(30)
 
 
 def two_groups() -> Likes:
-    """Twenty viewers like eight of the titles 0 to 9, twenty eight of 10 to 19; 20 to 29 are unrated."""
+    """Makes viewers: twenty like eight of titles 0 to 9, twenty eight of 10 to 19; 20 to 29 are unrated."""
     rng = np.random.default_rng(0)
     viewers = np.repeat(np.arange(40, dtype=np.int32), 8)
     titles = np.concatenate([rng.choice(10, 8, replace=False) + 10 * (viewer // 20) for viewer in range(40)])

@@ -36,7 +36,7 @@ def test_top_indices_are_those_of_a_stable_sort(count: int):
 
 
 def world() -> tuple[Titles, dict[int, float], np.ndarray]:
-    """A viewer of eight crime and three cookery titles; coming are thirty of each and sixty others."""
+    """Makes a viewer who likes eight crime and three cookery titles, and upcoming titles of three tastes."""
     rng, taste = np.random.default_rng(0), np.repeat(np.arange(4), [38, 33, 30, 30])
     vectors = unit_rows((np.eye(16)[taste] + 0.15 * rng.normal(size=(len(taste), 16))).astype(np.float32))
     own = dict.fromkeys([*range(8), 38, 39, 40], 1.0)

@@ -22,7 +22,7 @@ def scores(known: Titles, pairs: dict[int, float], **settings: float) -> np.ndar
 
 
 def world(per_taste: int = 40, seed: int = 0) -> Titles:
-    """Three tastes of titles; the second has its titles four times as near to each other."""
+    """Makes titles of three tastes; cosines within the second are higher."""
     rng, tastes = np.random.default_rng(seed), np.repeat(np.arange(3), per_taste)
     spread = np.where(tastes == 1, 0.05, 0.2)[:, None]
     return titles(*(np.eye(24)[tastes] + spread * rng.normal(size=(len(tastes), 24))))

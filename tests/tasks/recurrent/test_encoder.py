@@ -57,7 +57,7 @@ def test_neither_order_nor_company_matters(strings: list[str], random):
 
 
 @pytest.mark.parametrize("right_to_left", DIRECTIONS)
-def test_what_one_string_holds_has_no_gradient_in_another(right_to_left: bool):
+def test_characters_of_other_strings_have_no_gradient(right_to_left: bool):
     """A long string beside short ones: nothing behind their ends is computed."""
     encoder = make(right_to_left=right_to_left)
     strings = encoder.alphabet.ids(["go", "kitchens", "", "ab"])

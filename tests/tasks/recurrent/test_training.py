@@ -23,7 +23,7 @@ SETTINGS = RecurrentTrainingSettings(epochs=4, batch_size=40, optimizer=Adam(lea
 
 
 def training(settings: RecurrentTrainingSettings = SETTINGS, device: str = "cpu") -> RecurrentTraining:
-    """Of a classifier of two classes, over characters of which "z" is in no string."""
+    """Creates the training of a two-class classifier on characters; no string contains "z"."""
     chosen = Recurrent(character_dim=6, hidden=8, right_to_left=True, dropout=0.1)
     encoder = CharacterEncoder(chosen, Alphabet("abcdez"), seed=settings.seed).to(torch.device(device))
     torch.manual_seed(0)

@@ -27,7 +27,7 @@ ONE = np.full(20_000, "en")
 
 
 def drawn(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, and answers that are right with the probability score²."""
+    """Draws scores, and predictions that are correct with the probability score²."""
     scores = RNG.uniform(0, 1, count)
     return scores, RNG.uniform(0, 1, count) < scores**2
 

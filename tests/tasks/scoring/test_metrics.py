@@ -92,7 +92,7 @@ def test_no_query_empty():
     assert measure(judged) == dict.fromkeys(METRICS)
 
 
-def test_what_cannot_be_scored_is_refused():
+def test_queries_that_cannot_be_scored_are_refused():
     one = predictions([[1, 2, 3]], [[1, 0, 0]])
     with pytest.raises(ValueError, match="query 0 holds no label"):
         judge(one, Ragged.from_rows([[]]), TRAINING)

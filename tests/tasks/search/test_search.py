@@ -104,7 +104,7 @@ def test_a_channel_and_an_hour_count_for_a_title_that_the_guide_lacks(search: Ti
         (Query("x", hour=24), "the hour must be a whole number from 0 to 23, got 24"),
     ],
 )
-def test_what_is_no_channel_or_hour_is_said(search: TitleSearch, query: Query, message: str):
+def test_invalid_channels_and_hours_are_named(search: TitleSearch, query: Query, message: str):
     with pytest.raises(SearchError, match=message):
         search.similar(query)
 

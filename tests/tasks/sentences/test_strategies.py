@@ -32,7 +32,7 @@ WORDS = ["[PAD]", "[UNK]", "football", "goal", "match", "kitchen", "baking", "re
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny model of each package that is installed, made by that package."""
+    """Folder with a tiny model of each installed package, written by that package."""
     folder = tmp_path_factory.mktemp("models")
     rows = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
     rows[:2] = 0

@@ -73,7 +73,7 @@ def test_a_pattern_is_withheld_where_the_sub_title_has_no_form_of_it(trained):
     assert said == ["episode_number"] * 2 and eager.classify(asked).names == ["episode_number", ""]
 
 
-def test_what_is_not_sure_has_no_pattern(trained):
+def test_uncertain_titles_have_no_pattern(trained):
     model = trained[1]
     careful = PatternClassifier(model.encoder, model.head, model.classes, {**model.metadata, "least": {}})
     assert careful.classify(["qqq 7 - zzz; ß"]).names == [""]

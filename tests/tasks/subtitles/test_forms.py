@@ -36,5 +36,5 @@ def test_sub_titles_have_the_form_of_their_pattern(pattern):
 
 
 @pytest.mark.parametrize("pattern", WITHHELD)
-def test_what_looks_like_a_pattern_to_the_classifier_alone_is_withheld(pattern):
+def test_sub_titles_without_the_form_of_a_pattern_are_withheld(pattern):
     assert [text for text in WITHHELD[pattern] if has_form(text, pattern)] == []

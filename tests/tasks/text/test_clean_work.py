@@ -46,7 +46,7 @@ ATTACKS = {
 
 
 class Work:
-    """What cleaning a text takes."""
+    """Number of operations that cleaning a text takes."""
 
     def __init__(self) -> None:
         self.units = self.rounds = 0
@@ -64,7 +64,7 @@ class Work:
 
 
 def sorting(text: str) -> int:
-    """What ``unicodedata.normalize`` takes: a step a letter, and steps to move marks before others."""
+    """Counts the steps of ``unicodedata.normalize``: one per letter, and those that sort combining marks."""
     letters = "".join(unicodedata.normalize("NFD", letter) for letter in text)
     steps = len(letters)
     for is_mark, run in groupby(map(unicodedata.combining, letters), bool):

@@ -7,7 +7,7 @@ from tests.tasks.text.plain_titles import CLEANED, NAMES
 
 
 @pytest.mark.parametrize("raw", NAMES)
-def test_what_only_looks_like_a_mark_stays(raw: str):
+def test_text_that_only_looks_like_a_mark_stays(raw: str):
     title = parse_title(raw)
     assert title.display == raw and title.marks == ()
 

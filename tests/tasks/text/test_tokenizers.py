@@ -65,7 +65,7 @@ def test_many_titles_have_the_tokens_of_each(tokenizer: Tokenizer, raws: list[st
 
 
 @EVERY
-def test_what_is_saved_tokenizes_alike(tokenizer: Tokenizer, tmp_path):
+def test_saved_tokenizers_return_the_same_tokens(tokenizer: Tokenizer, tmp_path):
     write_tokenizer(tokenizer, tmp_path)
     for again in (
         read_tokenizer(tmp_path),

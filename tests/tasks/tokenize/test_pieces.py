@@ -21,7 +21,7 @@ def test_batches_are_the_rows_in_order(tmp_path: Path):
     ] == [4, 4, 2]
 
 
-def test_what_has_been_read_is_not_kept(tmp_path: Path):
+def test_memory_of_batches_is_released(tmp_path: Path):
     rows, parts = 1 << 15, 40
     noise = pa.table({"noise": np.random.default_rng(1).random(rows * parts)})
     pq.write_table(noise, tmp_path / "noise.parquet", row_group_size=rows, compression="none")

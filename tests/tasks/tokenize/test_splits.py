@@ -16,7 +16,7 @@ TITLES = 2000
 def world(
     titles: int = TITLES, families: int = 700, days: float = 30.0, seed: int = 0
 ) -> tuple[list[str], list[str], np.ndarray, int, np.ndarray]:
-    """Show keys, families, first airings, the last airing, placeholders."""
+    """Makes show keys, families, first airings, the last airing, and placeholders."""
     rng = np.random.default_rng(seed)
     own = [f"family{number}" for number in rng.integers(0, families, titles)]
     keys = [f"{family} show{number}" for number, family in enumerate(own)]

@@ -17,7 +17,7 @@ COLUMNS = ["token_id", "kind", "token", "term_frequency", "document_frequency", 
 
 
 def counts(folder: Path, titles: dict[int, list[str]], kind: str = "word") -> list[Path]:
-    """Counts in two files, of the titles with even and with odd numbers; each also has zeros."""
+    """Makes counts in two files, of titles with even and odd numbers; each file also has zeros."""
     names = sorted({token for tokens in titles.values() for token in tokens})
     files = [folder / "even.counts", folder / "odd.counts"]
     for odd, file in enumerate(files):

@@ -14,13 +14,13 @@ EVENING = datetime.datetime(2026, 1, 14, 18, tzinfo=datetime.UTC)
 
 
 def at(clock: str) -> datetime.datetime:
-    """ "20:15" of the evening, "25:00" of the night after it."""
+    """Parses "20:15" of the evening, or "25:00" of the night after it."""
     hour, minute = map(int, clock.split(":"))
     return EVENING.replace(hour=0) + datetime.timedelta(hours=hour, minutes=minute)
 
 
 def coming(*rows: tuple, days: int = 1) -> pa.Table:
-    """(start, stop, channel, title, sub-title, episode number, other columns)."""
+    """Makes upcoming programmes: (start, stop, channel, title, sub-title, episode number, other columns)."""
     made = []
     for number, row in enumerate(rows):
         start, stop, channel, title, *_ = row
@@ -47,7 +47,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
 
 
 def recommendation(rank: int = 1, **changes: object) -> Recommendation:
-    """A programme on a list."""
+    """Makes a programme on a list."""
     about: dict[str, Any] = {"start": at("20:15"), "stop": at("21:45"), "channel": "One"}
     about |= {"title": f"Show {rank}", "categories": (), "regular": False}
     about |= dict.fromkeys(("sub_title", "episode", "description"), "") | changes

@@ -13,7 +13,7 @@ NOW = datetime.datetime(2026, 1, 14, 18, tzinfo=datetime.UTC)
 
 
 def parse(text: str) -> list[dict[str, str]]:
-    """The events of a calendar; asserts what the RFC says of lines and components."""
+    """Parses the events of a calendar; asserts the rules of the RFC for lines and components."""
     assert text.endswith("\r\n") and "\n" not in text.replace("\r\n", "")
     assert all(len(line.encode()) <= 75 for line in text.split("\r\n"))
     lines = text.replace("\r\n ", "").split("\r\n")[:-1]

@@ -28,7 +28,7 @@ KINDS = {"crime": 0, "cookery": 1, "weather": 2}
 
 
 def titles_of(names):
-    """A direction for each kind, and some noise for each title."""
+    """Makes vectors: a direction for each kind, with some noise for each title."""
     vectors = [
         np.eye(8)[KINDS[key.split()[0]]]
         + np.random.default_rng(len(key) + int(key.split()[1])).normal(0, 0.1, 8)
@@ -84,7 +84,7 @@ def test_a_list_has_no_show_twice():
     assert len(found) == len({one.programme.title for one in found}) == 36
 
 
-def test_what_was_seen_or_disliked_is_not_on_a_list():
+def test_seen_or_disliked_titles_are_not_on_a_list():
     made = evening(
         (ANN, "Crime 1", 1.0),
         (ANN, "Crime 2", -1.0),
@@ -104,7 +104,7 @@ def test_fewer_programmes_than_asked_for():
     assert list(made.recommend([ANN])) == [[]] and made.add_counterfactuals([]) == []
 
 
-def test_what_would_change_it_is_what_does():
+def test_counterfactual_likes_change_the_list():
     likes = [(ANN, "Crime 99", 1.0), (ANN, "Cookery 99", 1.0)]
     made = evening(*likes)
     told = made.add_counterfactuals(next(made.recommend([ANN])))

@@ -36,7 +36,7 @@ CASES = [  # title, channel, categories; from real guides
 
 
 @pytest.mark.parametrize(("title", "channel", "categories", "kind"), CASES)
-def test_what_is_omitted(title, channel, categories, kind):
+def test_titles_that_are_omitted(title, channel, categories, kind):
     show_key = parse_title(title).show_key
     assert find_exclusion(title, show_key, channel, categories.split("/")) == kind
 

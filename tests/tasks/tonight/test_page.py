@@ -26,7 +26,7 @@ def browser(launched):
 
 @pytest.fixture
 def open_page(browser, tmp_path):
-    """Opens a list as a page; at the end nothing may have complained or asked the network."""
+    """Opens a list as a page; asserts at the end that there were no errors and no requests."""
     complaints, requests, pages = [], [], []
 
     def open_(found, viewer="Ann", link="", scheme="light", zone=""):

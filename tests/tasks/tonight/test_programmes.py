@@ -107,6 +107,6 @@ def test_twins_of_names(name, twin):
         (("The News", "", ""), 7, [("", "")], False),  # regular: another every day
     ],
 )
-def test_what_a_viewer_has_seen(row, days, seen, told):
+def test_programmes_that_a_viewer_has_seen(row, days, seen, told):
     (show,) = fold_programmes(coming(("20:00", "21:00", "One", *row), days=days))
     assert show.programmes[0].was_seen(seen) is told

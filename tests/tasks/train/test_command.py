@@ -84,6 +84,6 @@ def test_settings_that_were_written_are_read_as_they_were():
         ({"optimizer": {"name": "sgd", "beta1": 0.9}}, "SGD has no field beta1; it has name, learning_rate"),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(values: dict, message: str):
+def test_unknown_settings_are_named_with_the_known_ones(values: dict, message: str):
     with pytest.raises(ValueError, match=message):
         build(TrainSettings, values)

@@ -84,7 +84,7 @@ def test_hogwild_comes_as_far_as_one_step_after_the_other(corpus: Path, size: in
 
 
 def undisturbed(corpus: Path, settings: TrainSettings) -> tuple[float, float]:
-    """Mean of the scores of runs, and how far one more may lie from it."""
+    """Returns the mean score of runs, and how far the score of another run may be from it."""
     scores = [scored(corpus, replace(settings, seed=seed))[1] for seed in (1, 2, 3)]
     return float(np.mean(scores)), float(3 * np.std(scores, ddof=1) + 0.01)
 

@@ -35,7 +35,7 @@ def groups(own: list[int] = OWN, forbidden: list[tuple[int, int]] = FORBIDDEN) -
 def naive(
     objective: LeaveOneOut, vectors: np.ndarray, own: list[int], forbidden: set[tuple[int, int]]
 ) -> float:
-    """Each title in turn is taken out of its group, and the loss is written down as the formula has it."""
+    """Computes the loss by the formula, title by title, each removed from its group."""
     losses = []
     for title, group in enumerate(own):
         members = {

@@ -121,7 +121,7 @@ def test_bfloat16_learns_too_and_rows_stay_float32(toy_corpus: Path):
 
 @dataclass(frozen=True)
 class Spoilt(LeaveOneOutSoftmax):
-    """Loses its number in the second step, through one title alone."""
+    """Trainer whose loss becomes NaN in the second step because of one title."""
 
     calls: list = field(default_factory=list)
 

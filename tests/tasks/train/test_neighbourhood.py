@@ -108,7 +108,7 @@ def test_companions_are_drawn_evenly():
 
 
 def some_corpus(toy_corpus: Path) -> OpenCorpus:
-    """The toy world, every fifth title in a category more."""
+    """Toy corpus in which every fifth title has a second category."""
     opened = open_corpus(toy_corpus)
     rows = [
         [*own, (own[0] + 1) % 3] if row % 5 == 0 and len(own) else own

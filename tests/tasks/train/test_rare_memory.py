@@ -124,7 +124,7 @@ def test_the_memory_fills_with_every_label(toy_corpus: Path):
     torch.testing.assert_close(norms, taken.float())
 
 
-def test_what_people_are_shown_of_the_slots(tmp_path: Path):
+def test_details_of_the_slots(tmp_path: Path):
     (tmp_path / "label_names.json").write_text('["crime", "quiz", "opera"]', encoding="utf-8")
     memory = Memory.empty(5, 2)
     memory.values.copy_(torch.tensor([2, 0, EMPTY, 2, 2]))

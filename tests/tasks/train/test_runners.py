@@ -101,7 +101,7 @@ def test_a_lost_batch_is_an_error_also_with_python_o(toy_corpus: Path, monkeypat
 
 
 class Started:
-    """As far as the parent looks at a process that it has started."""
+    """Stand-in for a started process with the attributes that the parent uses."""
 
     def __init__(self) -> None:
         self.sentinel = os.open(os.devnull, os.O_RDONLY)
@@ -111,7 +111,7 @@ class Started:
 
 
 class Descriptor:
-    """As multiprocessing hands a file to a process."""
+    """Stand-in for a file that multiprocessing passes to a process."""
 
     def __init__(self, shared: Shared) -> None:
         self.file = os.dup(shared._file)
@@ -129,7 +129,7 @@ class Descriptor:
     ],
     ids=lambda value: "" if isinstance(value, dict) else value,
 )
-def test_what_learners_cannot_do_is_refused(toy_corpus: Path, changes: dict, reason: str):
+def test_settings_that_learners_do_not_support_are_refused(toy_corpus: Path, changes: dict, reason: str):
     text = rf"^train\.runner is hogwild, but {reason}; choose train\.runner=sequential$"
     with pytest.raises(ValueError, match=text):
         Training(toy_corpus, replace(COMPILED, runner=Hogwild(), **changes))

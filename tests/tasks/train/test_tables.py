@@ -29,7 +29,7 @@ def test_every_place_learns_the_same_bits(toy_corpus: Path, tmp_path: Path, opti
         ), place
 
 
-def test_what_fits_is_resident():
+def test_tables_that_fit_are_resident():
     rows = as_section(torch.randn(1000, 128))
     assert isinstance(OffloadedTable().build(rows, SGD(), CPU), Resident)
     assert isinstance(OffloadedTable(cache_bytes=1000 * 128 * 4).build(rows, SGD(), CPU), Resident)

@@ -36,11 +36,11 @@ def run(training: Training) -> Training:
 
 
 class Killed(Exception):
-    """As good as a kill: nothing is written after it."""
+    """Exception that stands for a kill: nothing is written after it."""
 
 
 def stop_after(training: Training, steps: int, folder: Path) -> None:
-    """Runs so many steps of a training that keeps a checkpoint after each."""
+    """Runs a number of steps of a training that writes a checkpoint after each."""
     step = training.trainer.step
 
     def counted(*arguments):

@@ -22,7 +22,7 @@ def planted(groups: int, size: int, dim: int = 32, spread: float = 0.6) -> tuple
 
 
 def purity(places: np.ndarray, truth: np.ndarray, k: int = 10) -> float:
-    """Share of each point's k nearest in the plane that are of its group."""
+    """Returns the share of each point's k nearest points in the plane that are in its group."""
     distances = ((places[:, None] - places[None]) ** 2).sum(2)
     np.fill_diagonal(distances, np.inf)
     return float((truth[np.argsort(distances, axis=1)[:, :k]] == truth[:, None]).mean())

@@ -39,7 +39,7 @@ def searched(space: Space, folder: Path, search: ESGD = SMALL) -> list:
 
 @pytest.fixture(scope="module")
 def whole(toy_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a search that nothing disturbed."""
+    """Folder of a search that nothing disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     progress = searched(space_of(toy_corpus), folder)
     assert [each.step for each in progress] == [1, 2, 3, 4] and progress[0].total == 4

@@ -143,7 +143,7 @@ def test_it_opens_pans_searches_and_filters(open_map, large_map, large_file, bec
     assert 0 < most["rectangles"] <= MAX_RECTANGLES
 
 
-def test_what_is_lit_or_near_is_drawn_though_a_frame_draws_half_of_all(open_map, large_map, large_file):
+def test_highlighted_and_near_points_are_drawn_in_every_frame(open_map, large_map, large_file):
     page = open_map(large_file)
     draws = """guidespace.draws()"""
     assert 20_000 < len(set(page.evaluate(draws))) < MAX_POINTS
