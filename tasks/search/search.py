@@ -80,8 +80,7 @@ class TitleSearch:
     ) -> None:
         self.encoder, self.titles, self.search = encoder, titles, search
         self.vectors_with_context = vectors_with_context
-        self.vectors_without_context = vectors_without_context
-        self.dense = dense
+        self.vectors_without_context, self.dense = vectors_without_context, dense
         self.columns: dict[str, Sequence[Any]] = titles.select(COLUMNS[:2]).to_pydict()
         lists = [name for name in (*COLUMNS[2:], "programme_kinds") if name in titles.column_names]
         self.columns |= {name: TextLists(titles[name]) for name in lists}

@@ -40,16 +40,12 @@ from tests.flows.up_process import until
 
 slow = pytest.mark.slow
 
-
 REFUSED = [
     (b'{"titles": []}', "titles: List should have at least 1 item"),
     (b'{"titles": "News"}', "titles: Input should be a valid array, got 'News'"),
     (b'{"titles": ["News", 7]}', "titles.1: Input should be a valid string, got 7"),
     (b'{"titles": ["  "]}', "titles.0: String should match pattern"),
-    (
-        b'{"titles": [{"title": "News", "hour": 24}]}',
-        "titles.0.hour: Input should be less than or equal to 23",
-    ),
+    (b'{"titles": [{"title": "News", "hour": 24}]}', "titles.0.hour: Input should be less than or equal to"),
     (b'{"titles": [{"title": "News", "day": 1}]}', "titles.0.day: Extra inputs are not permitted, got 1"),
     (b'{"titles": ["News"], "k": 1001}', "k: Input should be less than or equal to 1000, got 1001"),
     (b'{"titles": ["News"], "k": "3"}', "k: Input should be a valid integer, got '3'"),
