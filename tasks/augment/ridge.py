@@ -15,7 +15,6 @@ the division 4.3 s, and with scikit-learn's Ridge (sparse_cg) 6.6 s.
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from storage.arrays import Ragged
 
@@ -52,6 +51,8 @@ def solve_ridge(
         max_iter: Maximum number of iterations.
         tol: Relative residual at which the iterations end.
     """
+    import scipy.sparse
+
     shares = np.repeat(1.0 / np.maximum(bags.lengths, 1), bags.lengths).astype(np.float32)
     matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
     matrix.sum_duplicates()

@@ -20,11 +20,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from storage.arrays import offsets_of, unit_rows
+from storage.lazy import Tensor, functional, torch
 from tasks.augment.ridge import centre
 from tasks.encoder.unseen_words import NearestWords
 from tasks.form import configurable, setting
@@ -122,9 +120,9 @@ class StemPairs:
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
     """Returns the triplet loss of vectors (2 · stems, hidden) of a batch of StemPairs: 0 for one stem."""
-    unit, stems = F.normalize(vectors, dim=1), len(vectors) // 2
+    unit, stems = functional.normalize(vectors, dim=1), len(vectors) // 2
     cosines = unit @ unit.T
     partner = cosines.diagonal(stems).repeat(2)
     is_same_stem = torch.eye(stems, dtype=torch.bool, device=vectors.device).repeat(2, 2)
     nearest = cosines.masked_fill(is_same_stem, -2.0).amax(dim=1)
-    return F.relu(margin - partner + nearest).mean()
+    return functional.relu(margin - partner + nearest).mean()

@@ -8,9 +8,8 @@ unseen words.
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
-from storage.tables.segment_sums import segment_sum
+from storage.lazy import torch
 from tasks.scoring.metrics import measure
 from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, CorpusTitles, judge_knn
 
@@ -80,6 +79,8 @@ def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> di
 
     A family is the titles with the same first word. Titles are skipped if one of both vectors is zero.
     """
+    from storage.tables.segment_sums import segment_sum
+
     values, family_ids = (
         torch.from_numpy(vectors.astype(np.float64)),
         torch.from_numpy(family.astype(np.int64)),

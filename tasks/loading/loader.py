@@ -8,16 +8,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from storage.arrays import Ragged
 from storage.cores import cores
 from storage.formats.corpus import OpenCorpus, open_corpus
 from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import Bagger, Bags
 from tasks.loading.delivery import Delivery
+from tasks.loading.sampler import Sampler
 from tasks.pool import AUTOMATIC
 from tasks.text.words import CONTEXT
 
@@ -31,33 +31,6 @@ class Batch(NamedTuple):
 
     bags: Bags  # tokens of the titles
     targets: Any  # result of Sampler.collate
-
-
-class Sampler(Protocol):
-    """Part of a training objective that groups titles into batches."""
-
-    def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
-        """Plans the batches of an epoch.
-
-        Args:
-            rows: Corpus rows of the titles in the epoch.
-            labels: Label ids of all titles of the corpus.
-            rng: Source of randomness.
-
-        Returns:
-            One plan per batch, with the attribute ``rows``: corpus rows of the titles in the batch.
-        """
-        ...
-
-    def collate(self, plan: Any, labels: Ragged, aired: np.ndarray) -> Any:
-        """Returns the data that the loss function needs for a batch.
-
-        Args:
-            plan: Plan of the batch.
-            labels: Label ids of all titles of the corpus.
-            aired: bool (titles,), whether a title in the batch has context tokens.
-        """
-        ...
 
 
 @dataclass

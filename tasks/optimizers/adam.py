@@ -8,9 +8,7 @@ operations have the same order as in torch.optim.
 from functools import lru_cache
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
-
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.optimizers.base import RowOptimizer, State, Steps, bias_correction, divide_rate
 
@@ -118,7 +116,7 @@ class NAdam(_Adam):
         rows.addcdiv_(first * -first_factor.to(grad.dtype), denominator)
 
     def _momentum(self, step: Steps) -> Any:
-        step = step.double() if isinstance(step, Tensor) else step
+        step = step.double() if isinstance(step, torch.Tensor) else step
         return self.beta1 * (1 - 0.5 * 0.96 ** (step * self.momentum_decay))
 
     def _product(self, step: Steps) -> Tensor:

@@ -5,9 +5,7 @@ The operations have the same order as in torch.optim.
 
 from typing import Literal
 
-import torch
-from torch import Tensor
-
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.optimizers.base import RowOptimizer, State, Steps, divide_rate
 

@@ -7,9 +7,7 @@ except that of the rows.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-
+from storage.lazy import Tensor, torch
 from tasks.form import configurable
 
 State = dict[str, Tensor]
@@ -60,7 +58,7 @@ def bias_correction(beta: float, step: Steps) -> float | Tensor:
     If ``step`` is a tensor (unique, 1), the result is a tensor of this shape. It is computed in float64 and
     rounded to float32, because 1 − 0.999 loses three digits in float32.
     """
-    return (1 - torch.pow(beta, step.double())).float() if isinstance(step, Tensor) else 1 - beta**step
+    return (1 - torch.pow(beta, step.double())).float() if isinstance(step, torch.Tensor) else 1 - beta**step
 
 
 def divide_rate(rate: Tensor, divisor: float | Tensor) -> Tensor:

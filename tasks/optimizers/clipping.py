@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import torch
-from torch import Tensor
-
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 
 

@@ -9,9 +9,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.optimizers import Optimizer, RowwiseAdagrad
 from tasks.optimizers.base import ParameterUpdate, State

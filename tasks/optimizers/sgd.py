@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-import torch
-from torch import Tensor
-
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.optimizers.base import RowOptimizer, State, Steps, divide_rate
 
@@ -98,5 +96,7 @@ class ASGD(RowOptimizer):
         past = step - 1
         eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * past) ** self.alpha)
         rows.mul_((1 - self.lambd * eta.double()).to(rows.dtype)).addcmul_(grad, eta, value=-1)
-        averaged = (past - self.t0).clamp(min=1) if isinstance(past, Tensor) else max(1.0, past - self.t0)
+        averaged = (
+            (past - self.t0).clamp(min=1) if isinstance(past, torch.Tensor) else max(1.0, past - self.t0)
+        )
         state["average"].lerp_(rows, 1 / averaged)

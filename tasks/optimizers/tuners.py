@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-import torch
-from torch import Tensor
-
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.optimizers import Momentum, Optimizer
 from tasks.optimizers.base import ParameterUpdate, State

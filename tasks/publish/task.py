@@ -31,7 +31,6 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import MAX_HELPER_TITLES, helper_submit, open_pool
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import corpus_support
-from tasks.publish.drawing import write_page
 from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
@@ -78,6 +77,8 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
 @task(**PAGE.options)
 def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
     """Publishes a Page: map.html and plots.html, with the metrics of earlier runs from the previous Page."""
+    from tasks.publish.drawing import write_page  # imports plotly
+
     with PAGE.publish(home, inputs) as draft:
         submit = helper_submit(inputs.corpus.counts["titles"])
         draft.counts |= submit(write_page, home, inputs, previous, at, draft.folder).result()

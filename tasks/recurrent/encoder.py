@@ -15,23 +15,20 @@ References:
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from safetensors.numpy import load_file, save_file
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn.utils.rnn import PackedSequence
 
 from storage.arrays import Ragged
+from storage.lazy import Tensor, functional, nn, torch
 from storage.shapes import Float32, Int64
 from tasks.form import configurable, setting
 from tasks.recurrent.alphabet import Alphabet
 
-CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "elman": nn.RNN}
+CELLS = {"gru": "GRU", "lstm": "LSTM", "elman": "RNN"}  # classes of torch.nn
 _CHUNK_STRINGS = 4096  # strings per batch outside training
 
 
@@ -82,7 +79,7 @@ class CharacterEncoder:
         generator = torch.Generator().manual_seed(seed)
         self.rows = torch.randn(len(alphabet), settings.character_dim, generator=generator)
         self.rows[0] = 0.0  # stays zero if no character is rare
-        cell = CELLS[settings.cell](settings.character_dim, settings.hidden, device="meta")
+        cell = getattr(nn, CELLS[settings.cell])(settings.character_dim, settings.hidden, device="meta")
         self.cell = cell.to_empty(device="cpu")
         bound = settings.hidden**-0.5
         with torch.no_grad():
@@ -90,17 +87,17 @@ class CharacterEncoder:
                 parameter.uniform_(-bound, bound, generator=generator)
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> "torch.device":
         """Device of the character rows and the parameters."""
         return self.rows.device
 
-    def to(self, device: torch.device) -> "CharacterEncoder":
+    def to(self, device: "torch.device") -> "CharacterEncoder":
         """Moves character rows and parameters to a device and returns the encoder itself."""
         self.rows, self.cell = self.rows.to(device), self.cell.to(device)
         return self
 
     def encode(
-        self, character_rows: Tensor, strings: Ragged, dropout: torch.Generator | None = None
+        self, character_rows: Tensor, strings: Ragged, dropout: "torch.Generator | None" = None
     ) -> Tensor:
         """Computes the vector of each string, float32 (strings, hidden); zero for empty strings.
 
@@ -114,11 +111,11 @@ class CharacterEncoder:
         if not len(packing.strings):
             return vectors
         characters = torch.from_numpy(strings.values[packing.characters]).to(character_rows.device)
-        inputs = F.embedding(characters, character_rows)  # (chars, dim)
+        inputs = functional.embedding(characters, character_rows)  # (chars, dim)
         if dropout is not None and self.settings.dropout:
             mask = torch.rand(inputs.shape, generator=dropout) >= self.settings.dropout
             inputs = inputs * mask.to(character_rows.device) / (1 - self.settings.dropout)
-        _, last = self.cell(PackedSequence(inputs, torch.from_numpy(packing.batch_sizes)))
+        _, last = self.cell(nn.utils.rnn.PackedSequence(inputs, torch.from_numpy(packing.batch_sizes)))
         state = last[0] if isinstance(last, tuple) else last  # without the cell state of an LSTM
         return vectors.index_copy(0, torch.from_numpy(packing.strings).to(character_rows.device), state[0])
 

@@ -14,12 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from storage.arrays import Ragged
 from storage.artifacts import Progress
-from storage.tables import Resident, update_rows
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.optimizers import Adam, Optimizer
 from tasks.optimizers.base import ParameterUpdate
@@ -54,7 +52,7 @@ class RecurrentTraining:
         loss: Callable[[Tensor, Any], Tensor],
         settings: RecurrentTrainingSettings,
         *,
-        head: nn.Module | None = None,
+        head: "torch.nn.Module | None" = None,
     ) -> None:
         """Prepares the training, which ``run`` performs.
 
@@ -66,6 +64,8 @@ class RecurrentTraining:
             settings: Optimizer, schedule and duration.
             head: Trained module that the loss uses, on the same device; parameter names begin with ``head.``.
         """
+        from storage.tables import Resident
+
         self.encoder, self.strings, self.settings = encoder, strings, settings
         self._batches, self._loss, self.epoch, self.steps = batches, loss, 0, 0
         dense = dict(encoder.cell.named_parameters())
@@ -87,7 +87,11 @@ class RecurrentTraining:
             self.epoch += 1
             yield Progress(self.epoch, self.settings.epochs, {"loss": total.item() / max(1, len(batches))})
 
-    def _step(self, string_ids: np.ndarray, targets: Any, factor: float, dropout: torch.Generator) -> Tensor:
+    def _step(
+        self, string_ids: np.ndarray, targets: Any, factor: float, dropout: "torch.Generator"
+    ) -> Tensor:
+        from storage.tables import update_rows
+
         strings = self.strings.take(string_ids)
         unique, row_indices = np.unique(strings.values, return_inverse=True)
         ids = torch.from_numpy(unique).to(self.encoder.device)

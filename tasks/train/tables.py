@@ -3,17 +3,17 @@
 Training results are bitwise identical for all tables if rows and state are stored as float32.
 """
 
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
-
-from storage.tables import Offloaded, Resident, Section, StateInitializer, Table, TransferKind
-from storage.tables.row_storage import affordable_rows
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
+
+if TYPE_CHECKING or "jaxtyping" in sys.modules:
+    from storage.tables import Section, StateInitializer, Table
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
 BatchIds = Callable[[], Tensor | None]  # returns the row ids of a typical batch, or None if unknown
@@ -30,9 +30,15 @@ class ResidentTable:
     name: Literal["resident"] = "resident"
 
     def build(
-        self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
-    ) -> Table:
+        self,
+        rows: "Section",
+        updater: "StateInitializer",
+        device: "torch.device",
+        batch: BatchIds = _no_batch,
+    ) -> "Table":
         """Builds a table from rows, float32 (tokens, dim), for steps on ``device``."""
+        from storage.tables import Resident
+
         tensor = rows.tensor(device)
         return Resident(tensor, updater.initial_state(tensor))
 
@@ -47,9 +53,15 @@ class MappedTable:
     lookahead: int = _LOOKAHEAD
 
     def build(
-        self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
-    ) -> Table:
+        self,
+        rows: "Section",
+        updater: "StateInitializer",
+        device: "torch.device",
+        batch: BatchIds = _no_batch,
+    ) -> "Table":
         """Builds a table in a scratch file from rows, float32 (tokens, dim), for steps on ``device``."""
+        from storage.tables import Offloaded
+
         cached, folder = round(self.cached * rows.shape[0]), Path(self.folder or tempfile.gettempdir())
         options = {"lookahead": self.lookahead, "folder": folder, "batch": batch()}
         return Offloaded(rows, updater, device=device, cache_rows=max(1, cached), **options)
@@ -69,18 +81,25 @@ class OffloadedTable:
     lookahead: int = _LOOKAHEAD
     row_dtype: DtypeName = setting("float32", "Stored type of rows; rounding to narrower types is stochastic")
     state_dtype: DtypeName = setting("float32", "Stored type of state that has the shape of the rows")
-    mover: TransferKind = setting(
+    mover: Literal["auto", "uva", "staged"] = setting(
         "auto", "uva: the GPU gathers rows from host memory (needs CuPy); staged: the CPU gathers them"
     )
 
     def build(
-        self, rows: Section, updater: StateInitializer, device: torch.device, batch: BatchIds = _no_batch
-    ) -> Table:
+        self,
+        rows: "Section",
+        updater: "StateInitializer",
+        device: "torch.device",
+        batch: BatchIds = _no_batch,
+    ) -> "Table":
         """Builds a table in host memory from rows, float32 (tokens, dim), for steps on ``device``.
 
         Raises:
             ValueError: No row fits in the cache, or ``mover`` is not available.
         """
+        from storage.tables import Offloaded
+        from storage.tables.row_storage import affordable_rows
+
         types = {"row_dtype": getattr(torch, self.row_dtype), "state_dtype": getattr(torch, self.state_dtype)}
         available = rows.shape[0], torch.zeros(1, rows.shape[1]), updater, self.cache_bytes, device
         cached_rows = self.cache_rows or affordable_rows(*available, **types)

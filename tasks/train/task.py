@@ -10,8 +10,6 @@ from storage.artifacts import Checkpoint, Corpus
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
-from tasks.train.checkpoint import Checkpointer, write_checkpoint
-from tasks.train.loop import Training, describe
 from tasks.train.settings import TrainSettings
 
 STAGE = Stage(Checkpoint, __file__)
@@ -23,6 +21,9 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
 
     The metrics of each epoch are logged to the MLflow run with the id ``run``, unless it is None.
     """
+    from tasks.train.checkpoint import Checkpointer, write_checkpoint  # here, because they import PyTorch
+    from tasks.train.loop import Training, describe
+
     logger, workspace, bar = get_run_logger(), Workspace(home), None
     folder = workspace.folder(corpus)
     training = Training(folder, settings)

@@ -17,7 +17,7 @@ from flows.cli.settings import members
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus, open_corpus
 from tasks.loading.delivery import assign_slots, read, write
-from tasks.loading.loader import Sampler
+from tasks.loading.sampler import Sampler
 from tasks.train.objectives import Objective
 from tests.tasks.train.training import assert_same, resumed, same_bits, stop_after, trained
 from tests.worlds import TRAINING

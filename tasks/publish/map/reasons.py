@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from storage.arrays import Ragged
+from storage.lazy import torch
 from storage.shapes import Int
 from tasks.compiled import compiled
 from tasks.encoder.bag import widen

@@ -13,14 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from storage.arrays import Ragged
+from storage.lazy import Tensor, functional, torch
 from storage.shapes import Float32, Int64
 from tasks.compiled import compiled
-from tasks.neighbours.on_gpu import torch_tolerance
 from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, process_block
 from tasks.train.memory.rules import HitOrMiss, Rule
 
@@ -119,11 +116,13 @@ class Memory(NamedTuple):
 
 
 def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor) -> None:
+    from tasks.neighbours.on_gpu import torch_tolerance
+
     count, loop = len(slots.values), compiled(process_block, fastmath=True)
     in_bfloat16 = keys.device.type == "cpu" and _multiplies_bfloat16()
     dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -count % LANES
     tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else torch_tolerance() + ROUNDING_ERROR))
-    padded_keys, query_vectors = F.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
+    padded_keys, query_vectors = functional.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
     keys_before = keys.cpu().numpy()
     start_values = np.pad(slots.values.astype(np.int32), (0, padding), constant_values=-1)
     current, changed = start_values.copy(), np.zeros(count + 1, dtype=np.int64)

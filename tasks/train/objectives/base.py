@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
+from storage.lazy import Tensor
 from tasks.form import configurable
-from tasks.loading.loader import Sampler
+from tasks.loading.sampler import Sampler
 
 
 @configurable

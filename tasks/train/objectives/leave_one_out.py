@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from storage.arrays import Ragged
-from storage.tables.segment_sums import count_entries
+from storage.lazy import Tensor, functional, torch
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 
@@ -70,6 +67,8 @@ class _LeaveOneOut(BaseObjective):
 
     @staticmethod
     def scores(vectors: Tensor, groups: Groups, *, unit_means: bool) -> tuple[Tensor, Tensor]:
+        from storage.tables.segment_sums import count_entries
+
         # Returns the scores (titles, groups) and which titles are not alone in their group. Autocast is off:
         # in small groups, the difference of bfloat16 products would have too few significant bits.
         with torch.autocast(vectors.device.type, enabled=False):
@@ -108,7 +107,7 @@ class LeaveOneOutSoftmax(_LeaveOneOut):
         scores, has_group = self.scores(vectors, groups, unit_means=True)
         logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
         return _mean(
-            F.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, has_group
+            functional.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, has_group
         )
 
 

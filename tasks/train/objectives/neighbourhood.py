@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
+from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 from tasks.train.objectives.label import MIN_STEPS, MIN_TITLES

@@ -13,11 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
-from torch import Tensor
 
 from storage.arrays import Ragged, offsets_of, row_blocks
 from storage.formats.corpus import OpenCorpus
+from storage.lazy import Tensor, torch
 from storage.shapes import Float32, Int32, Int64
 from tasks.form import configurable, setting
 from tasks.neighbours.similarity import top_neighbours

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from storage.formats.corpus import OpenCorpus
+from storage.lazy import Tensor, torch
 from tasks.compiled import available
 from tasks.form import configurable, setting
 from tasks.train.memory import EMPTY, HitOrMiss, Memory, Rule
