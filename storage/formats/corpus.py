@@ -22,7 +22,9 @@ from storage.arrays import Ragged, open_array
 from storage.formats import vocabulary
 from storage.formats.vocabulary import TRAIN
 
-_LISTS = [(name, pa.list_(pa.string())) for name in ("context", "labels", "channels", "days")]
+_LISTS = [
+    (name, pa.list_(pa.string())) for name in ("context", "labels", "rare_categories", "channels", "days")
+]
 TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LISTS)), pa.field("oov", pa.bool_())])
 
 
@@ -40,6 +42,7 @@ class OpenCorpus:
     show: np.ndarray  # int32, id of the show: titles of a show have the same id
     family: np.ndarray  # int32, id of the franchise (first content word of the show key)
     oov: np.ndarray  # bool, whether the title contains a word that no training title contains
+    rare: np.ndarray  # bool, whether the title has categories, but none that enough training titles have
     kinds: np.ndarray  # int8, one per token: kind of token, index into tasks.text.words.KINDS
     weights: np.ndarray  # float32, one per token: inverse-frequency weight of updates of its embedding
     label_names: list[str]  # one per label
@@ -66,7 +69,7 @@ class OpenCorpus:
 
 def open_corpus(folder: Path) -> OpenCorpus:
     """Opens the arrays of a Corpus folder as memory maps. Reads only headers and label names."""
-    single = ("split", "show", "family", "oov", "kinds", "weights")
+    single = ("split", "show", "family", "oov", "rare", "kinds", "weights")
     opened = {name: open_array(folder, name) for name in single}
     empty_vectors = np.zeros((len(opened["split"]), 0), dtype=np.float16)
     for name in ("sentences", "descriptions"):

@@ -1,11 +1,11 @@
 """Reads and writes the files of a Model folder from which categories and confidence are predicted.
 
-``votes.parquet`` has a row per labelled held-out title: ``title`` is the row of the title in titles.parquet,
-``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing context; best
-first; -1: none), and ``cosines`` are the similarities of these neighbours. ``votes_support.npy`` has the
-support of each label by the linear part for each of these titles. ``channel_votes.parquet`` and
-``channel_votes_support.npy`` have the same as if the channels of each title had no labelled titles
-(tasks/scoring/channels.py). Models of older versions lack all but votes.parquet.
+``votes.parquet`` has a row per held-out title with categories: ``title`` is the row of the title in
+titles.parquet, ``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing
+context; best first; -1: none), and ``cosines`` are the similarities of these neighbours.
+``votes_support.npy`` has the support of each label by the linear part for each of these titles.
+``channel_votes.parquet`` and ``channel_votes_support.npy`` have the same as if the channels of each title had
+no labelled titles (tasks/scoring/channels.py). Models of older versions lack all but votes.parquet.
 ``spellings.json`` maps a label to the most frequent spelling of the category in guides.
 """
 
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from storage.arrays import open_array
 
+RARE_CATEGORIES = "rare_categories"  # column of titles.parquet: categories that are no labels
 VOTES, CHANNEL_VOTES, SPELLINGS = "votes", "channel_votes", "spellings.json"
 
 

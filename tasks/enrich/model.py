@@ -13,7 +13,7 @@ torch (200 MB) is imported only after the guide was read, when the memory of rea
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from storage.arrays import open_array, unit_rows
-from storage.formats.model import CHANNEL_VOTES, Votes, read_spellings, read_votes
+from storage.formats.model import CHANNEL_VOTES, RARE_CATEGORIES, Votes, read_spellings, read_votes
 from storage.formats.programme_kinds import COLUMNS
 from storage.home.corrections import Correction
 from storage.shapes import Float32
@@ -61,6 +61,7 @@ class CategoryModel:
         self.folder, self.corrections = folder, corrections or {}
         columns = ["show_key", "labels", "split", "language"]
         names = pq.read_schema(folder / "titles.parquet").names
+        rare = [RARE_CATEGORIES] if RARE_CATEGORIES in names else []
         votes = read_votes(folder) if {*columns} <= {*names} else None
         if votes is None:
             message = "an older version made the champion model, and stored no votes on held-out titles"
@@ -70,7 +71,7 @@ class CategoryModel:
         self.spellings = read_spellings(folder)
         lexicon = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         self.descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # texts per title
-        table = pq.read_table(folder / "titles.parquet", columns=columns, use_threads=False)
+        table = pq.read_table(folder / "titles.parquet", columns=columns + rare, use_threads=False)
         with safe_open(folder / "rows.safetensors", "numpy") as rows:
             parts = {"rows", "slots"} & {*rows.keys()}
             self.dim = sum(int(rows.get_slice(name).get_shape()[1]) for name in parts)
@@ -78,6 +79,7 @@ class CategoryModel:
         self.languages = np.array([code or "" for code in table["language"].to_pylist()], dtype=str)
         self.shows = table["show_key"].to_pylist()
         training = np.asarray(table["split"]) == "train"
+        self._rare: list[list[str]] = table[RARE_CATEGORIES].to_pylist() if rare else []
         labelled = np.array([bool(labels) for labels in self.labels], dtype=bool)
         self.voters = np.flatnonzero(training & labelled)
         self.row_of = {show: row for row, show in enumerate(self.shows)}
@@ -232,6 +234,15 @@ class CategoryModel:
                 labels_of[int(position)] = slot.categories
         return labels_of
 
+    @cached_property
+    def _true_labels(self) -> list[list[str]]:
+        """Labels of each title; of held-out titles also rare categories, which are never predicted."""
+        labels = [*self.labels]
+        votes = [votes for votes in (self.votes, self.channel_votes) if votes is not None]
+        for row in np.unique(np.concatenate([each.titles for each in votes])) if self._rare else ():
+            labels[row] = [*labels[row], *self._rare[row]]
+        return labels
+
     def name_predictor(
         self, vocabulary: Vocabulary, level: int, above: NamePredictions | None = None
     ) -> NamePredictor:
@@ -242,14 +253,18 @@ class CategoryModel:
             level: Level of the names.
             above: Predictions at the level above; the names of held-out titles must be below them.
         """
-        names = self.labels, self.linear.label_names if self.linear else (), vocabulary
-        candidates = CandidateNames.from_vocabulary(*names, level)
-        # Predictions for titles whose categories are not in the table can be neither right nor wrong.
-        broadest = CandidateNames.from_vocabulary(*names, level=0) if level else candidates
-        is_in_table = broadest.labels.lengths > 0
+        true_labels = self._true_labels
+        label_names = self.linear.label_names if self.linear else ()
+        candidates = CandidateNames.from_vocabulary(true_labels, label_names, vocabulary, level)
+
+        @cache
+        def is_in_table(label: str) -> bool:
+            return bool(vocabulary.of_label(label)[0])
 
         def calibrate(votes: Votes, names_above: Sequence[str] | None) -> CalibratedHeldOut:
-            votes = votes.where(is_in_table[votes.titles])
+            # Predictions for titles whose categories are not in the table can be neither right nor wrong.
+            in_table = [any(map(is_in_table, true_labels[title])) for title in votes.titles]
+            votes = votes.where(np.array(in_table, dtype=bool))
             families = [parse_title(self.shows[row]).family for row in votes.titles]
             is_allowed = None if names_above is None else allowed_below(vocabulary, names_above)
             languages = self.languages[votes.titles]

@@ -1,5 +1,6 @@
 """Predicts names of a vocabulary, and calibrates the confidence of predictions on held-out titles."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -83,18 +84,23 @@ class CandidateNames:
         """Looks up the names of all labels.
 
         Args:
-            title_labels: Labels of each title of the model.
-            linear_labels: Labels of the linear part.
+            title_labels: Labels of each title of the model; of held-out titles also rare categories.
+            linear_labels: Labels of the linear part: all labels; empty for models of older versions.
             vocabulary: Vocabulary with the names.
             level: Level of the names.
         """
-        labels = {label for row in title_labels for label in row} | {*linear_labels}
-        name_of = {label: vocabulary.of_label(label)[level] for label in sorted(labels)}
-        names = list(dict.fromkeys(filter(None, name_of.values())))
+        labels = {*linear_labels} or {label for row in title_labels for label in row}
+        names = list(
+            dict.fromkeys(filter(None, (vocabulary.of_label(each)[level] for each in sorted(labels))))
+        )
         number = {name: index for index, name in enumerate(names)}
-        numbers = {label: number[name] for label, name in name_of.items() if name}
-        rows = [sorted({numbers[label] for label in row if label in numbers}) for row in title_labels]
-        of_column = np.array([numbers.get(label, -1) for label in linear_labels], dtype=np.int64)
+
+        @functools.cache
+        def number_of(label: str) -> int:
+            return number.get(vocabulary.of_label(label)[level], -1)
+
+        rows = [sorted({number_of(label) for label in row} - {-1}) for row in title_labels]
+        of_column = np.array([number_of(label) for label in linear_labels], dtype=np.int64)
         return CandidateNames(names, Ragged.from_rows(rows), of_column)
 
     def predict(self, neighbours: VotingNeighbours) -> tuple[np.ndarray, np.ndarray]:
@@ -155,7 +161,7 @@ class CalibratedHeldOut:
         names = candidates.texts(predicted)
         if is_allowed is not None:
             scores = np.where([is_allowed(title, name) for title, name in enumerate(names)], scores, 0.0)
-        # A name for a title that has none at this level would be added as well, so it is wrong.
+        # A name for a title that has none at this level, or rare ones only, would be added, so it is wrong.
         correct = scoring.contains_label(candidates.labels.take(votes.titles), predicted)
         groups = np.unique(np.array(families, dtype=str), return_inverse=True)[1]
         held_out = scoring.HeldOutPredictions(scores, correct, groups, languages)

@@ -33,6 +33,8 @@ class Labels(NamedTuple):
 
     names: list[str]  # sorted by descending number of training titles, then by name
     title_labels: Ragged  # int32 label ids of each title, ascending
+    rare_names: list[str]  # categories that are no labels because too few training titles have them
+    title_rare: Ragged  # int32 indices into ``rare_names`` of each title, ascending
     dropped: list[tuple[str, str, int]]  # (category, reason, number of titles), sorted by descending number
     spellings: dict[str, str]  # label -> most frequent spelling in the guide
 
@@ -180,11 +182,20 @@ def label_titles(
     names.sort(key=lambda name: -counts[name])
     rare = {(value, "on too few titles"): count for value, count in counts.items() if count < minimum_titles}
     by_count = sorted({**dropped, **rare}.items(), key=lambda item: (-item[1], item[0]))
-    labelled_titles = np.concatenate([np.zeros(0, dtype=np.int32), *(titles_of[name] for name in names)])
-    label_ids = np.repeat(np.arange(len(names), dtype=np.int32), [len(titles_of[name]) for name in names])
-    offsets = offsets_of(np.bincount(labelled_titles, minlength=len(training)))
-    title_labels = Ragged(offsets, label_ids[np.argsort(labelled_titles, kind="stable")])
+    rare_names = sorted({*counts} - {*names})
+    title_labels, title_rare = (
+        _by_title([titles_of[name] for name in group], len(training)) for group in (names, rare_names)
+    )
     spellings = {
         name: spelling_counts[name].most_common(1)[0][0] for name in names if name in spelling_counts
     }
-    return Labels(names, title_labels, [(*key, count) for key, count in by_count], spellings)
+    dropped_rows = [(*key, count) for key, count in by_count]
+    return Labels(names, title_labels, rare_names, title_rare, dropped_rows, spellings)
+
+
+def _by_title(titles_of: Sequence[np.ndarray], title_count: int) -> Ragged:
+    """Returns for each title the numbers of the arrays in ``titles_of`` that contain it, int32, ascending."""
+    titles = np.concatenate([np.zeros(0, dtype=np.int32), *titles_of])
+    numbers = np.repeat(np.arange(len(titles_of), dtype=np.int32), [len(array) for array in titles_of])
+    offsets = offsets_of(np.bincount(titles, minlength=title_count))
+    return Ragged(offsets, numbers[np.argsort(titles, kind="stable")])

@@ -53,7 +53,8 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
     """
     titles, contexts = vocabulary / "titles.parquet", vocabulary / "contexts.parquet"
     dictionaries = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
-    begin, entries, names = 0, 0, pa.array(labels.names, pa.string())
+    begin, entries = 0, 0
+    names, rare_names = (pa.array(each, pa.string()) for each in (labels.names, labels.rare_names))
     ids = TokenIds(airings.connection, dictionaries, contexts, vocabulary / "tokens.parquet")
     with (
         array_writer(folder, "tokens.offsets", np.int64) as add_offsets,
@@ -77,11 +78,14 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
             add_offsets(tokens.offsets[1:] + entries)
             add_values(tokens.values)
             add_oov(oov)
-            title_labels = labels.title_labels.between(begin, end)
+            title_labels, title_rare = (
+                ragged.between(begin, end) for ragged in (labels.title_labels, labels.title_rare)
+            )
             columns = [
                 *read_piece(titles, piece).columns,
                 _read_contexts(contexts, begin, end),
                 _make_lists(title_labels.offsets, names.take(pa.array(title_labels.values))),
+                _make_lists(title_rare.offsets, rare_names.take(pa.array(title_rare.values))),
                 airings.channels(begin, end)["channels"],
                 airings.days(begin, end)["days"],
                 pa.array(oov),

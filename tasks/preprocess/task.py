@@ -93,6 +93,7 @@ def preprocess(
         arrays = {
             "split": split,
             "show": np.arange(len(split), dtype=np.int32),
+            "rare": (labels.title_labels.lengths == 0) & (labels.title_rare.lengths > 0),
             "family": families.combine_chunks().indices.to_numpy(),
             # Selects validation titles; the titles with the lowest hashes of the salt itself are held out.
             "family_hash": hashes(texts_of(titles, "family"), salt + "/tuning"),

@@ -22,7 +22,14 @@ from storage.artifacts import Corpus, Layout, LinearModel, Model, Page, TitleEnc
 from storage.formats.clustering import read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.linear_part import FILE as LINEAR
-from storage.formats.model import CHANNEL_VOTES, VOTES, read_spellings, write_spellings, write_votes
+from storage.formats.model import (
+    CHANNEL_VOTES,
+    RARE_CATEGORIES,
+    VOTES,
+    read_spellings,
+    write_spellings,
+    write_votes,
+)
 from storage.formats.programme_kinds import copy_kinds, read_title_kinds
 from storage.home.workspace import Workspace
 from storage.stages import Stage
@@ -98,7 +105,7 @@ def pack(
     """
     folder = Workspace(home).folder
     kinds = read_title_kinds(folder(corpus))
-    columns = {*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"} - {*kinds.column_names}
+    columns = {*COLUMNS, *OPTIONAL_COLUMNS, RARE_CATEGORIES, "split", "language"} - {*kinds.column_names}
     titles = pq.read_table(folder(corpus) / "titles.parquet", columns=sorted(columns))
     is_shown = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
     with MODEL.publish(home, corpus, encoder, vectors, linear) as draft:

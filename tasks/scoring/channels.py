@@ -15,7 +15,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import NEIGHBOURS, support_of
-from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
+from tasks.scoring.protocols import CorpusTitles
 from tasks.text.words import KINDS
 
 CHANNEL = KINDS.index("channel")
@@ -39,7 +39,7 @@ def channel_votes(
     table = pq.read_table(corpus.folder / "titles.parquet", columns=["raw_title", "context", "channels"])
     channels = table["channels"].combine_chunks()
     has_channel = np.asarray(channels.value_lengths().fill_null(0)) > 0
-    queries = np.sort(np.concatenate([titles.labelled(protocol) for protocol in PROTOCOLS]))
+    queries = titles.held_out
     queries = queries[has_channel[queries]]
     if len(queries) > MAX_HELD_OUT:
         queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))

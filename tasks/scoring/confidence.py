@@ -27,7 +27,7 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.prediction import NEIGHBOURS
 from tasks.scoring.isotonic import fit_shares
 from tasks.scoring.precision import lowest_threshold
-from tasks.scoring.protocols import PROTOCOLS, CorpusTitles
+from tasks.scoring.protocols import CorpusTitles
 
 MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
 MIN_HELD_OUT = 50  # held-out titles needed to estimate the precision
@@ -55,7 +55,7 @@ def held_out_votes(
         support: Function that returns the support of each label for the titles with some row numbers.
         seed: Seed of the sample.
     """
-    queries = np.sort(np.concatenate([titles.labelled(protocol) for protocol in PROTOCOLS]))
+    queries = titles.held_out
     if len(queries) > MAX_HELD_OUT:
         queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))
     training = titles.labelled("train")

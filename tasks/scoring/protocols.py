@@ -43,11 +43,12 @@ class CorpusTitles:
     label_count: int  # number of label ids
     family: np.ndarray  # number of the first content word; the bootstrap resamples families (franchises)
     oov: np.ndarray  # bool, whether the title has a word that no training title contains
+    rare: np.ndarray  # bool, whether the title has categories, but none that enough training titles have
 
     @staticmethod
     def from_corpus(corpus: OpenCorpus) -> "CorpusTitles":
         """Returns the titles of an open Corpus."""
-        columns = {name: getattr(corpus, name) for name in ("labels", "family", "oov")}
+        columns = {name: getattr(corpus, name) for name in ("labels", "family", "oov", "rare")}
         return CorpusTitles(
             split=np.array(SPLITS)[corpus.split], label_count=len(corpus.label_names), **columns
         )
@@ -64,13 +65,18 @@ class CorpusTitles:
         return rows
 
     @property
+    def held_out(self) -> np.ndarray:
+        """Rows of the held-out titles that have categories, ascending, including rare categories."""
+        return np.flatnonzero(np.isin(self.split, [*PROTOCOLS]) & ((self.labels.lengths > 0) | self.rare))
+
+    @property
     def used_rows(self) -> np.ndarray:
         """Rows of all training and held-out titles that scoring uses, ascending."""
         return np.sort(np.concatenate([self.labelled(split) for split in ("train", *PROTOCOLS)]))
 
     def take(self, rows: np.ndarray) -> "CorpusTitles":
         """Returns the titles with the row numbers ``rows``."""
-        arrays = {name: getattr(self, name)[rows] for name in ("split", "family", "oov")}
+        arrays = {name: getattr(self, name)[rows] for name in ("split", "family", "oov", "rare")}
         return CorpusTitles(labels=self.labels.take(rows), label_count=self.label_count, **arrays)
 
 
