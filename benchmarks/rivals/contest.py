@@ -86,6 +86,7 @@ class Contest:
             label_count=len(corpus.label_names),
             family=corpus.family,
             oov=corpus.oov,
+            rare=corpus.rare,
         )
 
     def token_texts(self) -> list[str]:

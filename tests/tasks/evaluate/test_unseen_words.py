@@ -16,7 +16,8 @@ def world(oov: list[int]) -> CorpusTitles:
     labels = Ragged.from_rows([[number % 2] for number in range(N)])
     flags = np.zeros(N, dtype=bool)
     flags[oov] = True
-    return CorpusTitles(split=SPLIT, labels=labels, label_count=2, family=np.arange(N) % 2, oov=flags)
+    arrays = {"family": np.arange(N) % 2, "oov": flags, "rare": np.zeros(N, dtype=bool)}
+    return CorpusTitles(split=SPLIT, labels=labels, label_count=2, **arrays)
 
 
 def test_by_hand():

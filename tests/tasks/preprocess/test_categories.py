@@ -106,6 +106,13 @@ def test_corrections_replace_the_categories_of_feeds():
     assert labels.spellings["news"] == "News" and not labels.dropped
 
 
+def test_rare_categories_of_titles_are_kept():
+    rows = [("feed", "News", 0), ("feed", "News", 1), ("feed", "Odd", 1), ("feed", "Odder", 2)]
+    labels = label([*rows, ("feed", "Series", 3)], 20)
+    assert labels.names == ["news"] and labels.rare_names == ["odd", "odder"]  # a generic one says nothing
+    assert [labels.title_rare[row].tolist() for row in range(4)] == [[], [0], [1], []]
+
+
 def test_case_doubles_are_one_label():
     labels = label(
         [("feed", "News", 0), ("feed", "NEWS", 1), ("feed", "news, sport", 2), ("feed", "Sport", 3)], 10

@@ -35,6 +35,7 @@ def test_titles_stand_as_the_road_agreed(toy_corpus: Path):
         "first_airing",
         "context",
         "labels",
+        "rare_categories",
         "channels",
         "days",
         "oov",

@@ -143,13 +143,14 @@ def test_a_language_with_enough_titles_has_a_calibration_of_its_own() -> None:
 
 
 def test_neighbours_of_held_out_titles_are_labelled_training_titles() -> None:
-    vectors = np.eye(8, dtype=np.float32)[[0, 0, 1, 1, 2, 2]]
+    vectors = np.eye(8, dtype=np.float32)[[0, 0, 1, 1, 2, 2, 2]]
     titles = CorpusTitles(
-        split=np.array(["train", "unseen_title", "train", "unseen_show", "train", "next_period"]),
-        labels=Ragged.from_rows([[0], [0], [1], [0], [], [1]]),
+        split=np.array(["train", "unseen_title", "train", "unseen_show", "train", "next_period", "train"]),
+        labels=Ragged.from_rows([[0], [0], [1], [0], [], [], []]),
         label_count=2,
-        family=np.arange(6),
-        oov=np.zeros(6, dtype=bool),
+        family=np.arange(7),
+        oov=np.zeros(7, dtype=bool),
+        rare=np.arange(7) >= 5,  # a held-out title counts, a training title has no vote
     )
     votes = held_out_votes(titles, vectors, lambda rows: np.eye(2)[rows % 2])
     assert isinstance(votes, Votes) and votes.titles.tolist() == [1, 3, 5]

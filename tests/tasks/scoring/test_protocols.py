@@ -50,6 +50,7 @@ def toy(next_period: int = 0) -> tuple[CorpusTitles, TitleInputs, np.ndarray]:
         label_count=3,
         family=np.arange(180) // 5,
         oov=np.arange(180) % 7 == 0,
+        rare=np.zeros(180, dtype=bool),
     )
     texts = [f"{WORDS[g][rng.integers(3)]} {WORDS[g][rng.integers(3)]} {row}" for row, g in enumerate(genre)]
     return titles, TitleInputs(texts, np.eye(4, dtype=np.float32)[genre]), vectors.astype(np.float32)
@@ -196,6 +197,7 @@ def test_no_title_holds_an_unknown_word():
         label_count=3,
         family=titles.family,
         oov=np.zeros(180, dtype=bool),
+        rare=np.zeros(180, dtype=bool),
     )
     scores = run(clear, *about, EvaluateSettings(resamples=100, baselines=()))[0].protocols["unseen_show"][
         "title_only"
@@ -211,6 +213,7 @@ def test_nothing_labelled_empty():
         label_count=0,
         family=titles.family,
         oov=titles.oov,
+        rare=titles.rare,
     )
     result, steps = run(bare, *about)
     assert result.protocols["unseen_title"]["title_only"] == {
@@ -248,6 +251,7 @@ def test_of_many_titles_the_same_ones_are_drawn_each_time():
         label_count=1,
         family=ids,
         oov=ids > 0,
+        rare=ids < 0,
     )
     for split, most in (("train", MAX_TRAINING), ("unseen_title", MAX_SCORED)):
         drawn = titles.labelled(split)

@@ -29,6 +29,7 @@ def make_corpus(tokens=None, labels=None, split=None, kinds=(WORD,), oov=None) -
         show=row,
         family=row,
         oov=np.array(oov or [False] * titles),
+        rare=np.zeros(titles, dtype=bool),
         kinds=np.array(kinds, dtype=np.int8),
         weights=np.ones(len(kinds), dtype=np.float32),
         label_names=["news", "sport"],
