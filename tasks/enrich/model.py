@@ -37,6 +37,7 @@ from tasks.enrich.name_predictor import (
     VotingNeighbours,
     allowed_below,
 )
+from tasks.enrich.sentence_features import sentence_features
 from tasks.enrich.titles import GuideTitles
 from tasks.enrich.vocabulary import Vocabulary
 from tasks.kinds.kinds import KindPrediction
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from tasks.encoder.title_encoder import TitleEncoder
     from tasks.neighbours.index import Exact
 
-_CHUNK = 4096  # texts encoded at once
 _TOLERANCE = 1e-5  # tolerance for cosines, which depend on block sizes of matrix products
 
 
@@ -134,7 +134,7 @@ class CategoryModel:
         new = titles[rows < 0]
         contexts, described = guide.contexts(new), guide.descriptions(new, self.descriptions)
         raw, display = ([names[title] for title in new] for names in (guide.raw_title, guide.title))
-        return self._merge(rows, raw, contexts, lambda: self._sentence_features(display, *described))
+        return self._merge(rows, raw, contexts, lambda: sentence_features(self.encoder, display, *described))
 
     def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, EmbeddedTitles]:
         """Embeds titles as a user enters them; those that the model lacks from their text alone.
@@ -291,25 +291,3 @@ class CategoryModel:
         is_allowed = allowed_below(vocabulary, above.written) if above else None
         name_predictor = self.name_predictor(vocabulary, level, above)
         return name_predictor.predict(neighbours, languages, minimum_precision, is_allowed)
-
-    def _sentence_features(self, display: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray:
-        """Computes the sentence features of titles; they are zero without a sentence encoder.
-
-        Args:
-            display: Display titles.
-            owners: Index in ``display`` of the title of each description.
-            texts: Descriptions.
-        """
-        meaning = self.encoder.meaning
-        if meaning is None or meaning.encoder is None:
-            return np.zeros((len(display), 0 if meaning is None else len(meaning.projection)), np.float32)
-        description_sums = np.zeros((len(display), meaning.encoder.dim), dtype=np.float32)
-        for start in range(0, len(texts), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            np.add.at(description_sums, owners[chunk], meaning.encoder.encode(texts[chunk]))
-        display_texts = [text if any(map(str.isalnum, text)) else "" for text in display]
-        parts = [
-            meaning.encoder.encode(display_texts[start : start + _CHUNK])
-            for start in range(0, len(display_texts), _CHUNK)
-        ]
-        return self.encoder.bag.dense(np.concatenate(parts), unit_rows(description_sums))

@@ -90,9 +90,8 @@ class CandidateNames:
             level: Level of the names.
         """
         labels = {*linear_labels} or {label for row in title_labels for label in row}
-        names = list(
-            dict.fromkeys(filter(None, (vocabulary.of_label(each)[level] for each in sorted(labels))))
-        )
+        names_of_labels = (vocabulary.of_label(label)[level] for label in sorted(labels))
+        names = list(dict.fromkeys(filter(None, names_of_labels)))
         number = {name: index for index, name in enumerate(names)}
 
         @functools.cache

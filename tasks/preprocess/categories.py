@@ -180,16 +180,15 @@ def label_titles(
     counts = {value: int(training[titles].sum()) for value, titles in titles_of.items()}
     names = sorted(value for value, count in counts.items() if count >= minimum_titles)
     names.sort(key=lambda name: -counts[name])
-    rare = {(value, "on too few titles"): count for value, count in counts.items() if count < minimum_titles}
-    by_count = sorted({**dropped, **rare}.items(), key=lambda item: (-item[1], item[0]))
     rare_names = sorted({*counts} - {*names})
+    dropped.update({(name, "on too few titles"): counts[name] for name in rare_names})
     title_labels, title_rare = (
         _by_title([titles_of[name] for name in group], len(training)) for group in (names, rare_names)
     )
     spellings = {
         name: spelling_counts[name].most_common(1)[0][0] for name in names if name in spelling_counts
     }
-    dropped_rows = [(*key, count) for key, count in by_count]
+    dropped_rows = [(*key, n) for key, n in sorted(dropped.items(), key=lambda item: (-item[1], item[0]))]
     return Labels(names, title_labels, rare_names, title_rare, dropped_rows, spellings)
 
 
