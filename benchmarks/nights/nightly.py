@@ -5,7 +5,8 @@ Measures wall time and memory of all processes of a run (the sum of resident set
 second run on unchanged input, and a third run after the guide of the United Kingdom changed: it lacks the
 programmes of every tenth title. Scores are those of the model and of the baselines of the same run; their
 intervals are a bootstrap over families of titles. Precision@10 has no rival, because our vectors are trained
-on categories and the vectors of the baselines are not.
+on categories and the vectors of the baselines are not. The rows "alone, CPU seconds" say where the time goes:
+the stages of a first night run one after the other in one process.
 """
 
 import gzip
@@ -21,6 +22,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from benchmarks.claims import SAMPLE, Claim, guides, run
 from benchmarks.nights.night import run_night
+from benchmarks.nights.plain_run import ONE_BY_ONE
 from tasks.evaluate.settings import EvaluateSettings
 
 STAGES = (
@@ -37,6 +39,7 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
         home = Path(folder) / "home"
         bundled = run_night(Path(folder) / "bundled", [SAMPLE])
         first, second = run_night(home, feeds), run_night(home, feeds)
+        stages = _cpu_by_stage(Path(folder) / "stages", feeds)
         scores = {"the sample guide" if quick else "four English guides": _scores(home)}
         third = run_night(home, [change(feeds[0], Path(folder)), *feeds[1:]])
         if not quick:
@@ -55,6 +58,7 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
         Claim("stages that the second run repeated", repeated, aim=0, better="less"),
         Claim(f"{changed}, seconds", third.seconds, "first night", first.seconds, aim=1, better="less"),
     ]
+    claims += [Claim(f"{stage} alone, CPU seconds", cpu) for stage, cpu in stages.items()]
     for feeds_name, protocols in scores.items():
         for protocol, forms in protocols.items():
             for form, score in forms.items():
@@ -75,6 +79,15 @@ def change(feed: Path, folder: Path) -> Path:
     with gzip.open(target, "wb") as file:
         tree.write(file, encoding="utf-8", xml_declaration=True)
     return target
+
+
+def _cpu_by_stage(home: Path, feeds: Sequence[Path]) -> dict[str, float]:
+    """Runs the stages of a night one by one; returns the CPU seconds of each, largest first."""
+    command = [sys.executable, "-m", "benchmarks.nights.plain_run", ONE_BY_ONE, str(home), *map(str, feeds)]
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
+    seconds = json.loads(done.stdout.splitlines()[-1])
+    cpu = {name.removesuffix(", CPU"): value for name, value in seconds.items() if name.endswith(", CPU")}
+    return dict(sorted(cpu.items(), key=lambda pair: -pair[1]))
 
 
 def _scores(home: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _ANIMATION = re.compile("anim|cartoon|zeichentrick|tecknat|tegnefilm|kreslen|raj
 _TONOS = re.compile("(?<=[\u0370-\u03ff])\u0301")
 
 
+@functools.lru_cache(maxsize=65_536)
 def _key(category: str) -> str:
     """Normalizes a category: lower case without Greek accents."""
     return unicodedata.normalize("NFC", _TONOS.sub("", unicodedata.normalize("NFD", fold(category))))
