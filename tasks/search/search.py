@@ -82,8 +82,9 @@ class TitleSearch:
         self.vectors_with_context = vectors_with_context
         self.vectors_without_context, self.dense = vectors_without_context, dense
         self.columns: dict[str, Sequence[Any]] = titles.select(COLUMNS[:2]).to_pydict()
-        lists = [name for name in (*COLUMNS[2:], "programme_kinds") if name in titles.column_names]
-        self.columns |= {name: TextLists(titles[name]) for name in lists}
+        self.columns |= {name: TextLists(titles[name]) for name in COLUMNS[2:]}
+        has_kinds = "programme_kinds" in titles.column_names
+        self._kinds = TextLists(titles["programme_kinds"]) if has_kinds else [[]] * len(titles)
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
@@ -250,13 +251,12 @@ class TitleSearch:
     ) -> list[Neighbour]:
         """Returns the first k shows among candidate rows, nearest first, without the queried show."""
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
-        kinds = self.columns.get("programme_kinds")  # absent in models of old versions
         pairs = zip(rows, cosines, strict=True)
         candidates = [(row, cosine) for row, cosine in pairs if row >= 0 and shows[row] != show]
         neighbours = []
         for group in group_editions([names[row] for row, _ in candidates])[:k]:
             row, cosine = candidates[group.first]
-            details = labels[row], channels[row], len(group.others), kinds[row] if kinds else []
+            details = labels[row], channels[row], len(group.others), self._kinds[row]
             neighbours.append(Neighbour(names[row], round(cosine, 4), *details))
         return neighbours
 

@@ -103,12 +103,8 @@ def test_answers_are_those_of_the_commands(reloader: ModelReloader, served_title
         similar = client.post("/similar", json={"titles": asked, "k": 4})
         several = client.post("/similar", json={"titles": [{"title": NEW, "hour": 20, "description": "x"}]})
         categories = client.post("/categories", json={"titles": asked})
-        vectors = client.post("/vectors", json={"titles": asked})
-        repeated = client.post("/vectors", json={"titles": asked[:2]})
-        counts = client.get("/metrics").text
-    assert 'guidespace_cached_titles_total{path="/vectors"} 2.0' in counts
-    assert repeated.json()["answers"] == vectors.json()["answers"][:2]
-    assert {one.status_code for one in (similar, several, categories, vectors)} == {200}
+        vectors, _ = (client.post("/vectors", json={"titles": asked}) for _ in range(2))
+        assert 'guidespace_cached_titles_total{path="/vectors"} 4.0' in client.get("/metrics").text
     assert similar.json()["model"] == {"name": "guidespace-titles", "version": "1", "digest": "a" * 64}
     search, model = TitleSearch.open(folder), CategoryModel(folder)
     for title, answer in zip(asked[:3], similar.json()["answers"], strict=False):
@@ -118,8 +114,8 @@ def test_answers_are_those_of_the_commands(reloader: ModelReloader, served_title
         assert answer["decision"] == json.loads(json.dumps(asdict(decide(model, title))))
     for answers in (similar, categories, vectors):
         assert "nothing is known of the title 'ᎣᏏᏲ'" in answers.json()["answers"][3]["reason"]
-    told = several.json()["answers"][0]["neighbours"]
-    assert told == neighbour_documents({}, search.similar(Query(NEW, "x", hour=20)))
+    near = neighbour_documents({}, search.similar(Query(NEW, "x", hour=20)))
+    assert several.json()["answers"][0]["neighbours"] == near
     known, _, new, none = vectors.json()["answers"]
     assert known["vector"] == pytest.approx(search.vectors_with_context[0].tolist()) and known["aired"]
     assert not new["aired"] and none["vector"] is None
