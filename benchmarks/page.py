@@ -18,7 +18,7 @@ MODULES = {
         "objectives": ("objectives",),
         "offload": ("eviction", "offload", "rivals"),
         "players": ("guide", "kinds", "players"),
-        "quality": ("blind", "quality"),
+        "quality": ("blind", "hidden", "quality"),
         "recommend": ("recommend",),
         "search": ("clusters", "layout", "neighbours"),
         "text": ("fasttext_reader", "oov", "sentences", "text", "titles"),

@@ -1,13 +1,8 @@
-"""Precision and coverage of filled categories and episode numbers; speed and memory on a guide of 100 MB, or
-of 1 GB with --full.
+"""Precision of filled episode numbers; speed and memory on a guide of 100 MB, or of 1 GB with --full.
 
-Categories: the categories of a tenth of the shows (by hash of the show key) are removed from each real guide.
-A nightly run trains a model on the rest and calibrates its confidence, the guide is enriched with this model,
-and the names of the vote are compared with the removed categories. Only hidden shows with a category that is
-a label are scored.
-
-Episode numbers: the numbers of a random tenth of the programmes with a number and a sub-title are removed,
-and compared with the numbers that are filled from other airings of the same episode.
+The episode numbers of a random tenth of the programmes with a number and a sub-title are removed, and
+compared with the numbers that are filled from other airings of the same episode. The benchmark ``hidden``
+measures the precision of categories.
 """
 
 import gzip
@@ -18,14 +13,12 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.claims import Claim, guides, mean_interval, run
+from benchmarks.claims import Claim, guides, run
 from benchmarks.processes import call_apart, peak, peak_of_workers
 from benchmarks.quality.folds import Fold, make_folds
 from benchmarks.stages import train_and_augment
@@ -33,13 +26,12 @@ from storage.artifacts import Model
 from storage.digests import hashes
 from storage.episodes.numbers import fold_sub_title
 from storage.home.workspace import Workspace
-from tasks.enrich.enrich import PREDICTION, Enrichment, plan, read_guide
+from tasks.enrich.enrich import Enrichment, plan, read_guide
 from tasks.enrich.episodes import ONSCREEN, find_numbers
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.ingest.settings import IngestSettings
-from tasks.preprocess.categories import map_category, read_mapping
 from tasks.scoring.folds import SALTS
 from tasks.text.titles import parse_title
 
@@ -47,24 +39,11 @@ GUIDES = (
     *("UK1", "US1", "AU1", "ZA1", "FR1", "IT1", "PT1", "NL1", "DK1", "NO1", "SK1", "GR1"),
     *("magenta_de_2022-05", "magenta_de_2022-06"),
 )
-SHARE = 0.1  # share of the shows whose categories are hidden
-ASKED = {0.9: 0.5, 0.8: 0.75}  # minimum precision: target of the coverage
+SHARE = 0.1  # share of the shows and of the programmes whose categories and episode numbers are hidden
 _PROGRAMME = re.compile(rb"<programme .*?</programme>", re.DOTALL)
 _TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.DOTALL)
 _CATEGORY = re.compile(rb"<category[^>]*>(.*?)</category>", re.DOTALL)
 _NUMBER = re.compile(rb'<episode-num(?: system="([^"]*)")?>([^<]*)</episode-num>')
-
-
-@dataclass
-class Judged:
-    """Numbers of titles of a guide whose categories were hidden, filled, and filled correctly.
-
-    The numbers are given for each minimum precision.
-    """
-
-    hidden: int
-    filled: dict[float, int]
-    right: dict[float, int]
 
 
 def hide(guide: bytes) -> tuple[bytes, dict[str, set[str]]]:
@@ -102,59 +81,6 @@ def planned(file: Path, model: Path, work: Path, options: EnrichOptions) -> Enri
     """Returns the additions that ``guidespace enrich`` would make to a guide."""
     with open_source(str(file), work, IngestSettings()) as source:
         return plan(source, *read_guide(source, work, options), CategoryModel(model), options)
-
-
-def measure_guide(name: str) -> Judged:
-    """Hides categories of a guide, trains a model, enriches the guide and scores the names."""
-    mapping = read_mapping()
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        content, hidden = hide(gzip.decompress(guides(name)[0].read_bytes()))
-        file = work / f"{name}.xml"
-        file.write_bytes(content)
-        (fold,) = make_folds(work / "home", [file], SALTS[:1])
-        model = learn(fold)
-        labels = set(fold.opened.label_names)
-        truth = {show: _values(raw, mapping) & labels for show, raw in hidden.items()}
-        judged = Judged(sum(map(bool, truth.values())), {}, {})
-        for precision in ASKED:
-            enrichment = planned(file, model, work, EnrichOptions(minimum_precision=precision))
-            names_by_label = {label: enrichment.vocabulary.of_label(label)[0] for label in labels}
-            voted = [
-                answer.names[0] in {names_by_label[label] for label in truth[show]}
-                for title, answer in enrichment.answers.items()
-                if answer.by == PREDICTION and truth.get(show := enrichment.guide.show_key[title])
-            ]
-            judged.filled[precision], judged.right[precision] = len(voted), sum(voted)
-        return judged
-
-
-def _values(raw: Iterable[str], mapping: Mapping[str, str]) -> set[str]:
-    """Returns the cleaned categories of raw category texts."""
-    return {value for one in raw for value, reason in map_category(one, mapping) if not reason}
-
-
-def quality(names: tuple[str, ...]) -> list[Claim]:
-    """Measures precision and coverage of filled categories by guide, and their means over guides."""
-    claims, reached = [], {asked: [] for asked in ASKED}
-    for name in names:
-        print(f"enrich: {name}", file=sys.stderr, flush=True)
-        judged = measure_guide(name)
-        for asked in ASKED:
-            precision = judged.right[asked] / max(1, judged.filled[asked])
-            coverage = judged.filled[asked] / judged.hidden
-            reached[asked].append((precision, coverage))
-            at = f"{name}, {judged.hidden} hidden titles, {asked:g} asked"
-            claims.append(Claim(f"{at}: precision reached", precision, better=None))
-            claims.append(Claim(f"{at}: coverage", coverage, better=None))
-    for asked, least in ASKED.items():
-        at = f"mean of {len(names)} guides, {asked:g} asked"
-        low = 0.88 if asked == 0.9 else asked - 0.02
-        aims = {"precision reached (0.9: at most 0.95)": low, "coverage": least}
-        for (name, aim), values in zip(aims.items(), zip(*reached[asked], strict=True), strict=True):
-            mean = float(np.mean(values))
-            claims.append(Claim(f"{at}: {name}", mean, aim=aim, interval=mean_interval(values)))
-    return claims
 
 
 def hide_numbers(guide: bytes) -> tuple[bytes, dict[int, dict[str, str]]]:
@@ -277,9 +203,8 @@ def speed(name: str, size: float) -> list[Claim]:
 
 def measure(quick: bool) -> list[Claim]:
     """Measures all claims of this file, with a guide of 100 MB."""
-    names = ("DK1",) if quick else GUIDES
     sized = ("DK1", 5e7) if quick else ("US1", 1e8)
-    return [*quality(names), *numbers(("UK1",) if quick else GUIDES), *speed(*sized)]
+    return [*numbers(("UK1",) if quick else GUIDES), *speed(*sized)]
 
 
 def measure_gigabyte() -> list[Claim]:
