@@ -76,6 +76,7 @@ def make_world(folder: Path, seed: int) -> World:
         "show": np.arange(len(tokens), dtype=np.int32),
         "family": np.arange(len(tokens), dtype=np.int32),
         "oov": np.zeros(len(tokens), dtype=bool),
+        "rare": np.zeros(len(tokens), dtype=bool),
         "kinds": np.zeros(count, dtype=np.int8),
         "weights": np.ones(count, dtype=np.float32),
     }

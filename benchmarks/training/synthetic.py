@@ -34,6 +34,7 @@ def make_synthetic_corpus(folder: Path, titles: int, seed: int) -> Path:
         "show": np.arange(titles, dtype=np.int32),
         "family": np.arange(titles, dtype=np.int32),
         "oov": np.zeros(titles, dtype=bool),
+        "rare": np.zeros(titles, dtype=bool),
         "kinds": np.zeros(tokens, dtype=np.int8),
         "weights": np.ones(tokens, dtype=np.float32),
     }

@@ -97,7 +97,8 @@ def test_the_nearest_slot_stands_beside_a_title(
         np.testing.assert_allclose(vector, expected, atol=1e-6)
     assert not vectors[3].any()
     with_slots.save(tmp_path, learnt[0] / learnt[2].path / "tokens.parquet")
-    np.testing.assert_array_equal(TitleEncoder.open(tmp_path).embed(titles), vectors)
+    # sums depend on the alignment of arrays in memory
+    np.testing.assert_allclose(TitleEncoder.open(tmp_path).embed(titles), vectors, atol=1e-6)
 
 
 def test_parts_with_a_slot_add_up(with_slots: TitleEncoder):
