@@ -56,7 +56,9 @@ def examine(home: str | Path) -> Iterator[Finding]:
     if has_night:
         yield from _check_devices()
     else:
-        yield Finding("note", "night", f"not installed, so this installation only reads: {REMEDY}")
+        yield Finding(
+            "note", "night", f"not installed: this installation can use models, but not run a night; {REMEDY}"
+        )
     folder = Path(home).expanduser().resolve()
     yield from (Finding(*check) for check in examine_machine(folder))
     yield from _check_home(folder)

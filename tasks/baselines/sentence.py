@@ -19,16 +19,16 @@ from tasks.form import configurable, setting
 class FittedSentenceKnn:
     """Trained baseline: the training titles with their sentence vectors."""
 
-    base: Float32[np.ndarray, "titles features"]
+    training_vectors: Float32[np.ndarray, "titles features"]
     training: LabelledTitles
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """Predicts labels by the vote of the nearest titles. A title with a zero vector has no neighbours."""
-        base, ids, cosines = titles.derived.get((SentenceKnn, self.k), (None, None, None))
-        if base is not self.base:
-            ids, cosines = top_by_cosine(titles.dense, self.base, self.k)
-            titles.derived[SentenceKnn, self.k] = self.base, ids, cosines
+        training_vectors, ids, cosines = titles.derived.get((SentenceKnn, self.k), (None, None, None))
+        if training_vectors is not self.training_vectors:
+            ids, cosines = top_by_cosine(titles.dense, self.training_vectors, self.k)
+            titles.derived[SentenceKnn, self.k] = self.training_vectors, ids, cosines
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
 

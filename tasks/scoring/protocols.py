@@ -126,11 +126,13 @@ def held_out_sets(
     for form, protocol in itertools.product(FORMS, PROTOCOLS):
         queries = titles.labelled(protocol)
         form_reason = reasons.get(form) or ("" if has_training else "no training title holds a label")
-        empty = "" if len(queries) else reasons.get(protocol, f"no title of {protocol} holds a label")
+        empty_reason = "" if len(queries) else reasons.get(protocol, f"no title of {protocol} holds a label")
         queries = queries[: 0 if form_reason else None]
         groups, is_oov = titles.family[queries], titles.oov[queries]
         resampled = (Resamples.draw(ids, resamples, rng) for ids in (groups, groups[is_oov]))
-        yield HeldOut(form, protocol, form_reason or empty, queries, next(resampled), is_oov, next(resampled))
+        yield HeldOut(
+            form, protocol, form_reason or empty_reason, queries, next(resampled), is_oov, next(resampled)
+        )
 
 
 class ProtocolScores(NamedTuple):

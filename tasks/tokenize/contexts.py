@@ -45,7 +45,7 @@ def write_contexts(
     connection: Connection,
     guide: Path,
     variants: Path,
-    next_period: ArrayLike,
+    next_period_ids: ArrayLike,
     next_period_begin: int | None,
     kinds: Sequence[str],
     path: Path,
@@ -58,13 +58,13 @@ def write_contexts(
         connection: Temporary database.
         guide: Folder with the Parquet files of a Guide.
         variants: Parquet file with raw_title (as in the feed) and title_id.
-        next_period: Ids of the titles in the held-out set next_period.
+        next_period_ids: Ids of the titles in the held-out set next_period.
         next_period_begin: Begin of next_period in microseconds since 1970; None if there is no such set.
         kinds: Any of CONTEXT_KINDS (tasks/text/words.py) and ``pattern``. ``pattern`` adds the kind of most
             sub-titles of the title (``manner:pattern:guests``), if the guide has these kinds.
         path: The file to write.
     """
-    next_titles = pa.table({"title_id": pa.array(next_period, pa.int32())})  # noqa: F841  (SQL reads this variable)
+    next_titles = pa.table({"title_id": pa.array(next_period_ids, pa.int32())})  # noqa: F841  (SQL reads this variable)
     connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
     if "pattern" in kinds and (guide / "patterns.parquet").exists():
         patterns = escape_glob(guide / "patterns.parquet")

@@ -70,7 +70,7 @@ class _Learner:
         self._interval, tensors = settings.runner.interval, shared.tensors
         dense = [name for name in tensors if name.startswith(("labels.", f"{LAYER}."))]
         self._private = {name: tensors[name].clone() for name in dense if self._interval > 1}
-        self._read = {name: tensor.clone() for name, tensor in self._private.items()}
+        self._last_read = {name: tensor.clone() for name, tensor in self._private.items()}
         groups = ParameterGroups(PARAMETERS, settings)
         weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1)
         tensors = {**tensors, **self._private}
@@ -93,7 +93,7 @@ class _Learner:
             last_run, finished, learners = run, int(progress[DONE]), self._learners
             rounds = -(-int(assignment[BATCHES] - assignment[FIRST]) // learners)
             for name, tensor in self._private.items():
-                self._read[name].copy_(tensor.copy_(self._shared[name]))
+                self._last_read[name].copy_(tensor.copy_(self._shared[name]))
             first = int(assignment[FIRST]) + finished * learners + self._place
             _, batches = self._loader.epoch(int(assignment[EPOCH]), first, every=learners)
             for number in range(finished, rounds):
@@ -148,8 +148,8 @@ class _Learner:
         Adagrad's sums of squares are treated in the same way. Adam's moments are not exchanged.
         """
         for name, private in self._private.items():
-            shared, read = self._shared[name], self._read[name]
+            shared, last_read = self._shared[name], self._last_read[name]
             if name.endswith((".rows", ".sum")):
-                read.copy_(private.copy_(shared.add_(private - read)))
+                last_read.copy_(private.copy_(shared.add_(private - last_read)))
             else:
                 shared.copy_(private)
