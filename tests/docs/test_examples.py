@@ -43,7 +43,7 @@ def commands(page: str, name: str) -> list[list[str]]:
     """Returns the arguments of each example of a command on a page, except examples with a placeholder."""
     found = [
         shlex.split(line, comments=True)
-        for line in re.findall(rf"^guidespace ({name} .*)$", page, re.MULTILINE)
+        for line in re.findall(rf"^(?:\.venv/bin/)?guidespace ({name} .*)$", page, re.MULTILINE)
     ]
     assert found, f"no example of {name}"
     return found
