@@ -45,7 +45,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         assert deployments["nightly-smoke"]["parameters"]["home"] == str(home / "smoke")
         assert deployments["nightly"]["global_concurrency_limit"]["limit"] == 2
         assert [each["enabled"] for each in up.post("/automations/filter")] == [True]
-        long = {"changes": [*QUICK_NIGHT, "train.epochs=40"]}
+        long = {"changes": [*QUICK_NIGHT, "train.epochs=120"]}
         night = up.trigger("nightly-smoke", long)
         log = home / "logs" / "worker.log"
         up.wait(night)
