@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 
@@ -21,3 +22,13 @@ def ask_until_answered(ask: Callable[[], httpx.Response], *passing: type[Excepti
                 return response
         time.sleep(0.5)
     return ask()
+
+
+def post_until_answered(api: httpx.Client, path: str, content: object = None) -> Any:
+    """Sends a POST request that must succeed; returns the answer, None if it is empty."""
+    passing = [httpx.TimeoutException] if path.endswith("/filter") else []  # a filter only reads
+    response = ask_until_answered(
+        lambda: api.post(path, json=content if content is not None else {}), *passing
+    )
+    assert response.is_success, f"{path}: {response.status_code} {response.text}"
+    return response.json() if response.content else None

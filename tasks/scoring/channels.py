@@ -15,7 +15,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import NEIGHBOURS, support_of
-from tasks.scoring.protocols import CorpusTitles
+from tasks.scoring.protocols import CorpusTitles, sample_rows
 from tasks.text.words import KINDS
 
 CHANNEL = KINDS.index("channel")
@@ -23,9 +23,7 @@ CANDIDATES = 100  # nearest training titles, of which those on other channels vo
 MAX_HELD_OUT = 2_000  # held-out titles
 
 
-def channel_votes(
-    corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, vectors: np.ndarray, seed: int = 0
-) -> Votes:
+def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, vectors: np.ndarray) -> Votes:
     """Finds the nearest training titles on other channels of a sample of the held-out titles with channels.
 
     Args:
@@ -33,16 +31,13 @@ def channel_votes(
         encoder: Encoder that embeds titles without channel tokens.
         part: Linear part of the predictor.
         vectors: Vectors of the titles with airing context, float32 (titles, dim).
-        seed: Seed of the sample.
     """
     titles = CorpusTitles.from_corpus(corpus)
     table = pq.read_table(corpus.folder / "titles.parquet", columns=["raw_title", "context", "channels"])
     channels = table["channels"].combine_chunks()
     has_channel = np.asarray(channels.value_lengths().fill_null(0)) > 0
     queries = titles.held_out
-    queries = queries[has_channel[queries]]
-    if len(queries) > MAX_HELD_OUT:
-        queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))
+    queries = sample_rows(queries[has_channel[queries]], MAX_HELD_OUT)
     training = titles.labelled("train")
     rows = table.select(["raw_title", "context"]).take(queries)
     raw_titles, contexts = (column.to_pylist() for column in rows.columns)

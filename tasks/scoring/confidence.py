@@ -27,7 +27,7 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.prediction import NEIGHBOURS
 from tasks.scoring.isotonic import fit_shares
 from tasks.scoring.precision import lowest_threshold
-from tasks.scoring.protocols import CorpusTitles
+from tasks.scoring.protocols import CorpusTitles, sample_rows
 
 MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
 MIN_HELD_OUT = 50  # held-out titles needed to estimate the precision
@@ -45,7 +45,6 @@ def held_out_votes(
     titles: CorpusTitles,
     vectors: Float32[np.ndarray, "titles dim"],
     support: Callable[[np.ndarray], np.ndarray],
-    seed: int = 0,
 ) -> Votes:
     """Finds the nearest training titles of a random sample of at most MAX_HELD_OUT held-out titles.
 
@@ -53,11 +52,8 @@ def held_out_votes(
         titles: All titles of the corpus.
         vectors: Vectors of the titles, with unit norm or zero.
         support: Function that returns the support of each label for the titles with some row numbers.
-        seed: Seed of the sample.
     """
-    queries = titles.held_out
-    if len(queries) > MAX_HELD_OUT:
-        queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))
+    queries = sample_rows(titles.held_out, MAX_HELD_OUT)
     training = titles.labelled("train")
     ids, cosines = top_neighbours(vectors[queries], np.ascontiguousarray(vectors[training]), NEIGHBOURS)
     neighbours = np.where(ids >= 0, training[ids], -1) if len(training) else ids

@@ -34,6 +34,13 @@ NO_REASONS: Mapping[str, str] = {}
 NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 
 
+def sample_rows(rows: Int[np.ndarray, " any"], limit: int) -> Int[np.ndarray, " sample"]:
+    """Returns the rows, or a random sample of ``limit`` rows if there are more, ascending. Reproducible."""
+    if len(rows) <= limit:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, limit, replace=False))
+
+
 @dataclass(frozen=True, kw_only=True)
 class CorpusTitles:
     """All titles of a corpus, placeholders included; every array has one entry per title."""
@@ -60,9 +67,7 @@ class CorpusTitles:
         """
         rows = np.flatnonzero((self.split == split) & (self.labels.lengths > 0))
         limit = MAX_TRAINING if split == "train" else MAX_SCORED
-        if len(rows) > limit:
-            rows = np.sort(np.random.default_rng(0).choice(rows, limit, replace=False))
-        return rows
+        return sample_rows(rows, limit)
 
     @property
     def held_out(self) -> np.ndarray:

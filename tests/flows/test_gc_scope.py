@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,7 +19,7 @@ from flows.up.processes import start_process, terminate
 from storage.home.identity import make_home_id
 from storage.stages import ROOT
 from storage.tracking import Tracking
-from tests.busy import ask_until_answered
+from tests.busy import post_until_answered
 from tests.flows.up_process import until
 from tests.ports import free_port
 
@@ -128,24 +127,17 @@ def servers(
             process.wait()
 
 
-def post(prefect: httpx.Client, path: str, content: object) -> Any:
-    """Sends a request to Prefect, and returns the answer."""
-    answer = ask_until_answered(lambda: prefect.post(path, json=content))
-    assert answer.is_success, f"{path}: {answer.status_code} {answer.text}"
-    return answer.json()
-
-
 def flow_runs(prefect: httpx.Client) -> dict[str, str]:
     """Returns id and name of all flow runs."""
-    return {each["id"]: each["name"] for each in post(prefect, "/flow_runs/filter", {})}
+    return {each["id"]: each["name"] for each in post_until_answered(prefect, "/flow_runs/filter", {})}
 
 
 def add_flow_run(prefect: httpx.Client, name: str, flow: str, **about: object) -> None:
-    flow_id = post(prefect, "/flows/", {"name": flow})["id"]
+    flow_id = post_until_answered(prefect, "/flows/", {"name": flow})["id"]
     content = {"flow_id": flow_id, "name": name, "state": {"type": "COMPLETED"}, **about}
-    run_id = post(prefect, "/flow_runs/", content)["id"]
+    run_id = post_until_answered(prefect, "/flow_runs/", content)["id"]
     artifact = {"key": f"report-{name}", "type": "markdown", "data": name, "flow_run_id": run_id}
-    post(prefect, "/artifacts/", artifact)
+    post_until_answered(prefect, "/artifacts/", artifact)
 
 
 def tracked(mlflow: MlflowClient) -> set[str]:
@@ -202,7 +194,7 @@ def test_on_servers_of_others_only_tagged_runs_go_and_only_if_asked(
     assert (removed["runs in Prefect"], removed["runs in MLflow"], removed["models"]) == (1, 1, 0)
     left = {"of-another-home", "untagged", "default-home", "unrelated"}
     assert set(flow_runs(prefect).values()) == left and len(flow_runs(prefect)) == len(runs) - 1
-    keys = {each["key"] for each in post(prefect, "/artifacts/filter", {})}
+    keys = {each["key"] for each in post_until_answered(prefect, "/artifacts/filter", {})}
     assert keys == {f"report-{name}" for name in left}
     assert tracked(mlflow) == everything - {"ours: ours.txt"}
 

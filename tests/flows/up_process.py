@@ -18,7 +18,7 @@ import psutil
 
 from flows.up.prefect_client import make_client
 from flows.up.processes import Process, terminate
-from tests.busy import ask_until_answered
+from tests.busy import ask_until_answered, post_until_answered
 from tests.flows.command import ROOT
 from tests.servers import wait_for
 
@@ -43,9 +43,7 @@ class Up:
 
     def post(self, path: str, content: object = None) -> Any:
         """Sends a request to Prefect, and returns the answer."""
-        answer = ask_until_answered(lambda: self.api.post(path, json=content or {}))
-        assert answer.is_success, answer.text
-        return answer.json() if answer.content else None
+        return post_until_answered(self.api, path, content)
 
     def get(self, path: str) -> Any:
         return ask_until_answered(lambda: self.api.get(path)).json()
