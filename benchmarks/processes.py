@@ -7,6 +7,8 @@ the number of threads before they are loaded.
 import multiprocessing
 import os
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -14,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from benchmarks import POLICY_IS_OURS, RIVAL
+from benchmarks.claims import ROOT
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -145,3 +148,13 @@ def memory(field: str) -> float:
     """Returns a field of /proc/self/status in MiB."""
     with open("/proc/self/status", encoding="utf-8") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(field)) / 1024
+
+
+def run_guidespace(*arguments: object) -> None:
+    """Runs a command of GuideSpace in a fresh process.
+
+    Raises:
+        subprocess.CalledProcessError: The command failed.
+    """
+    command = [sys.executable, "-m", "flows", *map(str, arguments)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

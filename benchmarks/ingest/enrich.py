@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from benchmarks.claims import Claim, guides, run
 from benchmarks.processes import call_apart, peak, peak_of_workers
 from benchmarks.quality.folds import Fold, make_folds
+from benchmarks.quality.hidden import hide
 from benchmarks.stages import train_and_augment
 from storage.artifacts import Model
-from storage.digests import hashes
 from storage.episodes.numbers import fold_sub_title
 from storage.home.workspace import Workspace
 from tasks.enrich.enrich import Enrichment, plan, read_guide
@@ -33,7 +33,6 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.ingest.settings import IngestSettings
 from tasks.scoring.folds import SALTS
-from tasks.text.titles import parse_title
 
 GUIDES = (
     *("UK1", "US1", "AU1", "ZA1", "FR1", "IT1", "PT1", "NL1", "DK1", "NO1", "SK1", "GR1"),
@@ -41,25 +40,7 @@ GUIDES = (
 )
 SHARE = 0.1  # share of the shows and of the programmes whose categories and episode numbers are hidden
 _PROGRAMME = re.compile(rb"<programme .*?</programme>", re.DOTALL)
-_TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.DOTALL)
-_CATEGORY = re.compile(rb"<category[^>]*>(.*?)</category>", re.DOTALL)
 _NUMBER = re.compile(rb'<episode-num(?: system="([^"]*)")?>([^<]*)</episode-num>')
-
-
-def hide(guide: bytes) -> tuple[bytes, dict[str, set[str]]]:
-    """Removes the categories of a tenth of the shows; returns the guide and these categories by show key."""
-    hidden: dict[str, set[str]] = {}
-
-    def strip(programme: re.Match[bytes]) -> bytes:
-        title = _TITLE.search(programme[0])
-        show = parse_title(html.unescape(title[1].decode())).show_key if title else ""
-        if hashes([show], "hidden")[0] >= SHARE:
-            return programme[0]
-        raw = _CATEGORY.findall(programme[0])
-        hidden.setdefault(show, set()).update(html.unescape(each.decode()) for each in raw)
-        return _CATEGORY.sub(b"", programme[0])
-
-    return _PROGRAMME.sub(strip, guide), hidden
 
 
 def learn(fold: Fold) -> Path:
@@ -178,9 +159,9 @@ def speed(name: str, size: float) -> list[Claim]:
     """
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        content, _ = hide(gzip.decompress(guides(name)[0].read_bytes()))
-        small, file = work / "small.xml", work / "large.xml"
-        small.write_bytes(content)
+        small, file = work / "small.xml.gz", work / "large.xml"
+        hide(guides(name)[0], small, "shows", SHARE, seed=0)
+        content = gzip.decompress(small.read_bytes())
         (fold,) = make_folds(work / "home", [small], SALTS[:1])
         begin, end = content.index(b"<programme "), content.rindex(b"</programme>") + len(b"</programme>")
         with open(file, "wb") as out:

@@ -10,7 +10,6 @@ Figures are by title, and by programme, in which copies within a show count.
 
 import functools
 import gzip
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -21,7 +20,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from benchmarks.claims import ROOT, Claim, guides, mean_interval, run
+from benchmarks.claims import Claim, guides, mean_interval, run
+from benchmarks.processes import run_guidespace
 from tasks.preprocess.categories import map_category, read_mapping
 from tasks.text.titles import parse_title
 
@@ -124,17 +124,12 @@ def measure_guide(guide: Path, what: str) -> tuple[int, dict[float, tuple[list[f
     with tempfile.TemporaryDirectory() as folder:
         home, file, enriched = (Path(folder) / name for name in ("home", "guide.xml.gz", "enriched.xml.gz"))
         hidden = hide(guide, file, what, SHARE, seed=0)
-        _guidespace("nightly", "--feed", file, "--home", home)
+        run_guidespace("nightly", "--feed", file, "--home", home)
         results = {}
         for precision in COVERAGE:
-            _guidespace("enrich", file, enriched, "--home", home, "--min-precision", precision)
+            run_guidespace("enrich", file, enriched, "--home", home, "--min-precision", precision)
             results[precision] = compare(hidden, enriched)
         return len(hidden.truth), results
-
-
-def _guidespace(*arguments: object) -> None:
-    command = [sys.executable, "-m", "flows", *map(str, arguments)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def measure(quick: bool) -> list[Claim]:

@@ -2,8 +2,6 @@
 
 import datetime
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.claims import SAMPLE, Claim
+from benchmarks.processes import run_guidespace
 from storage.arrays import unit_rows
 from tasks.recommend import Titles
 from tasks.tonight.choose import Evening, titles_to_rank
@@ -81,17 +80,12 @@ def _programme(row: int) -> Programme:
 
 def _cold(home: Path, repeats: int) -> float:
     """Returns median wall seconds of ``guidespace tonight`` on the sample guide, in new processes."""
-    _guidespace(home, "nightly", "--feed", str(SAMPLE), "--preset", "smoke")
+    run_guidespace("nightly", "--feed", str(SAMPLE), "--preset", "smoke", "--home", home)
     for title in ("Midsomer Murders", "MasterChef"):
-        _guidespace(home, "like", title)
+        run_guidespace("like", title, "--home", home)
     seconds = []
     for _ in range(repeats + 1):  # the first run fills the page cache
         started = time.perf_counter()
-        _guidespace(home, "tonight", "--at", EVENING.isoformat())
+        run_guidespace("tonight", "--at", EVENING.isoformat(), "--home", home)
         seconds.append(time.perf_counter() - started)
     return statistics.median(seconds[1:])
-
-
-def _guidespace(home: Path, *arguments: str) -> None:
-    command = [sys.executable, "-m", "flows", *arguments, "--home", str(home)]
-    subprocess.run(command, check=True, capture_output=True)
