@@ -81,6 +81,9 @@ def latest(history: Iterable[Measurement]) -> dict[str, Measurement]:
 
 
 def is_commit(name: str) -> bool:
-    """Returns whether git knows a commit of this name."""
-    command = ["git", "cat-file", "-e", f"{name}^{{commit}}"]
+    """Returns whether a commit of this name is in the history of HEAD.
+
+    A commit that was replaced in a rebase exists only in the repository in which it was made.
+    """
+    command = ["git", "merge-base", "--is-ancestor", name, "HEAD"]
     return not subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
