@@ -97,8 +97,8 @@ def grids() -> Iterator[Claim]:
 def gathers(has_cupy: bool, held: Sequence[int], widths: Sequence[int]) -> Iterator[Claim]:
     """Measures transfers of 131,072 records to the GPU and back, out of ``held`` records of ``widths`` bytes.
 
-    They are compared with one copy of the same bytes, and with ``W[idx]`` of torch for pageable memory and
-    for pinned memory, which is the method of SpeedTorch.
+    Ids are ascending, as in a batch. Transfers are compared with one copy of the same bytes, and with
+    ``W[idx]`` of torch for pageable memory and for pinned memory, which is the method of SpeedTorch.
     """
     rng = np.random.default_rng(0)
     for rows in held:
@@ -106,7 +106,7 @@ def gathers(has_cupy: bool, held: Sequence[int], widths: Sequence[int]) -> Itera
             host = Host(rows, width)
             host.data.zero_()
             drawn = {
-                "random": torch.from_numpy(rng.choice(rows, MOVED, replace=False)),
+                "random": torch.from_numpy(np.sort(rng.choice(rows, MOVED, replace=False))),
                 "Zipf": torch.from_numpy(np.unique(zipf(rows, 4 * MOVED, rng))[:MOVED]),
             }
             pageable = {name: _indexed(host, ids) for name, ids in drawn.items()}

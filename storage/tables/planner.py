@@ -64,14 +64,15 @@ class Planner:
         Raises:
             ValueError: ``ids`` contains duplicates.
         """
-        check_distinct(ids)
         number, self._number = self._number, self._number + 1
-        cold = np.flatnonzero(ids >= self.hot)
+        cold = self._cold(ids)
         cold_slots = self._slot[ids[cold] - self.hot].astype(np.int64)
         cached = cold_slots >= 0
-        self._last[cold_slots[cached]] = number  # prevents their eviction by this batch
+        hits = cold[cached]
+        hit_slots = cold_slots[cached]
+        self._last[hit_slots] = number  # prevents their eviction by this batch
         missing = cold[~cached]
-        count = min(len(missing), self.recent - int(cached.sum()))
+        count = min(len(missing), self.recent - len(hits))
         free = self.order.victims(count, number, self._id, self._last)
         enter, direct = missing[: len(free)], missing[len(free) :]
         leaving = free[self._id[free] >= 0]
@@ -82,19 +83,17 @@ class Planner:
         self._id[free] = ids[enter]
         self._last[free] = number
         slots = ids.copy()
-        slots[cold[cached]] = cold_slots[cached] + self.hot
+        slots[hits] = hit_slots + self.hot
         slots[enter] = free + self.hot
         slots[direct] = 0
-        used_slots = np.concatenate([cold_slots[cached], free])
+        used_slots = np.concatenate([hit_slots, free])
         self.order.record(number, ids[cold], used_slots, self._last)
         moves = leave_ids, leaving + self.hot, ids[enter], free + self.hot
         return CachePlan(number, ids, slots, direct, *moves, depends_on_step)
 
     def locate(self, ids: np.ndarray) -> np.ndarray:
         """Returns the slot of each row, -1 for rows on the host: int64 (unique,)."""
-        check_distinct(ids)
-        slots = ids.copy()
-        cold = np.flatnonzero(ids >= self.hot)
+        slots, cold = ids.copy(), self._cold(ids)
         cold_slots = self._slot[ids[cold] - self.hot].astype(np.int64)
         slots[cold] = np.where(cold_slots < 0, -1, cold_slots + self.hot)
         return slots
@@ -106,10 +105,16 @@ class Planner:
         return CachePlan(NO_STEP, ids, slots.clip(0), direct, none, none, none, none, NO_STEP)
 
 
+    def _cold(self, ids: np.ndarray) -> np.ndarray:
+        """Returns the positions of cold rows. Raises a ValueError if ids are not distinct."""
+        if (ids[1:] > ids[:-1]).all():  # the usual case
+            return np.arange(np.searchsorted(ids, self.hot), len(ids))
+        check_distinct(ids)
+        return np.flatnonzero(ids >= self.hot)
+
+
 def check_distinct(ids: np.ndarray) -> None:
     """Raises a ValueError if ids are not distinct, because one of two updates of a row would be lost."""
-    if (ids[1:] > ids[:-1]).all():
-        return
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < len(ids):
         duplicates = values[counts > 1][:5].tolist()

@@ -1,6 +1,5 @@
 """Transfers records between host and device, in the transfer thread of the prefetcher."""
 
-import contextlib
 import importlib.util
 import logging
 from collections.abc import Sequence
@@ -138,10 +137,13 @@ def upload(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
     """Copies int64 arrays to a device. On a GPU, uses one copy, and returns views of one tensor."""
     if device.type == "cpu":
         return [torch.from_numpy(array) for array in arrays]
-    buffer = torch.from_numpy(np.concatenate(arrays))
-    with contextlib.suppress(RuntimeError):  # pinning failed: copy from pageable memory
-        buffer = buffer.pin_memory()
-    return list(buffer.to(device, non_blocking=True).split([len(array) for array in arrays]))
+    lengths = [len(array) for array in arrays]
+    try:
+        buffer = torch.empty(sum(lengths), dtype=torch.int64, pin_memory=True)
+    except RuntimeError:  # pinning failed: copy from pageable memory
+        buffer = torch.empty(sum(lengths), dtype=torch.int64)
+    np.concatenate(arrays, out=buffer.numpy())
+    return list(buffer.to(device, non_blocking=True).split(lengths))
 
 
 class Unified:

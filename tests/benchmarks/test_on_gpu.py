@@ -31,10 +31,11 @@ from tests.device.tensors import Simulated
 from benchmarks import on_gpu, profile_on_gpu
 from benchmarks.offload import gpu, measurements, profiles, transfers
 transfers.COPIED, transfers.MOVED, transfers.HELD = 1 << 16, 256, (1000, 2000)
-gpu.BATCHES, gpu.RULED = 8, (200, 60, 3)
+gpu.BATCHES, gpu.REPEATS, gpu.RULED = 8, 2, (200, 60, 3)
 profiles.TRACED = profiles.TRACED[:1]  # this torch cannot trace a GPU
 gpu.Contest.sparse_adam = lambda self, tokens: iter(())  # sparse tensors: the test below
-sizes = {"ROWS": 3000, "HUGE_ROWS": 4000, "TOKENS": 240, "MANY_TOKENS": 480, "TITLES": 200, "SEARCHED": 300}
+sizes = {"ROWS": 3000, "TOKENS": 240, "MANY_TOKENS": 480, "TITLES": 200, "SEARCHED": 300}
+sizes |= {"HUGE_SHARE": 0.002, "BATCHES": 8, "REPEATS": 2}
 for name, size in sizes.items():
     assert hasattr(measurements, name)
     setattr(measurements, name, size)
