@@ -56,6 +56,13 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 ROWS, TOKENS, MANY_TOKENS = 10_000_000, 98_304, 786_432
 HUGE_SHARE = 1.1  # size of the largest table in units of the GPU's memory
 TEST_SECONDS = 60.0
+TESTS = (  # the GPU tests that need no package of the nightly run
+    "tests/storage/tables/test_gpu.py",
+    "tests/tasks/neighbours/test_on_gpu.py",
+    "tests/tasks/loading/test_delivery.py",
+    "tests/tasks/recurrent",
+    "tests/tasks/train/test_leave_one_out.py",
+)
 OUTCOME = re.compile(r"\S+::(\S.*?) (PASSED|FAILED|ERROR|SKIPPED)")  # of pytest -v
 TITLES = 500_000  # titles of the corpus of the part night
 SEARCHED = 100_000  # titles in the search for neighbours
@@ -71,7 +78,7 @@ def measurements(out: Path) -> list[Measurement]:
         made.append(Measurement(part, name, seconds, lambda left: run(*arguments)))
 
     add("decisive", "facts", 5, facts)
-    made.append(Measurement("decisive", "tests of the tables", 10, tests))
+    made.append(Measurement("decisive", "GPU tests", 10, tests))
     add("decisive", "link", 5, link)
     add("decisive", "one transfer", 12, gathers, has_cupy, transfers.HELD[:1], (512, 1536))
     for rule, seconds in zip(rules, (15, 20), strict=True):
@@ -128,16 +135,16 @@ def facts() -> Iterator[Line]:
 
 
 def tests(left: float) -> Iterator[Line]:
-    """Runs the tests of the tables that need a GPU, for at most TEST_SECONDS; yields a line per test.
+    """Runs TESTS, for at most TEST_SECONDS; yields a line per test.
 
-    They need no fixture of the project except for those of their folder.
+    They need no fixture of the project except for those of the tables.
     """
     if importlib.util.find_spec("pytest") is None:
         yield {"skipped": "pytest is not installed"}
         return
     command = [sys.executable, "-m", "pytest", "-v", "-m", "gpu", "--tb=short", "--maxfail=5"]
     command += ["-c", os.devnull, f"--rootdir={ROOT}", "--import-mode=importlib", "-p", "no:cacheprovider"]
-    command += ["--noconftest", "-p", "tests.storage.tables.conftest", "tests/storage/tables/test_gpu.py"]
+    command += ["--noconftest", "-p", "tests.storage.tables.conftest", *TESTS]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8"}
     with subprocess.Popen(command, cwd=ROOT, env=environment, **options) as process:
