@@ -142,7 +142,7 @@ def tests(left: float) -> Iterator[Line]:
     if importlib.util.find_spec("pytest") is None:
         yield {"skipped": "pytest is not installed"}
         return
-    command = [sys.executable, "-m", "pytest", "-v", "-m", "gpu", "--tb=short", "--maxfail=5"]
+    command = [sys.executable, "-m", "pytest", "-v", "-m", "gpu", "--tb=short", "--maxfail=5", "-W", "ignore"]
     command += ["-c", os.devnull, f"--rootdir={ROOT}", "--import-mode=importlib", "-p", "no:cacheprovider"]
     command += ["--noconftest", "-p", "tests.storage.tables.conftest", *TESTS]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -120,9 +120,11 @@ class CharacterEncoder:
         return vectors.index_copy(0, torch.from_numpy(packing.strings).to(character_rows.device), state[0])
 
     def vectors(self, strings: Sequence[str]) -> Float32[np.ndarray, "strings hidden"]:
-        """Computes the vector of each string, without dropout."""
+        """Computes the vector of each string, without dropout, with the precision of float32."""
         batches = [np.zeros((0, self.settings.hidden), dtype=np.float32)]
-        with torch.inference_mode():
+        # by default, cuDNN computes recurrent networks in TF32, which has ten bits of mantissa
+        exact = torch.backends.cudnn.flags(enabled=torch.backends.cudnn.enabled, allow_tf32=False)
+        with torch.inference_mode(), exact:
             for start in range(0, len(strings), _CHUNK_STRINGS):
                 ids = self.alphabet.ids(strings[start : start + _CHUNK_STRINGS])
                 batches.append(self.encode(self.rows, ids).cpu().numpy())

@@ -87,7 +87,8 @@ class _LeaveOneOut(BaseObjective):
             other_products = group_products - squares  # v·(S − v)
             if unit_means:
                 squared = torch.linalg.vecdot(sums, sums)
-                group_squared = squared.index_select(0, groups.group_ids)
+                # on a GPU, the backward pass of index_select is not deterministic; that of an index sorts first
+                group_squared = squared[groups.group_ids]
                 length = (group_squared - 2 * group_products + squares).clamp(min=1e-6).sqrt()  # ‖S − v‖
                 group_scores, scores = other_products / length, products / squared.clamp(min=1e-12).sqrt()
             else:
