@@ -26,13 +26,14 @@ MODULES = {
     }.items()
     for name in names
 }
+ON_GPU = {"on_gpu": "benchmarks.on_gpu"}  # sections "on_gpu, PART" are added by benchmarks.record_gpu
 SUFFIX = ", full sizes"  # of sections with the heavy sizes of a benchmark
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
 
 def about(name: str) -> str:
     """Returns the first paragraph of the docstring of a benchmark."""
-    source = _file(MODULES[name]).read_text(encoding="utf-8")
+    source = _file((MODULES | ON_GPU)[name]).read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].replace("\n", " ")
 
 
@@ -45,7 +46,8 @@ def render(text: str, history: Sequence[Measurement]) -> str:
             column ``met``.
     """
     before, _, rest = text.partition(BEGIN)
-    sections = {name: one for name, one in latest(history).items() if name.removesuffix(SUFFIX) in MODULES}
+    shown = MODULES | ON_GPU
+    sections = {name: one for name, one in latest(history).items() if _benchmark(name) in shown}
     missing = [name for name in sorted(MODULES) if not {name, name + SUFFIX} & sections.keys()]
     parts = [_section(sections[name], history) for name in sorted(sections)]
     if missing:
@@ -60,9 +62,14 @@ def _section(measured: Measurement, history: Sequence[Measurement]) -> str:
     line = f"{measured.date}, commit {measured.commit}, {measured.machine}"
     runs = [each for each in history if each.section == measured.section]
     verdicts = [_verdict(claim, runs) for claim in measured.claims]
-    name = measured.section.removesuffix(SUFFIX)
-    head = f"### {measured.section}\n\n{about(name)}\n\n{'; '.join(filter(None, [line, ', '.join(facts)]))}."
+    text = about(_benchmark(measured.section))
+    head = f"### {measured.section}\n\n{text}\n\n{'; '.join(filter(None, [line, ', '.join(facts)]))}."
     return f"{head}\n\n{table(measured.claims, verdicts)}"
+
+
+def _benchmark(section: str) -> str:
+    """Returns the name of the benchmark of a section, "bag" for "bag, full sizes"."""
+    return section.partition(", ")[0]
 
 
 def _verdict(claim: Claim, runs: Sequence[Measurement]) -> str:
@@ -82,7 +89,7 @@ def outdated(history: Sequence[Measurement]) -> dict[str, str]:
     """Returns the commits of sections whose benchmark has changed since they were measured, by section."""
     changed = {}
     for name, measured in sorted(latest(history).items()):
-        if (module := MODULES.get(name.removesuffix(SUFFIX))) is None:
+        if (module := MODULES.get(_benchmark(name))) is None:
             continue
         command = ["git", "diff", "--quiet", measured.commit, "--", *sorted(_sources(module))]
         if subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode:

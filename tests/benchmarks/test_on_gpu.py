@@ -18,6 +18,7 @@ from benchmarks.offload.libraries import fbgemm, train_library
 from benchmarks.offload.steps import train
 from benchmarks.on_gpu import PARTS, Measurement, main, measure
 from benchmarks.profile_on_gpu import slow_parts
+from benchmarks.record_gpu import sections
 from tasks.optimizers import RowwiseAdagrad
 
 ROOT = Path(__file__).parents[2]
@@ -165,6 +166,32 @@ def test_the_profile_is_of_what_missed_its_target():
     assert slow_parts([{"part": "decisive", **gather}, fast]) == ["transfer", "adam"]  # adam: no figure
     assert slow_parts([slow, fast, decisive("adam", 0.95, 0.9)]) == ["adam"]  # all met: the lowest ratio
     assert slow_parts([{"part": "decisive", "began_after_seconds": 1}]) == ["rowwise_adagrad", "adam"]
+
+
+def test_measurements_of_a_gpu_become_sections_of_the_history():
+    facts = {"name": "H100", "driver_version": "580", "cuda": "13.0", "python": "3.12.3", "cpus": 16}
+    facts |= {"pcie.link.gen.current": "5", "pcie.link.width.current": "16", "memory_bytes": 2**37}
+    lines = [
+        {"part": "decisive", "measurement": "facts", "versions": {"torch": "2.11.0"}, **facts},
+        {"part": "decisive", "measurement": "link", "took_seconds": 60},
+        {
+            "part": "steps",
+            "measurement": "adam",
+            **Claim("adam, tokens/s", 2.0, "resident", 4.0, aim=0.9).row(),
+        },
+        {"part": "steps", "measurement": "adam", **Claim("uva gather, p90, GB/s", 2.0).row()},
+        {"part": "steps", "measurement": "adam", "took_seconds": 30},
+    ]
+    (section,) = sections(lines, "0123456", "2026-11-27 14:35 UTC")
+    assert (section.section, section.minutes, section.commit) == ("on_gpu, steps", 0.5, "0123456")
+    assert [(claim.name, claim.ratio, claim.met) for claim in section.claims] == [
+        ("adam, tokens/s", 0.5, False)
+    ]
+    assert section.machine.startswith(
+        "H100, PCIe 5 x16, driver 580, torch 2.11.0, CUDA 13.0, 16 cores, 128 GiB"
+    )
+    with pytest.raises(ValueError, match="measure the part decisive"):
+        sections(lines[1:], "0123456", "2026-11-27 14:35 UTC")
 
 
 HANGING = """
