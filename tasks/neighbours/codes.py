@@ -105,7 +105,7 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
     upper_bounds: np.ndarray,
     lower_bounds: np.ndarray,
 ) -> None:
-    """Writes upper bounds of all products, and the k largest lower bounds of each query."""
+    """Writes upper bounds of all dot products, and a heap of the largest lower bounds of each query."""
     candidates = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):
@@ -114,15 +114,15 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
                 product += queries[row, axis] * np.float32(codes[title, axis])
             product *= scales[title]
             upper_bounds[row, title] = product + errors[title]
-            low = product - errors[title]
-            if low <= lower_bounds[row, 0]:
+            lower_bound = product - errors[title]
+            if lower_bound <= lower_bounds[row, 0]:
                 continue
             parent, child = 0, 1
             while child < candidates:
                 if child + 1 < candidates and lower_bounds[row, child + 1] < lower_bounds[row, child]:
                     child += 1
-                if lower_bounds[row, child] >= low:
+                if lower_bounds[row, child] >= lower_bound:
                     break
                 lower_bounds[row, parent] = lower_bounds[row, child]
                 parent, child = child, 2 * child + 1
-            lower_bounds[row, parent] = low
+            lower_bounds[row, parent] = lower_bound

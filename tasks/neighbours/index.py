@@ -105,8 +105,8 @@ class Approximate:
         try:
             import faiss  # pyright: ignore[reportMissingImports]
         except ImportError as error:
-            missing = f"the approximate search needs faiss, which is not installed: {REMEDY}"
-            raise IndexMissing(f"{missing}, or set the search method to exact") from error
+            message = f"the approximate search needs faiss, which is not installed: {REMEDY}"
+            raise IndexMissing(f"{message}, or set the search method to exact") from error
         faiss.omp_set_num_threads(cores())
         self.titles, dim = titles, titles.shape[1]
         rows = np.flatnonzero(nonzero_rows(titles))
@@ -143,23 +143,23 @@ class Approximate:
         query_rows = np.flatnonzero(nonzero_rows(queries, "queries"))
         for start in range(0, len(query_rows) if self.count else 0, QUERIES_PER_BATCH):
             rows = query_rows[start : start + QUERIES_PER_BATCH]
-            part = np.ascontiguousarray(queries[rows], dtype=np.float32)
-            candidates = self.inverted.search(part, min(k + EXTRA_CANDIDATES + exclude_self, self.count))[1]
+            block = np.ascontiguousarray(queries[rows], dtype=np.float32)
+            candidates = self.inverted.search(block, min(k + EXTRA_CANDIDATES + exclude_self, self.count))[1]
             if exclude_self:
                 candidates[candidates == rows[:, None]] = -1
-            best, exact = order_candidates(part, self.titles, k, candidates)
-            ids[rows, : best.shape[1]] = best
-            cosines[rows, : best.shape[1]] = exact
+            best_ids, best_cosines = order_candidates(block, self.titles, k, candidates)
+            ids[rows, : best_ids.shape[1]] = best_ids
+            cosines[rows, : best_ids.shape[1]] = best_cosines
         return ids, cosines
 
 
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
     """Measures the recall of approximate neighbours ``ids`` (titles, k) on a sample of titles."""
     sample_ids, k = _draw_sample(titles, 1_000), ids.shape[1]
-    exact = _nearest_ids(titles[sample_ids], titles, k + 1).tolist()
+    exact_ids = _nearest_ids(titles[sample_ids], titles, k + 1).tolist()
     exact_neighbours = [
         [neighbour for neighbour in row if neighbour not in (title, -1)][:k]
-        for title, row in zip(sample_ids, exact, strict=True)
+        for title, row in zip(sample_ids, exact_ids, strict=True)
     ]
     return _compute_recall(ids[sample_ids], exact_neighbours)
 
@@ -167,10 +167,9 @@ def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
 def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
     """Measures the recall of the k nearest titles of an index, with a fixed sample of titles as queries."""
     queries = titles[_draw_sample(titles, 200)]
-    exact = _nearest_ids(queries, titles, k).tolist()
-    return _compute_recall(
-        index.nearest(queries, k)[0], [[neighbour for neighbour in row if neighbour >= 0] for row in exact]
-    )
+    exact_ids = _nearest_ids(queries, titles, k).tolist()
+    exact_neighbours = [[neighbour for neighbour in row if neighbour >= 0] for row in exact_ids]
+    return _compute_recall(index.nearest(queries, k)[0], exact_neighbours)
 
 
 def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
@@ -191,6 +190,6 @@ def _draw_sample(titles: np.ndarray, count: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).permutation(rows)[:count])
 
 
-def _compute_recall(ids: np.ndarray, exact: list[list[int]]) -> float:
-    hits = sum(len(set(row_ids) & set(other)) for row_ids, other in zip(ids.tolist(), exact, strict=True))
-    return hits / total if (total := sum(map(len, exact))) else 1.0
+def _compute_recall(ids: np.ndarray, exact_ids: list[list[int]]) -> float:
+    hits = sum(len(set(row) & set(exact_row)) for row, exact_row in zip(ids.tolist(), exact_ids, strict=True))
+    return hits / neighbour_count if (neighbour_count := sum(map(len, exact_ids))) else 1.0

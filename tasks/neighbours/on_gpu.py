@@ -29,7 +29,7 @@ def search_on_gpu(
     The GPU selects ``candidates`` candidates per row.
 
     Raises:
-        torch.OutOfMemoryError: The base and one product per thread do not fit in GPU memory.
+        torch.OutOfMemoryError: The vectors and one matrix product do not fit in GPU memory.
     """
     base, step = torch.from_numpy(columns).to("cuda"), max(1, PRODUCT_ENTRIES // len(columns))
 

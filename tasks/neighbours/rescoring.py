@@ -55,40 +55,40 @@ def order_candidates(
     Returns:
         Ids, int64, -1 for none, and cosines, float32, 0 for none: (rows, at most k).
     """
-    exact = np.empty(ids.shape)
+    cosines = np.empty(ids.shape)
     for start in range(0, len(rows), ROWS_PER_BATCH):
         part = slice(start, start + ROWS_PER_BATCH)
         operands = columns[ids[part]].astype(np.float64), rows[part, :, None].astype(np.float64)
-        np.matmul(*operands, out=exact[part, :, None])
-    exact = np.where(ids < 0, -np.inf, exact.round(DECIMALS))
-    order = np.lexsort((ids, -exact))[:, :k]
-    best, cosines = np.take_along_axis(ids, order, 1), np.take_along_axis(exact, order, 1)
+        np.matmul(*operands, out=cosines[part, :, None])
+    cosines = np.where(ids < 0, -np.inf, cosines.round(DECIMALS))
+    order = np.lexsort((ids, -cosines))[:, :k]
+    best, cosines = np.take_along_axis(ids, order, 1), np.take_along_axis(cosines, order, 1)
     if values is not None and k < values.shape[1] < len(columns):
         close = values[:, k - 1] - values[:, -1] <= 2 * tolerance
         ambiguous_rows = np.flatnonzero(close & (ids >= 0).all(1))
         step = max(1, PRODUCT_ENTRIES // len(columns))
         for chunk in (ambiguous_rows[start : start + step] for start in range(0, len(ambiguous_rows), step)):
-            excluded = None if self_offset is None else self_offset + chunk
-            best[chunk], cosines[chunk] = _search_in_float64(rows[chunk], columns, k, excluded)
+            excluded_ids = None if self_offset is None else self_offset + chunk
+            best[chunk], cosines[chunk] = _search_in_float64(rows[chunk], columns, k, excluded_ids)
     is_missing = cosines == -np.inf
     return np.where(is_missing, -1, best), np.where(is_missing, 0, cosines).clip(-1, 1).astype(np.float32)
 
 
 def _search_in_float64(
-    rows: np.ndarray, columns: np.ndarray, k: int, excluded: np.ndarray | None
+    rows: np.ndarray, columns: np.ndarray, k: int, excluded_ids: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    exact = np.empty((len(rows), len(columns)))
+    cosines = np.empty((len(rows), len(columns)))
     for start in range(0, len(columns), BASE_BLOCK):
         part = columns[start : start + BASE_BLOCK].astype(np.float64)
-        exact[:, start : start + len(part)] = rows.astype(np.float64) @ part.T
-    exact = exact.round(DECIMALS)
-    if excluded is not None:
-        exact[np.arange(len(rows)), excluded] = -np.inf
-    kth_cosine = np.partition(exact, -k, axis=1)[:, -k, None]
-    is_above, is_tied = exact > kth_cosine, exact == kth_cosine
+        cosines[:, start : start + len(part)] = rows.astype(np.float64) @ part.T
+    cosines = cosines.round(DECIMALS)
+    if excluded_ids is not None:
+        cosines[np.arange(len(rows)), excluded_ids] = -np.inf
+    kth_cosine = np.partition(cosines, -k, axis=1)[:, -k, None]
+    is_above, is_tied = cosines > kth_cosine, cosines == kth_cosine
     is_best = is_above | (is_tied & (is_tied.cumsum(1) <= k - is_above.sum(1, keepdims=True)))
     ids = np.nonzero(is_best)[1].reshape(len(rows), k)  # ascending, so that a stable sort breaks ties by id
-    values = np.take_along_axis(exact, ids, 1)
+    values = np.take_along_axis(cosines, ids, 1)
     order = np.argsort(-values, axis=1, kind="stable")
     return np.take_along_axis(ids, order, 1), np.take_along_axis(values, order, 1)
 
@@ -106,20 +106,20 @@ def find_pairs_within(
     points = np.ascontiguousarray(vectors, dtype=np.float32)
     buffer = np.empty(TILE_SIDE * TILE_SIDE, dtype=np.float32)
     mask = np.empty(TILE_SIDE * TILE_SIDE, dtype=bool)
-    low, high = (np.float32(minimum_cosine + error) for error in (-TOLERANCE, TOLERANCE))
+    lower_bound, upper_bound = (np.float32(minimum_cosine + error) for error in (-TOLERANCE, TOLERANCE))
     for first_row in range(0, len(points), TILE_SIDE):
         part = points[first_row : first_row + TILE_SIDE]
         for first_column in range(first_row, len(points), TILE_SIDE):
-            other = points[first_column : first_column + TILE_SIDE]
-            size = len(part) * len(other)
+            column_points = points[first_column : first_column + TILE_SIDE]
+            size = len(part) * len(column_points)
             tile = buffer[:size]
-            np.matmul(part, other.T, out=tile.reshape(len(part), -1))
-            places = np.flatnonzero(np.greater_equal(tile, low, out=mask[:size]))
-            pair_rows = places // len(other)
-            pair_columns = places - pair_rows * len(other)
-            uncertain = np.flatnonzero(tile[places] < high)
-            keep = np.ones(len(places), dtype=bool)
-            for chunk in np.array_split(uncertain, -(-len(uncertain) // PAIRS_PER_BATCH) or 1):
-                exact = exact_cosines(part[pair_rows[chunk]], other[pair_columns[chunk]])
-                keep[chunk] = exact >= minimum_cosine - ROUNDING
-            yield first_row, first_column, pair_rows[keep], pair_columns[keep]
+            np.matmul(part, column_points.T, out=tile.reshape(len(part), -1))
+            places = np.flatnonzero(np.greater_equal(tile, lower_bound, out=mask[:size]))
+            pair_rows = places // len(column_points)
+            pair_columns = places - pair_rows * len(column_points)
+            borderline = np.flatnonzero(tile[places] < upper_bound)
+            is_near = np.ones(len(places), dtype=bool)
+            for chunk in np.array_split(borderline, -(-len(borderline) // PAIRS_PER_BATCH) or 1):
+                pair_cosines = exact_cosines(part[pair_rows[chunk]], column_points[pair_columns[chunk]])
+                is_near[chunk] = pair_cosines >= minimum_cosine - ROUNDING
+            yield first_row, first_column, pair_rows[is_near], pair_columns[is_near]

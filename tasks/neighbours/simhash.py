@@ -42,11 +42,11 @@ def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarr
 
 def signatures(vectors: np.ndarray, planes: np.ndarray) -> np.ndarray:
     """Computes signatures, uint64 (titles, bits / 64). Bit i is set if the product with normal i is ≥ 0."""
-    packed = np.empty((len(vectors), len(planes) // WORD_BITS), dtype=np.uint64)
+    words = np.empty((len(vectors), len(planes) // WORD_BITS), dtype=np.uint64)
     for start in range(0, len(vectors), 4_096):
         signs = vectors[start : start + 4_096] @ planes.T >= 0  # all bits of a zero row are set
-        packed[start : start + 4_096] = np.packbits(signs, axis=1).view(np.uint64)
-    return packed
+        words[start : start + 4_096] = np.packbits(signs, axis=1).view(np.uint64)
+    return words
 
 
 def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -81,11 +81,11 @@ def find_near_duplicates(
     """
     rows = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[rows]
-    bands = count_bands(minimum_cosine)
-    planes = draw_planes(vectors.shape[1], -(-bands * BAND_BITS // WORD_BITS) * WORD_BITS, generator)
+    band_count = count_bands(minimum_cosine)
+    planes = draw_planes(vectors.shape[1], -(-band_count * BAND_BITS // WORD_BITS) * WORD_BITS, generator)
     keys = signatures(points, planes).view(np.uint16)  # (titles, bands)
     accepted: np.ndarray = np.zeros(0, dtype=np.int64)
-    for band in range(bands):
+    for band in range(band_count):
         parts = [accepted]
         for pairs in _bucket_pairs(keys[:, band]):
             left, right = np.divmod(pairs, len(points))
@@ -100,11 +100,11 @@ def find_near_duplicates(
 def _bucket_pairs(keys: np.ndarray) -> Iterator[np.ndarray]:
     """Yields pairs of titles with equal keys, each encoded as lower row * titles + higher row, int64."""
     order = np.argsort(keys, kind="stable")  # stable: ids stay ascending within a key
-    ordered = keys[order]
+    sorted_keys = keys[order]
     for step in range(1, LARGEST_BUCKET):
-        equal_positions = np.flatnonzero(ordered[step:] == ordered[:-step])
+        equal_positions = np.flatnonzero(sorted_keys[step:] == sorted_keys[:-step])
         if not len(equal_positions):
             break
         for start in range(0, len(equal_positions), PAIRS_AT_ONCE):
-            first = equal_positions[start : start + PAIRS_AT_ONCE]
-            yield order[first] * len(keys) + order[first + step]
+            first_positions = equal_positions[start : start + PAIRS_AT_ONCE]
+            yield order[first_positions] * len(keys) + order[first_positions + step]

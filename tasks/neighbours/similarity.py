@@ -75,10 +75,10 @@ def top_neighbours(
         rows = columns if exclude_self else select_rows(queries, query_ids)
 
         def fill(results: Iterator[tuple[int, np.ndarray, np.ndarray]]) -> None:
-            for start, best, exact in results:
+            for start, best, best_cosines in results:
                 block_ids = query_ids[start : start + len(best)]
                 ids[block_ids, : best.shape[1]] = np.where(best >= 0, base_ids[best], -1)
-                cosines[block_ids, : best.shape[1]] = exact
+                cosines[block_ids, : best.shape[1]] = best_cosines
 
         if is_gpu_faster(len(rows) * len(columns)):
             from tasks.neighbours.on_gpu import OutOfMemory, search_on_gpu
@@ -106,13 +106,13 @@ def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
         ValueError: The norm of a row is neither 1 (within 1e-3) nor 0, or is NaN.
     """
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    nonzero = norms != 0
-    wrong = np.flatnonzero(~(~nonzero | (np.abs(norms - 1) < 1e-3)))
-    if len(wrong):
-        problem = f"row {wrong[0]} has norm {norms[wrong[0]]:.6g}"
+    is_nonzero = norms != 0
+    invalid_rows = np.flatnonzero(~(~is_nonzero | (np.abs(norms - 1) < 1e-3)))
+    if len(invalid_rows):
+        problem = f"row {invalid_rows[0]} has norm {norms[invalid_rows[0]]:.6g}"
         remedy = "Divide each row by its norm first."
         raise ValueError(f"{name} must have rows of norm 1 (or all zero), but {problem}. {remedy}")
-    return nonzero
+    return is_nonzero
 
 
 def select_rows(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -128,8 +128,9 @@ def pack(values: np.ndarray, ids: np.ndarray) -> np.ndarray:
 def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the values, float32, and ids, int64, of ``pack``: minus infinity and -1 for an empty slot."""
     values = _to_ordered_bits((packed >> ID_BITS).astype(np.int32)).view(np.float32)
-    empty = packed == EMPTY
-    return np.where(empty, np.float32(-np.inf), values), np.where(empty, -1, packed & ((1 << ID_BITS) - 1))
+    is_empty = packed == EMPTY
+    ids = packed & ((1 << ID_BITS) - 1)
+    return np.where(is_empty, np.float32(-np.inf), values), np.where(is_empty, -1, ids)
 
 
 def _to_ordered_bits(bits: np.ndarray) -> np.ndarray:
@@ -171,9 +172,9 @@ class RunningTop:
             return
         width, counts = self.packed.shape[1], np.bincount(rows)
         part = slice(first, first + len(counts))
-        crowded = np.flatnonzero(self.filled[part] + counts > width)
-        if len(crowded):
-            self.compact(crowded + first)
+        full_rows = np.flatnonzero(self.filled[part] + counts > width)
+        if len(full_rows):
+            self.compact(full_rows + first)
             is_above = values > self.threshold[part][rows]
             rows, ids, values = rows[is_above], ids[is_above], values[is_above]
             counts = np.bincount(rows, minlength=len(counts))
@@ -187,11 +188,11 @@ class RunningTop:
 
     def compact(self, rows: np.ndarray) -> None:
         """Sorts the buffers of these rows and keeps the ``top_k`` largest values of each."""
-        largest = np.sort(self.packed[rows], axis=1)[:, : -self.top_k - 1 : -1]
-        self.packed[rows, : self.top_k] = largest
+        sorted_values = np.sort(self.packed[rows], axis=1)[:, : -self.top_k - 1 : -1]
+        self.packed[rows, : self.top_k] = sorted_values
         self.packed[rows, self.top_k :] = EMPTY
         self.filled[rows] = np.minimum(self.filled[rows], self.top_k)
-        self.threshold[rows] = unpack(largest[:, -1])[0]
+        self.threshold[rows] = unpack(sorted_values[:, -1])[0]
 
     def best(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns values, descending, and ids, both (rows, top_k), padded with minus infinity and -1."""
@@ -201,18 +202,18 @@ class RunningTop:
 
 def hits_by_row(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
     """Returns rows (ascending), columns and values of the entries above their row's threshold."""
-    flat = np.flatnonzero(np.greater(tile, threshold[:, None], out=mask))
-    rows = flat // tile.shape[1]
-    return rows, flat - rows * tile.shape[1], tile.reshape(-1)[flat]
+    positions = np.flatnonzero(np.greater(tile, threshold[:, None], out=mask))
+    rows = positions // tile.shape[1]
+    return rows, positions - rows * tile.shape[1], tile.reshape(-1)[positions]
 
 
 def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
     """Returns columns (ascending), rows and values of the entries above their column's threshold."""
-    flat = np.flatnonzero(np.greater(tile, threshold, out=mask))
-    rows = flat // tile.shape[1]  # np.divmod takes 25 times as long
-    columns = flat - rows * tile.shape[1]
+    positions = np.flatnonzero(np.greater(tile, threshold, out=mask))
+    rows = positions // tile.shape[1]  # np.divmod takes 25 times as long
+    columns = positions - rows * tile.shape[1]
     order = np.argsort(columns.astype(np.uint16), kind="stable")  # uint16 uses a radix sort
-    return columns[order], rows[order], tile.reshape(-1)[flat[order]]
+    return columns[order], rows[order], tile.reshape(-1)[positions[order]]
 
 
 def _search(

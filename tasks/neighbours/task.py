@@ -25,8 +25,8 @@ def find_nearest(
     that name no programme, such as "To be announced", have no neighbours.
     """
     workspace = Workspace(home)
-    split = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
-    is_placeholder = np.array(split.to_pylist()) == "placeholder"
+    splits = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
+    is_placeholder = np.array(splits.to_pylist()) == "placeholder"
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         points = read_points(folder, "full", is_placeholder)
@@ -48,8 +48,8 @@ def _search_nearest(
     """Returns ids and cosines of the nearest titles, both (titles, k), and the recall of the search."""
     index = search.open(points)
     ids, cosines = index.nearest_to_each(k)
-    kind, exact = type(index).__name__.lower(), isinstance(index, Exact)
+    index_name, is_exact = type(index).__name__.lower(), isinstance(index, Exact)
     del index  # has half the size of the points
-    recall = 1.0 if exact else sampled_recall(points, ids)
-    get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, kind, recall)
+    recall = 1.0 if is_exact else sampled_recall(points, ids)
+    get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, index_name, recall)
     return ids, cosines, recall

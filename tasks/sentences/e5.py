@@ -51,10 +51,10 @@ def _read_mean() -> np.ndarray:
 
 def encode_uncentred(texts: Sequence[str]) -> np.ndarray:
     """Returns the unit-norm vectors of texts, float32 (texts, 384), before the mean is subtracted."""
-    valid = [text.replace("\0", " ").encode(errors="replace").decode() for text in texts]
-    if len(valid) >= MANY_TEXTS and importlib.util.find_spec("torch"):
-        return _load_forward().encode([PREFIX + text for text in valid])
-    return _load_engine().query(valid)
+    valid_texts = [text.replace("\0", " ").encode(errors="replace").decode() for text in texts]
+    if len(valid_texts) >= MANY_TEXTS and importlib.util.find_spec("torch"):
+        return _load_forward().encode([PREFIX + text for text in valid_texts])
+    return _load_engine().query(valid_texts)
 
 
 @dataclass(frozen=True)

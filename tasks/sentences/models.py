@@ -6,7 +6,7 @@ from storage.digests import content_digest
 
 
 def model_identity(package: str, version: str, strategy: str, model: str) -> str:
-    """Returns a string with package, version and model.
+    """Returns a string that consists of package, version and model.
 
     Raises:
         ValueError: The setting names no model.

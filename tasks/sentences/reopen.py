@@ -17,10 +17,10 @@ def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
     """
     strategies = {kind.name: kind for kind in typing.get_args(SentenceStrategy)}
     try:
-        opened = strategies[encoder_info["encoder"]["name"]](**encoder_info["encoder"]).open()
-        identity = opened.identity if opened else "none"
+        encoder = strategies[encoder_info["encoder"]["name"]](**encoder_info["encoder"]).open()
+        identity = encoder.identity if encoder else "none"
         if identity == encoder_info["identity"]:
-            return opened
+            return encoder
         problem = f"the model was trained with {encoder_info['identity']}, but this machine has {identity}"
     except SentenceEncoderMissing as error:
         problem = str(error)

@@ -11,5 +11,5 @@ _DESCRIPTIONS = "Maximum number of encoded descriptions per title, completed by 
 class SentenceSettings:
     """Settings of sentence vectors: which texts are encoded, and by which encoder."""
 
-    encoder: SentenceStrategy = setting(AutomaticEncoder(), "Pretrained encoder of whole texts")
+    encoder: SentenceStrategy = setting(AutomaticEncoder(), "Pretrained encoder of texts")
     descriptions: int = setting(3, _DESCRIPTIONS, ge=0, le=10)

@@ -43,8 +43,9 @@ class _OpenSentenceTransformers:
             return np.zeros((0, self.dim), np.float32)
         model = _load(self.model, self.identity)
         vectors = model.encode(list(texts), batch_size=64, show_progress_bar=False, convert_to_numpy=True)
-        nonempty = np.array([bool(text.strip()) for text in texts])  # models return vectors for empty texts
-        return unit_rows(np.asarray(vectors, dtype=np.float32)) * nonempty[:, None]
+        is_nonempty = np.array([bool(text.strip()) for text in texts])
+        # Models return a nonzero vector for an empty text.
+        return unit_rows(np.asarray(vectors, dtype=np.float32)) * is_nonempty[:, None]
 
 
 @configurable

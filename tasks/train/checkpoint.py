@@ -51,16 +51,17 @@ def read_checkpoint(file: Path, trainer: Trainer) -> Position:
     with safe_open(file, framework="pt", device="cpu") as checkpoint:
         metadata = json.loads(checkpoint.metadata()["about"])
         shapes = {name: tuple(checkpoint.get_slice(name).get_shape()) for name in checkpoint.keys()}  # noqa: SIM118  (safe_open is no mapping)
-        expected = {name: part.shape for name, part in trainer.parts().items()}
-        saved, current = metadata["settings"], json.loads(json.dumps(asdict(trainer.settings)))
-        fixed = (name for name in current if name not in MAY_CHANGE_ON_RESUME)
-        changes = [name for name in fixed if saved.get(name) != current[name]]
-        if bool(saved.get("patience")) != bool(current["patience"]):  # patience needs validation titles
+        expected_shapes = {name: part.shape for name, part in trainer.parts().items()}
+        old_settings, settings = metadata["settings"], json.loads(json.dumps(asdict(trainer.settings)))
+        fixed_names = (name for name in settings if name not in MAY_CHANGE_ON_RESUME)
+        changes = [name for name in fixed_names if old_settings.get(name) != settings[name]]
+        if bool(old_settings.get("patience")) != bool(settings["patience"]):  # it needs validation titles
             changes.append("patience")
-        if shapes != expected or changes:
-            lines = ", ".join(f"train.{name} was {saved.get(name)}, is {current[name]}" for name in changes)
-            problem = f"was written with other settings: {lines}"
-            problem = f"contains {shapes}, this run needs {expected}" if shapes != expected else problem
+        if shapes != expected_shapes or changes:
+            pairs = (f"train.{name} was {old_settings.get(name)}, is {settings[name]}" for name in changes)
+            problem = f"was written with other settings: {', '.join(pairs)}"
+            if shapes != expected_shapes:
+                problem = f"contains {shapes}, this run needs {expected_shapes}"
             raise ValueError(f"{file} {problem}. Choose another folder, or delete the file")
         try:
             trainer.resume_with(metadata.get("backend", trainer.backend))  # absent in older files
@@ -119,12 +120,12 @@ class Checkpointer:
 
     def mark_best(self, trainer: Trainer) -> None:
         """Makes ``best.safetensors`` a link to the last checkpoint."""
-        with replaced_file(self.best) as new:
-            new.unlink(missing_ok=True)  # left by a killed process
+        with replaced_file(self.best) as new_file:
+            new_file.unlink(missing_ok=True)  # left by a killed process
             try:
-                os.link(self.last, new)
+                os.link(self.last, new_file)
             except OSError:  # a file system without hard links
-                shutil.copyfile(self.last, new)
+                shutil.copyfile(self.last, new_file)
 
     def restore_best(self, trainer: Trainer) -> None:
         """Restores the trainer from the best checkpoint."""

@@ -45,14 +45,14 @@ def unsupported_reason(
     settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool
 ) -> str:
     """Returns why the compiled step does not support the settings, or "" if it supports them."""
-    objective, rules = settings.objective, (updater.optimizer for updater in groups.updaters.values())
-    unsupported_rules = sorted({rule.name for rule in rules if type(rule) not in RULES})
+    objective, optimizers = settings.objective, (updater.optimizer for updater in groups.updaters.values())
+    unsupported_names = sorted({optimizer.name for optimizer in optimizers if type(optimizer) not in RULES})
     reasons = {
         "numba is not installed": not available(),
         f"the table is {settings.table.name} on {device}": not resident or device.type != "cpu",
         f"the objective is {objective.name}": type(objective) is not Label,
         f"the encoder is {settings.encoder.name}": type(settings.encoder) is not Bag,
-        f"the optimizer is {', '.join(unsupported_rules)}": unsupported_rules,
+        f"the optimizer is {', '.join(unsupported_names)}": unsupported_names,
         f"the tuner is {settings.tuner.name}": not isinstance(settings.tuner, NoTuner),
         f"clipping is {settings.clipping.name}": not isinstance(settings.clipping, NoClipping),
         f"precision is {settings.precision}": settings.precision == "bfloat16",
@@ -197,10 +197,10 @@ class CompiledStep:
         bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)
         _loops.sum_rows(self._rows, *entries, bag)
         _loops.make_unit(bag, bag_factors)
-        vectors, combined = bag, None
+        vectors, vectors_with_context = bag, None
         if bags.dense.shape[1]:
-            combined = self._with_sentences(bag, bags)
-            vectors = combined.vectors
+            vectors_with_context = self._with_sentences(bag, bags)
+            vectors = vectors_with_context.vectors
         units, unit_factors = scratch("units", labels, dim), scratch("unit_factors", labels)
         np.copyto(units, self._labels)
         _loops.make_unit(units, unit_factors)
@@ -211,10 +211,10 @@ class CompiledStep:
         label_grads = self._product(excess.T, vectors, "of_labels")
         squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
         grads, layer_grads = self._product(excess, units, "grads"), None
-        if combined:
-            squared_norm += _loops.unit_backward(grads, vectors, combined.factors, grads)
-            part = combined.part
-            squared_norm += _loops.unit_backward(grads, part, combined.part_factors, part)
+        if vectors_with_context:
+            squared_norm += _loops.unit_backward(grads, vectors, vectors_with_context.factors, grads)
+            part = vectors_with_context.part
+            squared_norm += _loops.unit_backward(grads, part, vectors_with_context.part_factors, part)
             layer_grads = self._product(part.T, bags.dense.numpy(), "of_layer")
             squared_norm += _loops.sum_of_squares(layer_grads)
         squared_norm += _loops.unit_backward(grads, bag, bag_factors, grads)
@@ -258,7 +258,7 @@ def max_title_tokens(corpus: OpenCorpus) -> int:
 
 
 def choose_backend(
-    settings: TrainSettings, groups: ParameterGroups, table: Table, titles: int, resumed: str = ""
+    settings: TrainSettings, groups: ParameterGroups, table: Table, titles: int, resumed_backend: str = ""
 ) -> tuple[str, str]:
     """Chooses the backend of a run. "auto" selects the compiled step if it is supported and saves time.
 
@@ -267,7 +267,7 @@ def choose_backend(
         groups: Optimizers by parameter.
         table: Table of the rows.
         titles: Training titles per epoch.
-        resumed: Backend that wrote the checkpoint from which the run resumes; "" for a new run.
+        resumed_backend: Backend that wrote the checkpoint from which the run resumes; "" for a new run.
 
     Returns:
         The backend ("torch" or "compiled"), and a line for the log.
@@ -276,10 +276,10 @@ def choose_backend(
         ValueError: The backend of the settings, or of the checkpoint, is not available.
     """
     required, origin = settings.backend, f"train.backend is {settings.backend}"
-    if resumed:
-        if required not in ("auto", resumed):
-            raise ValueError(f"the checkpoint has backend {resumed}, but {origin}")
-        required, origin = resumed, f"the checkpoint has backend {resumed}"
+    if resumed_backend:
+        if required not in ("auto", resumed_backend):
+            raise ValueError(f"the checkpoint has backend {resumed_backend}, but {origin}")
+        required, origin = resumed_backend, f"the checkpoint has backend {resumed_backend}"
     learners = settings.runner.learners if isinstance(settings.runner, Hogwild) else 0
     resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
     reason = unsupported_reason(settings, groups, table.device, resident)

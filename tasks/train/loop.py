@@ -126,7 +126,7 @@ class Training:
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Trains on the remaining batches of the epoch and returns the number of titles in these batches."""
         position, settings, saved_at = self.position, self.settings, time.monotonic()
-        title_count = skipped = 0
+        title_count = skipped_steps = 0
         if self.swarm:
             batches = self.loader.epoch(position.epoch, position.batch)[0]
             return self._epoch_by_learners(self.swarm, batches, checkpointer)
@@ -142,13 +142,13 @@ class Training:
             position.batch += 1
             title_count += len(batch.bags.offsets) - 1
             if time.monotonic() - saved_at >= settings.save_seconds and position.batch < batches:
-                if skipped := self.trainer.skipped():
+                if skipped_steps := self.trainer.skipped():
                     break
                 position.loss = loss.item()
                 checkpointer.save(self.trainer, position)
                 saved_at = time.monotonic()
-        if skipped := skipped or self.trainer.skipped():
-            self._repeat_skipped_step(position.batch - skipped)
+        if skipped_steps := skipped_steps or self.trainer.skipped():
+            self._repeat_skipped_step(position.batch - skipped_steps)
         position.loss = loss.item()
         return title_count
 
@@ -167,15 +167,15 @@ class Training:
             raise Diverged(self._explain(error)) from error
         raise RuntimeError(f"step {self.trainer.steps} was skipped, but its gradient is finite when repeated")
 
-    def batches(self, epoch: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
-        """Yields pairs (number of batches in the epoch, batch), starting with batch number ``first``.
+    def batches(self, epoch: int, first_batch: int = 0) -> Iterator[tuple[int, Batch]]:
+        """Yields pairs (number of batches in the epoch, batch), starting with batch number ``first_batch``.
 
         The caller must finish the step of a batch before it requests the next batch.
         """
-        if not first:  # a run resumed within an epoch has the buffers of its checkpoint
+        if not first_batch:  # a run resumed within an epoch has the buffers of its checkpoint
             rows, labels = self.tuning_set.training, self._corpus.labels
             self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._vectors)
-        count, loaded = self.loader.epoch(epoch, first)
+        count, loaded = self.loader.epoch(epoch, first_batch)
         for batch in self.table.prefetch(loaded, lambda batch: batch.bags.ids):
             yield count, batch
 
@@ -231,9 +231,9 @@ class Training:
         scores = self.tuning_set.score(self.trainer)
         if (cosine := scores["mean_cosine"]) > COLLAPSED:
             raise Diverged(f"the vectors have collapsed (mean cosine {cosine:.3f}) {advice}")
-        first = self.history[0]["loss"] if self.history else loss
-        if loss > DIVERGENCE_RATIO * abs(first):
-            raise Diverged(f"the loss rose from {first:.4f} to {loss:.4f} {advice}")
+        first_loss = self.history[0]["loss"] if self.history else loss
+        if loss > DIVERGENCE_RATIO * abs(first_loss):
+            raise Diverged(f"the loss rose from {first_loss:.4f} to {loss:.4f} {advice}")
         factor = settings.rate_factor(position.epoch, position.batch - 1, position.batch)  # of the last step
         rate = self.trainer.groups.learning_rate * factor
         self.history.append({"loss": loss, "learning_rate": rate, **scores})

@@ -73,8 +73,8 @@ class Trainer:
         self._choose_backend()
 
     def _choose_backend(self, resumed: str = "") -> None:
-        chosen = self.settings, self.groups, self.table, len(self._corpus.training), resumed
-        self.backend, self.step_description = choose_backend(*chosen)
+        arguments = self.settings, self.groups, self.table, len(self._corpus.training), resumed
+        self.backend, self.step_description = choose_backend(*arguments)
         self.compiled: CompiledStep | None = None
         if self.backend == "compiled" and isinstance(self.settings.runner, OneProcess):
             assert isinstance(self.table, Resident)
@@ -151,17 +151,17 @@ class Trainer:
         Returns:
             Unit vectors, float32 (titles, dim), on the CPU; zero for titles without tokens and features.
         """
-        encoded, layer = [torch.zeros(0, self.settings.dim)], self.dense.parameters[LAYER]
+        blocks, layer = [torch.zeros(0, self.settings.dim)], self.dense.parameters[LAYER]
         with torch.inference_mode():
             for start in range(0, len(tokens), _CHUNK):
                 end = min(start + _CHUNK, len(tokens))
                 chunk = tokens.between(start, end)
-                keep = None if untrained else self.touched.numpy()[chunk.values]
-                bags = bagger.bags(chunk, keep, dense[start:end])
+                is_trained = None if untrained else self.touched.numpy()[chunk.values]
+                bags = bagger.bags(chunk, is_trained, dense[start:end])
                 bags = bags.to(self.device)
                 rows = self.table.gather(bags.ids)[0]
-                encoded.append(encode_bags(self.settings.encoder, rows, bags, layer).cpu())
-        return torch.cat(encoded)
+                blocks.append(encode_bags(self.settings.encoder, rows, bags, layer).cpu())
+        return torch.cat(blocks)
 
     def parts(self) -> dict[str, Section]:
         """Returns all tensors that a checkpoint contains, by name."""

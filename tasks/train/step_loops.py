@@ -88,18 +88,18 @@ def unit_backward(grads, units, factors, result):
 
     Returns the sum of squares of the result.
     """
-    total = np.float64(0)
+    square_sum = np.float64(0)
     for number in range(len(grads)):
-        grad, unit, out, factor = grads[number], units[number], result[number], factors[number]
+        grad, unit_vector, result_row, factor = grads[number], units[number], result[number], factors[number]
         projection, square = ZERO, ZERO
         for axis in range(len(grad)):
-            projection += grad[axis] * unit[axis]
+            projection += grad[axis] * unit_vector[axis]
         for axis in range(len(grad)):
-            value = factor * (grad[axis] - projection * unit[axis])
-            out[axis] = value
+            value = factor * (grad[axis] - projection * unit_vector[axis])
+            result_row[axis] = value
             square += value * value
-        total += square
-    return total
+        square_sum += square
+    return square_sum
 
 
 @no_type_check

@@ -117,36 +117,36 @@ def _build_links(ids: np.ndarray, cosines: np.ndarray) -> Links:
     for block in row_blocks(len(ids)):
         linked = (ids[block] >= 0) & (ids[block] != np.arange(block.start, block.stop)[:, None])
         distances = np.sqrt(np.maximum(2 - 2 * cosines[block].astype(np.float64), 0))
-        nearest = distances.min(axis=1, where=linked, initial=2, keepdims=True)
-        excess = np.where(linked, distances - nearest, 0)
-        scale = excess.sum(axis=1, keepdims=True) / np.maximum(linked.sum(axis=1, keepdims=True), 1)
-        strength[block] = np.where(linked, np.exp(-excess / np.maximum(scale, 1e-6)), 0)
+        smallest_distances = distances.min(axis=1, where=linked, initial=2, keepdims=True)
+        excess_distances = np.where(linked, distances - smallest_distances, 0)
+        scale = excess_distances.sum(axis=1, keepdims=True) / np.maximum(linked.sum(axis=1, keepdims=True), 1)
+        strength[block] = np.where(linked, np.exp(-excess_distances / np.maximum(scale, 1e-6)), 0)
     return Links(*compiled(_make_symmetric)(np.ascontiguousarray(ids, dtype=np.int32), strength))
 
 
 def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the fields of Links, in which a title is linked with its neighbours in both directions."""
-    titles, nearest = ids.shape
-    symmetric, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
+    titles, neighbours = ids.shape
+    symmetric_strength, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
     offsets = np.zeros(titles + 1, dtype=np.int64)
     for title in range(titles):
-        for rank in range(nearest):
+        for rank in range(neighbours):
             if strength[title, rank] > 0:
-                target, back = ids[title, rank], 0.0
-                for target_rank in range(nearest):
+                target, reverse_strength = ids[title, rank], 0.0
+                for target_rank in range(neighbours):
                     if ids[target, target_rank] == title:
-                        back = strength[target, target_rank]
-                symmetric[title, rank] += back - back * strength[title, rank]
-                one_way[title, rank] = back == 0
+                        reverse_strength = strength[target, target_rank]
+                symmetric_strength[title, rank] += reverse_strength - reverse_strength * strength[title, rank]
+                one_way[title, rank] = reverse_strength == 0
                 offsets[title + 1] += 1
                 offsets[target + 1] += one_way[title, rank]
     offsets = np.cumsum(offsets)
     ends, sums = offsets[:-1].copy(), np.zeros(titles)
     targets, weights = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.float32)
     for title in range(titles):
-        for rank in range(nearest):
+        for rank in range(neighbours):
             if strength[title, rank] > 0:
-                target, value = ids[title, rank], symmetric[title, rank]
+                target, value = ids[title, rank], symmetric_strength[title, rank]
                 targets[ends[title]], weights[ends[title]] = target, value
                 ends[title] += 1
                 sums[title] += value
@@ -164,11 +164,11 @@ def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
     """Averages start positions over links and scales them to unit covariance, twelve times."""
     positions, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
-        smoothed = 0.5 * positions[linked] + 0.5 * compiled(_average_positions)(*links, positions)[linked]
-        smoothed -= smoothed.mean(axis=0)
-        covariance = smoothed.T @ smoothed / len(smoothed) + 1e-12 * np.eye(2)
+        means = 0.5 * positions[linked] + 0.5 * compiled(_average_positions)(*links, positions)[linked]
+        means -= means.mean(axis=0)
+        covariance = means.T @ means / len(means) + 1e-12 * np.eye(2)
         values, axes = np.linalg.eigh(covariance)
-        positions[linked] = smoothed @ (axes / np.sqrt(values)) @ axes.T  # unit covariance without a rotation
+        positions[linked] = means @ (axes / np.sqrt(values)) @ axes.T  # unit covariance without a rotation
     extent = np.quantile(np.abs(positions[linked]), 0.99)
     clipped = np.clip(positions[linked] / max(extent, 1e-12), -1.5, 1.5)
     positions[linked] = clipped * SPREAD * np.sqrt(len(linked))
@@ -179,12 +179,12 @@ def _average_positions(
     offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
     """Returns for each title the weighted mean of the positions of linked titles."""
-    averaged = np.zeros_like(start)
+    averages = np.zeros_like(start)
     for title in range(len(start)):
         for link in range(offsets[title], offsets[title + 1]):
-            averaged[title, 0] += weights[link] * start[targets[link], 0]
-            averaged[title, 1] += weights[link] * start[targets[link], 1]
-    return averaged
+            averages[title, 0] += weights[link] * start[targets[link], 0]
+            averages[title, 1] += weights[link] * start[targets[link], 1]
+    return averages
 
 
 def _move(
@@ -219,7 +219,7 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
     count, half_bits = np.uint64(len(positions)), np.uint64(32)
     multiplier, increment = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
     one, repulsion = np.float32(1), np.float32(2 * REPULSION / NEGATIVES)
-    velocity, moved = np.zeros_like(positions), np.empty_like(positions)
+    velocity, next_positions = np.zeros_like(positions), np.empty_like(positions)
     for round_ in range(rounds):
         step = first_step * np.float32(1 - round_ / rounds)
         for title in range(len(positions)):
@@ -232,8 +232,8 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
                 force_y += weight * distance_y
             for _ in range(NEGATIVES):
                 state = state * multiplier + increment
-                other = (state >> half_bits) * count >> half_bits
-                distance_x, distance_y = x - positions[other, 0], y - positions[other, 1]
+                negative_title = (state >> half_bits) * count >> half_bits
+                distance_x, distance_y = x - positions[negative_title, 0], y - positions[negative_title, 1]
                 square = distance_x * distance_x + distance_y * distance_y
                 push = repulsion / ((np.float32(0.05) + square) * (one + square))
                 force_x += push * distance_x
@@ -243,8 +243,8 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
             length = max(np.sqrt(dx * dx + dy * dy), np.float32(1e-12))
             factor = min(one, np.float32(MAX_STEP) / length)
             velocity[title, 0], velocity[title, 1] = factor * dx, factor * dy
-            moved[title, 0], moved[title, 1] = x + factor * dx, y + factor * dy
-        positions, moved = moved, positions
+            next_positions[title, 0], next_positions[title, 1] = x + factor * dx, y + factor * dy
+        positions, next_positions = next_positions, positions
     return positions
 
 
@@ -252,22 +252,22 @@ def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
     """Places new titles (NaN) at the weighted mean position of linked titles, in five passes, or at 0."""
     positions, sources = previous.astype(np.float64), links.sources
     for _ in range(5):
-        missing = np.isnan(positions[:, 0])
-        selected = np.flatnonzero(missing[sources] & ~missing[links.targets])
-        titles, weights = sources[selected], links.weights[selected]
-        neighbours = positions[links.targets[selected]]
-        total = np.bincount(titles, weights, minlength=len(positions))
+        is_missing = np.isnan(positions[:, 0])
+        link_indices = np.flatnonzero(is_missing[sources] & ~is_missing[links.targets])
+        titles, weights = sources[link_indices], links.weights[link_indices]
+        neighbours = positions[links.targets[link_indices]]
+        weight_sums = np.bincount(titles, weights, minlength=len(positions))
         sums = [np.bincount(titles, weights * axis, minlength=len(positions)) for axis in neighbours.T]
-        placed = missing & (total > 0)
-        positions[placed] = np.stack(sums, axis=1)[placed] / np.maximum(total[placed], 1e-12)[:, None]
+        is_placed = is_missing & (weight_sums > 0)
+        positions[is_placed] = (np.stack(sums) / np.maximum(weight_sums, 1e-12)).T[is_placed]
     return np.nan_to_num(positions)
 
 
 def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Generator) -> float:
     """Returns the factor in SCALES that maximizes the objective. A Layout does not store its scale."""
     linked = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
-    negatives = generator.integers(len(positions), size=(SCALE_NEGATIVES, len(positions)))
-    repelled = ((positions[None] - positions[negatives]) ** 2).sum(axis=2) + 1e-9
+    negative_rows = generator.integers(len(positions), size=(SCALE_NEGATIVES, len(positions)))
+    repelled = ((positions[None] - positions[negative_rows]) ** 2).sum(axis=2) + 1e-9
     objectives = [
         -(links.weights * np.log1p(scale**2 * linked)).sum()
         + REPULSION * np.log(scale**2 * repelled / (1 + scale**2 * repelled)).mean(axis=0).sum()
@@ -278,12 +278,12 @@ def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Genera
 
 def _align(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
     """Shifts and scales positions to the median and spread of the previous map, float32, within -1 and 1."""
-    old = ~np.isnan(previous[:, 0])
-    centre, target_centre = np.median(positions[old], axis=0), np.median(previous[old], axis=0)
-    spread = np.abs(positions[old] - centre).mean()
-    target_spread = np.abs(previous[old] - target_centre).mean()
-    moved = (positions - centre) * (target_spread / max(spread, 1e-12)) + target_centre
-    return (moved / max(1.0, float(np.abs(moved).max(initial=0)))).astype(np.float32)
+    has_previous = ~np.isnan(previous[:, 0])
+    old_positions, targets = positions[has_previous], previous[has_previous]
+    centre, target_centre = np.median(old_positions, axis=0), np.median(targets, axis=0)
+    spread, target_spread = np.abs(old_positions - centre).mean(), np.abs(targets - target_centre).mean()
+    aligned = (positions - centre) * (target_spread / max(spread, 1e-12)) + target_centre
+    return (aligned / max(1.0, float(np.abs(aligned).max(initial=0)))).astype(np.float32)
 
 
 def _fit_page(positions: np.ndarray) -> np.ndarray:
@@ -291,10 +291,10 @@ def _fit_page(positions: np.ndarray) -> np.ndarray:
     if not len(positions):
         return np.zeros((0, 2), dtype=np.float32)
     positions = positions - np.median(positions, axis=0)
-    radius = np.hypot(positions[:, 0], positions[:, 1])
+    radius = np.hypot(*positions.T)
     reach = max(float(np.quantile(radius, 0.995)), 1e-12)
-    outside = radius > reach
-    positions[outside] *= (reach * (1 + np.log(radius[outside] / reach) / 4) / radius[outside])[:, None]
+    is_far, far = radius > reach, radius[radius > reach]
+    positions[is_far] *= (reach * (1 + np.log(far / reach) / 4) / far)[:, None]
     low, high = positions.min(axis=0), positions.max(axis=0)
     positions = (positions - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12)
     return np.clip(positions, -1, 1).astype(np.float32)

@@ -125,10 +125,10 @@ def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor
     padded_keys, query_vectors = functional.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
     keys_before = keys.cpu().numpy()
     start_values = np.pad(slots.values.astype(np.int32), (0, padding), constant_values=-1)
-    current, changed = start_values.copy(), np.zeros(count + 1, dtype=np.int64)
+    current_values, changed_slots = start_values.copy(), np.zeros(count + 1, dtype=np.int64)
     order = np.append(np.argsort(-slots.priorities, kind="stable"), 0)
     tiles = torch.empty(2, CHUNK, count + padding, dtype=torch.bfloat16)
-    arrays = slots, queries, policy, quota, keys_before, start_values, current, changed, order
+    arrays = slots, queries, policy, quota, keys_before, start_values, current_values, changed_slots, order
 
     def score_chunk(first: int) -> np.ndarray:
         chunk = query_vectors[first : first + CHUNK]

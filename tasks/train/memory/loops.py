@@ -52,10 +52,10 @@ def process_block(
     quota: int,
     start: np.ndarray,
     values: np.ndarray,
-    current: np.ndarray,
-    changed: np.ndarray,
+    current_values: np.ndarray,
+    changed_slots: np.ndarray,
     order: np.ndarray,
-    first: int,
+    first_query: int,
     scores: np.ndarray,
     tolerance: np.float32,
     find_only: bool,
@@ -73,11 +73,11 @@ def process_block(
         quota: Maximum number of slots per label for the rule AlwaysUpdate; 0 for HitOrMiss.
         start: float32 (slots, dim), keys before the batch.
         values: int32 (a multiple of LANES,), values before the batch, padded with -1.
-        current: int32, like ``values``, with -1 for changed slots.
-        changed: int64 (slots + 1,), slots changed in this batch; the last entry is their number.
+        current_values: int32, like ``values``, with -1 for changed slots.
+        changed_slots: int64 (slots + 1,), slots changed in this batch; the last entry is their number.
         order: int64 (slots + 1,), slots by descending priority before the batch; the last entry is the
             index from which slots may still be unchanged.
-        first: Index of the first query of the block.
+        first_query: Index of the first query of the block.
         scores: uint16 (block, a multiple of LANES), bits of the bfloat16 products of queries and ``start``.
         tolerance: Twice the maximum error of a score.
         find_only: Whether this is the first call.
@@ -86,13 +86,13 @@ def process_block(
     best_same, best_other = np.empty((2, LANES), dtype=np.float32)
     groups = len(values) // LANES
     masked_values = np.empty_like(values)
-    view, keys = (values, start) if find_only else (current, slots.keys)
+    slot_values, keys = (values, start) if find_only else (current_values, slots.keys)
     for row in range(len(scores)):
-        number = first + row
+        number = first_query + row
         query, label, line = queries.vectors[number], np.int32(queries.labels[number]), scores[row]
         nearest, products = queries.near[number].copy(), queries.products[number].copy()
         has_others = queries.offsets[number] < queries.offsets[number + 1]
-        seen_values = view
+        seen_values = slot_values
         if find_only and has_others:
             seen_values = masked_values
             masked_values[:] = values
@@ -100,8 +100,8 @@ def process_block(
                 for slot in range(len(values)):
                     masked_values[slot] = -1 if values[slot] == queries.others[entry] else masked_values[slot]
         # the nearest slots before the batch are still the nearest unless they were changed
-        same_changed = nearest[0] >= 0 and current[nearest[0]] < 0
-        other_changed = nearest[1] >= 0 and current[nearest[1]] < 0
+        same_changed = nearest[0] >= 0 and current_values[nearest[0]] < 0
+        other_changed = nearest[1] >= 0 and current_values[nearest[1]] < 0
         if find_only or has_others or same_changed or other_changed:
             best_same[:], best_other[:] = NO_SCORE, NO_SCORE
             for group in range(groups):  # slot = group · LANES + lane
@@ -109,10 +109,10 @@ def process_block(
                 for lane in range(LANES):
                     score = np.uint32(np.uint32(line[begin + lane]) << BFLOAT16_SHIFT).view(np.float32)
                     value = seen_values[begin + lane]
-                    same = score if value == label else NO_SCORE
-                    other = NO_SCORE if value == label or value < 0 else score
-                    best_same[lane] = same if same > best_same[lane] else best_same[lane]
-                    best_other[lane] = other if other > best_other[lane] else best_other[lane]
+                    same_score = score if value == label else NO_SCORE
+                    other_score = NO_SCORE if value == label or value < 0 else score
+                    best_same[lane] = same_score if same_score > best_same[lane] else best_same[lane]
+                    best_other[lane] = other_score if other_score > best_other[lane] else best_other[lane]
             min_same = max(best_same.max() - tolerance, MIN_SCORE)
             min_other = max(best_other.max() - tolerance, MIN_SCORE)
             nearest[:], products[:] = -1, NO_SCORE
@@ -135,8 +135,8 @@ def process_block(
         if find_only:
             queries.near[number], queries.products[number] = nearest, products
             continue
-        for position in range(changed[count]):
-            slot = changed[position]
+        for position in range(changed_slots[count]):
+            slot = changed_slots[position]
             key, product = slots.keys[slot], np.float32(0)
             for axis in range(dim):
                 product += query[axis] * key[axis]
@@ -144,7 +144,7 @@ def process_block(
             if product > products[relation] or (product == products[relation] and slot < nearest[relation]):
                 products[relation], nearest[relation] = product, slot
         nearest_same = nearest[0]
-        hit = nearest_same >= 0 and (
+        is_hit = nearest_same >= 0 and (
             nearest[1] < 0
             or products[0] > products[1]
             or (products[0] == products[1] and nearest[0] < nearest[1])
@@ -155,7 +155,7 @@ def process_block(
                 replaces, slot = True, 0
                 while slots.values[slot] >= 0:
                     slot += 1
-        elif not hit and not (policy == AVERAGING and slots.state[1] == 0 and nearest_same >= 0):
+        elif not is_hit and not (policy == AVERAGING and slots.state[1] == 0 and nearest_same >= 0):
             replaces = True
             if policy == CIRCULAR:
                 slot = slots.state[0] % count
@@ -163,8 +163,8 @@ def process_block(
                 while order[count] < count and slots.written[order[order[count]]] >= 0:
                     order[count] += 1
                 slot = order[min(order[count], count - 1)]
-                for position in range(changed[count]):
-                    other_slot = changed[position]
+                for position in range(changed_slots[count]):
+                    other_slot = changed_slots[position]
                     difference = slots.priorities[other_slot] - slots.priorities[slot]
                     slot = other_slot if difference > 0 or (difference == 0 and other_slot < slot) else slot
         queries.slots[number] = slot
@@ -187,11 +187,11 @@ def process_block(
             if length > MIN_NORM:
                 for axis in range(dim):
                     slots.keys[slot, axis] = np.float32((query[axis] + slots.keys[slot, axis]) / length)
-            if hit:
+            if is_hit:
                 slots.hits[slot] += 1
         slots.priorities[slot] = slots.noise[slot] - (number + 1) * SCALE
         if slots.written[slot] < 0:
-            changed[changed[count]] = slot
-            changed[count] += 1
-            current[slot] = -1
+            changed_slots[changed_slots[count]] = slot
+            changed_slots[count] += 1
+            current_values[slot] = -1
         slots.written[slot] = number

@@ -7,7 +7,7 @@ from tasks.train.objectives.label import LabelTargets
 
 
 class CrossEntropy(torch.autograd.Function):
-    """Loss of LabelMode, with its gradients."""
+    """Autograd function: mean loss of the label objective (LabelMode), with its gradients."""
 
     # The forward pass also computes the gradients, because it has p = softmax(v·Lᵀ/τ). For n titles and unit
     # vectors L, dloss/dv = (p − t)·L / n, and dloss/dL is (p − t)ᵀ·v / n without its component along L,

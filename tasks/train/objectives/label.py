@@ -15,7 +15,7 @@ MIN_STEPS, MIN_TITLES = 16, 64  # steps per epoch; titles per batch
 
 
 class LabelPlan(NamedTuple):
-    """The titles of one batch."""
+    """Titles of one batch."""
 
     rows: np.ndarray  # int64 (titles,): rows of the titles in the corpus
 
@@ -61,7 +61,7 @@ class LabelMode(BaseObjective):
         return [LabelPlan(batch) for batch in np.split(rng.permutation(rows), bounds)]
 
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
-        """Returns the categories of the titles of a batch. Those of a title have equal shares."""
+        """Returns the categories of the titles of a batch; each of the n of a title has the share 1 / n."""
         entries = labels.take(plan.rows)
         shares = (1.0 / entries.lengths[entries.row_ids]).astype(np.float32)
         arrays = entries.row_ids, entries.values.astype(np.int64), shares, aired

@@ -60,10 +60,10 @@ class _LeaveOneOut(BaseObjective):
         title_labels = labels.take(plan.rows)
         columns = np.searchsorted(group_labels, title_labels.values).clip(max=len(group_labels) - 1)
         in_batch = group_labels[columns] == title_labels.values
-        forbidden = np.zeros((len(plan.rows), len(group_labels)), dtype=bool)
-        forbidden[title_labels.row_ids[in_batch], columns[in_batch]] = True
-        forbidden[np.arange(len(plan.rows)), group_ids] = False
-        return Groups(torch.from_numpy(group_ids.astype(np.int64)), torch.from_numpy(forbidden))
+        is_forbidden = np.zeros((len(plan.rows), len(group_labels)), dtype=bool)
+        is_forbidden[title_labels.row_ids[in_batch], columns[in_batch]] = True
+        is_forbidden[np.arange(len(plan.rows)), group_ids] = False
+        return Groups(torch.from_numpy(group_ids.astype(np.int64)), torch.from_numpy(is_forbidden))
 
     @staticmethod
     def scores(vectors: Tensor, groups: Groups, *, unit_means: bool) -> tuple[Tensor, Tensor]:

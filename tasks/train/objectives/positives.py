@@ -219,20 +219,20 @@ def nearest_of_class(
 
     A title that has two categories in common with it may occur twice.
     """
-    nearest = np.full((len(vectors), k), -1, dtype=np.int32)
+    neighbour_ids = np.full((len(vectors), k), -1, dtype=np.int32)
     cosines = np.full((len(vectors), k), -np.inf, dtype=np.float32)
     by_label = labels.row_ids[labels.values.argsort(kind="stable")]
     for members in np.split(by_label, np.cumsum(np.bincount(labels.values))[:-1]):
         ids, values = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
         for block in row_blocks(len(members)):
             rows, is_missing = members[block], ids[block] < 0
-            candidates = np.hstack([nearest[rows], np.where(is_missing, -1, members[ids[block]])])
+            candidates = np.hstack([neighbour_ids[rows], np.where(is_missing, -1, members[ids[block]])])
             new_cosines = np.where(is_missing, np.float32(-np.inf), values[block])
             all_cosines = np.hstack([cosines[rows], new_cosines])
             order = np.argsort(-all_cosines, axis=1, kind="stable")[:, :k]
-            nearest[rows] = np.take_along_axis(candidates, order, 1)
+            neighbour_ids[rows] = np.take_along_axis(candidates, order, 1)
             cosines[rows] = np.take_along_axis(all_cosines, order, 1)
-    return nearest
+    return neighbour_ids
 
 
 def _top_columns(values: np.ndarray, k: int) -> np.ndarray:

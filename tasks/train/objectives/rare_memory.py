@@ -63,8 +63,8 @@ class RareMemory(LabelMode):
             split_rarest_label(targets, parameters[TITLES], len(vectors)),
         )
         # A query is zero if dropout removed all tokens; it is not written.
-        nonzero = torch.linalg.vector_norm(queries.detach(), dim=1) > 0.5
-        values = values.masked_fill(~nonzero, EMPTY)
+        is_nonzero = torch.linalg.vector_norm(queries.detach(), dim=1) > 0.5
+        values = values.masked_fill(~is_nonzero, EMPTY)
         label_count = len(parameters[TITLES])
         nearest_same, nearest_other, _, keys = memory.write_(
             queries, values, self.rule, others=other_labels, label_count=label_count
@@ -109,9 +109,9 @@ def split_rarest_label(
             and ids.
     """
     rank = titles.index_select(0, targets.labels) * len(titles) + targets.labels
-    lowest = torch.full((count,), torch.iinfo(torch.int64).max, device=rank.device)
-    lowest.scatter_reduce_(0, targets.titles, rank, "amin")
-    other = rank != lowest.index_select(0, targets.titles)
-    other_counts = torch.bincount(targets.titles[other], minlength=count)
+    lowest_rank = torch.full((count,), torch.iinfo(torch.int64).max, device=rank.device)
+    lowest_rank.scatter_reduce_(0, targets.titles, rank, "amin")
+    is_other = rank != lowest_rank.index_select(0, targets.titles)
+    other_counts = torch.bincount(targets.titles[is_other], minlength=count)
     offsets = torch.cat([other_counts.new_zeros(1), other_counts.cumsum(0)])
-    return lowest % len(titles), (offsets, targets.labels[other])
+    return lowest_rank % len(titles), (offsets, targets.labels[is_other])

@@ -94,12 +94,12 @@ class _Learner:
             rounds = -(-int(assignment[BATCHES] - assignment[FIRST]) // learners)
             for name, tensor in self._private.items():
                 self._last_read[name].copy_(tensor.copy_(self._shared[name]))
-            first = int(assignment[FIRST]) + finished * learners + self._place
-            _, batches = self._loader.epoch(int(assignment[EPOCH]), first, every=learners)
+            first_batch = int(assignment[FIRST]) + finished * learners + self._place
+            _, batches = self._loader.epoch(int(assignment[EPOCH]), first_batch, every=learners)
             for number in range(finished, rounds):
                 self._wait(lambda number=number: self._control[MAX_ROUNDS] > number)
                 if (batch := next(batches, None)) is not None:  # None: no batch left in the epoch
-                    self._run_batch(assignment, first + (number - finished) * learners, batch)
+                    self._run_batch(assignment, first_batch + (number - finished) * learners, batch)
                 if (number + 1) % self._interval == 0 or number + 1 >= self._control[MAX_ROUNDS]:
                     self._exchange_dense()
                 fence()

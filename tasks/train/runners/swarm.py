@@ -91,13 +91,13 @@ class Swarm:
         shared = self._begin(epoch, first, batches)
         control, marks = shared["control"].numpy(), shared["marks"].numpy()
         rounds, steps = -(-(batches - first) // self.count), self._trainer.steps
-        max_lead, limit, sent, saved_at = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
+        max_lead, limit, yielded, saved_at = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
         while True:
-            slowest, fastest = int(marks[:, DONE].min()), int(marks[:, DONE].max())
-            failed = int(marks[:, FAILED].max())
+            least_done, most_done = int(marks[:, DONE].min()), int(marks[:, DONE].max())
+            failed_learner = int(marks[:, FAILED].max())
             fence()
             must_save = limit and time.monotonic() - saved_at >= save_seconds
-            if slowest == limit and (limit == rounds or must_save):
+            if least_done == limit and (limit == rounds or must_save):
                 finished = min(limit * self.count, batches - first)
                 if len(wrong_batches := (shared["claimed"][first : first + finished] != 1).nonzero()):
                     problem = f"{len(wrong_batches)} batches of epoch {epoch + 1} were lost or used twice"
@@ -105,18 +105,18 @@ class Swarm:
                     raise RuntimeError(f"{problem}, the first is {first + int(wrong_batches[0])}; {remedy}")
                 self._trainer.restore(shared.__getitem__)
                 self._trainer.steps, saved_at = steps + finished, time.monotonic()
-                losses = shared["losses"][first + sent : first + finished].tolist()
+                losses = shared["losses"][first + yielded : first + finished].tolist()
                 yield losses, self._epoch_metrics(marks, finished)
-                sent = finished
+                yielded = finished
                 if limit == rounds:
                     return
-            if limit == slowest or time.monotonic() - saved_at < save_seconds:
+            if limit == least_done or time.monotonic() - saved_at < save_seconds:
                 fence()
-                control[MAX_ROUNDS] = limit = min(rounds, fastest + max_lead)
+                control[MAX_ROUNDS] = limit = min(rounds, most_done + max_lead)
             multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL_SECONDS)
             self._replace(marks)
-            if failed:
-                self._raise_non_finite(shared, epoch, failed - 1)
+            if failed_learner:
+                self._raise_non_finite(shared, epoch, failed_learner - 1)
 
     def close(self) -> None:
         """Stops the learner processes."""

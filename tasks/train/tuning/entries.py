@@ -59,6 +59,6 @@ def entries(settings: TrainSettings, names: Collection[str] = ()) -> list[Entry]
     yellowfin = YellowFin(rate_factor=30.0)  # a factor of 1 is far too small (docs/log, first comparison)
     candidates.append(Entry("yellowfin", replace(settings, optimizer=Momentum(), tuner=yellowfin)))
     all_names = [entry.name for entry in candidates]
-    if unknown := ", ".join(sorted(set(names).difference(all_names))):
-        raise UnknownOptimizer(f"no optimizer is called {unknown}; known are {', '.join(all_names)}")
+    if unknown_names := ", ".join(sorted(set(names).difference(all_names))):
+        raise UnknownOptimizer(f"no optimizer is called {unknown_names}; known are {', '.join(all_names)}")
     return [entry for entry in candidates if entry.name in (names or all_names)]

@@ -62,13 +62,13 @@ class ESGD:
             folder: Folder of the journal and of the members' states.
             submit: Function that runs a call in a worker and returns a future.
         """
-        total = self.generations(space)
-        journal = Journal(folder, self, space, total)
-        for number in range(len(journal.rounds), total):
+        generation_count = self.generations(space)
+        journal = Journal(folder, self, space, generation_count)
+        for number in range(len(journal.rounds), generation_count):
             started, members = time.perf_counter(), last_members(journal.rounds, self.population)
             rng = np.random.default_rng([space.seed, number])
-            trials, trained = self._descend(space, folder, members, number, rng, submit)
-            members = self._evolve(space, folder, trained, number, rng, submit)
+            trials, trained_members = self._descend(space, folder, members, number, rng, submit)
+            members = self._evolve(space, folder, trained_members, number, rng, submit)
             winners = tuple((member.rule, member.score) for member in members[: self.elite])
             state, seconds = [asdict(member) for member in members], time.perf_counter() - started
             yield journal.add(Round(trials, winners, seconds, state))
@@ -104,10 +104,10 @@ class ESGD:
         trials, trained_members = [], []
         for job, (entry, factor), (score, steps) in zip(jobs, draws, results, strict=True):
             member, rate = job.member, entry.rate * factor
-            kept = score > 0 and score >= member.score
-            trials.append(TuningTrial(entry.name, factor, rate, score, kept, steps))
-            rule = entry.name if kept else member.rule
-            trained_members.append(Member((job.file,), rule, max(score, member.score)))
+            is_kept = score > 0 and score >= member.score
+            trials.append(TuningTrial(entry.name, factor, rate, score, is_kept, steps))
+            optimizer = entry.name if is_kept else member.rule
+            trained_members.append(Member((job.file,), optimizer, max(score, member.score)))
         return tuple(trials), trained_members
 
     def _evolve(
@@ -130,10 +130,9 @@ class ESGD:
         scores = _map_in_workers(score_members, offspring, space, folder, submit, settings)
         offspring = [replace(member, score=score) for member, score in zip(offspring, scores, strict=True)]
         ranked = sorted([*members, *offspring], key=lambda member: -member.score)  # stable: parents first
-        other_places = rng.choice(len(ranked) - self.elite, self.population - self.elite, replace=False)
-        return ranked[: self.elite] + [
-            ranked[self.elite + position] for position in sorted(other_places.tolist())
-        ]
+        elite, others = ranked[: self.elite], ranked[self.elite :]
+        survivors = rng.choice(len(others), self.population - self.elite, replace=False)
+        return elite + [others[position] for position in sorted(survivors.tolist())]
 
 
 def last_members(rounds: Sequence[Round], population: int) -> list[Member]:

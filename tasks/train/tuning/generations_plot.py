@@ -24,12 +24,12 @@ def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
     for name, values, colour in (("best", best, BLUE), ("mean of trained members", means, GREY)):
         line = {"color": colour, "width": 2}
         figure.add_scatter(x=numbers, y=values, name=name, mode="lines+markers", line=line, row=1, col=1)
-    rules = sorted({rule for search_round in rounds for rule, _ in search_round.winners})
-    for index, rule in enumerate(rules):
-        counts = [sum(name == rule for name, _ in search_round.winners) for search_round in rounds]
+    optimizers = sorted({optimizer for search_round in rounds for optimizer, _ in search_round.winners})
+    for index, optimizer in enumerate(optimizers):
+        counts = [sum(name == optimizer for name, _ in search_round.winners) for search_round in rounds]
         colour = PALETTE[index % len(PALETTE)]
-        figure.add_bar(x=numbers, y=counts, name=rule, marker={"color": colour}, row=2, col=1)
+        figure.add_bar(x=numbers, y=counts, name=optimizer, marker={"color": colour}, row=2, col=1)
     figure.update_yaxes(title_text="tuning score", row=1, col=1)
-    figure.update_yaxes(title_text="winners by rule", row=2, col=1)
+    figure.update_yaxes(title_text="winners by optimizer", row=2, col=1)
     figure.update_xaxes(title_text="generation", row=2, col=1)
     return figure.update_layout(barmode="stack", showlegend=True)

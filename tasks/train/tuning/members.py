@@ -1,7 +1,7 @@
 """Trains and scores the members of a population, which are states of a Trainer stored in files.
 
 The state of a member consists of its parameters, the touched rows and the buffers of the objective. It does
-not include optimizer state: each generation draws a new rule, so training starts with fresh optimizer state.
+not include optimizer state: each generation draws a new optimizer, which starts with its initial state.
 """
 
 import math
@@ -93,10 +93,10 @@ def restore_member(trainer: Trainer, folder: Path, member: Member) -> None:
     state = {
         name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizer_state(name)
     }
-    opened = [safe_open(folder / file, framework="pt", device="cpu") for file in member.files]
-    for number, name in enumerate(sorted(parts.keys() - state.keys()) if opened else ()):
-        state[name] = _blend(name, [file.get_tensor(name) for file in opened], member, number)
-    if opened:
+    open_files = [safe_open(folder / file, framework="pt", device="cpu") for file in member.files]
+    for number, name in enumerate(sorted(parts.keys() - state.keys()) if open_files else ()):
+        state[name] = _blend(name, [file.get_tensor(name) for file in open_files], member, number)
+    if open_files:
         trainer.restore(state.__getitem__)
 
 

@@ -20,8 +20,8 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
     runs = [ranking.run for ranking in table]
     sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
     figure = make_subplots(rows=2, cols=2, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.1)
-    look = make_figure("Optimizers side by side", height=820).layout.to_plotly_json()
-    figure.update_layout({name: value for name, value in look.items() if name not in ("xaxis", "yaxis")})
+    layout = make_figure("Optimizers side by side", height=820).layout.to_plotly_json()
+    figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
     for number, (measure, axis) in enumerate(PANELS):
@@ -31,11 +31,11 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
         for run in runs:
             x, y = ([getattr(mark, key) for mark in run.marks] for key in (axis, measure))
             line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
-            look = {"mode": "lines+markers", "marker": {"size": 5}, "line": line, "showlegend": number == 0}
+            style = {"mode": "lines+markers", "marker": {"size": 5}, "line": line, "showlegend": number == 0}
             label = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
             hover = f"{run.name}: %{{y:.4f}} at {axis} %{{x:.4g}}<extra></extra>"
-            visible = run.size == sizes[-1]
-            figure.add_scatter(x=x, y=y, visible=visible, hovertemplate=hover, **look, **label, **panel)
+            is_visible = run.size == sizes[-1]
+            figure.add_scatter(x=x, y=y, visible=is_visible, hovertemplate=hover, **style, **label, **panel)
     filters = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}
     buttons = [{"label": f"{size} dimensions", "method": "restyle", "args": filters[size]} for size in sizes]
     corner = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}

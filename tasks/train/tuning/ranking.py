@@ -61,23 +61,22 @@ def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
     size, advice = "within", "; keep the optimizer of the presets unless the best has less state."
     if score[best] - score[preset] >= errors:
         size, advice = "more than", f": consider train.optimizer={best}."
-    slower = seconds[best] / max(seconds[preset], 1e-9)
-    text += (
-        f" The best is {best}: {score[best]:.3f}, {state[best]:.2f} numbers of state, {slower:.1f} times the"
-    )
-    text += f" seconds. The difference is {size} two standard errors ({errors:.3f}) of a score of"
-    return f"{text} {titles} titles{advice}"
+    slowdown = seconds[best] / max(seconds[preset], 1e-9)
+    text += f" The best is {best}: {score[best]:.3f}, {state[best]:.2f} numbers of state,"
+    text += f" {slowdown:.1f} times the seconds. The difference is {size} two standard errors ({errors:.3f})"
+    return f"{text} of a score of {titles} titles{advice}"
 
 
 def table_markdown(table: Sequence[Ranking], sentence: str) -> str:
     """Renders ``sentence`` (the comparison with the presets) and the ranking as a Markdown table."""
     lines = [sentence, "", f"| {_HEADINGS} |", "| ---: | --- |" + " ---: |" * 7]
     for ranking in table:
-        run, last = ranking.run, ranking.run.marks[-1] if ranking.run.marks else None
+        run, marks = ranking.run, ranking.run.marks[-1:]
         cells = [str(run.size), run.name, f"{run.rate:.3g}{' (edge)' if ranking.at_the_edge else ''}"]
-        cells += [f"{last.loss:.4f}", f"{run.score:.4f}"] if last and not run.trouble else ["", "diverged"]
+        losses = [] if run.trouble else [f"{mark.loss:.4f}" for mark in marks]
+        cells += [*losses, f"{run.score:.4f}"] if losses else ["", "diverged"]
         cells += ["never", ""] if ranking.seconds is None else [f"{ranking.steps}", f"{ranking.seconds:.2f}"]
-        cells += [f"{last.seconds if last else 0:.2f}", f"{run.state:.2f}"]
+        cells += [f"{sum(mark.seconds for mark in marks):.2f}", f"{run.state:.2f}"]
         lines.append(f"| {' | '.join(cells)} |")
     near_best_note = f'"Near the best" means {NEAR_BEST:.0%} of the best score at that size.'
     edge = '"(edge)": the best rate is the lowest or highest one tried; a wider grid might be better.'

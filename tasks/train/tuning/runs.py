@@ -68,6 +68,6 @@ class _TimedTraining(Training):
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         clock = time.perf_counter if self.trainer.device.type == "cuda" else time.process_time
         started = clock()
-        shown = super()._one_epoch(checkpointer)
+        title_count = super()._one_epoch(checkpointer)
         self.seconds += clock() - started
-        return shown
+        return title_count

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tasks.train.tuning.space import Round
@@ -16,7 +16,7 @@ class Outcome:
     search: str
     size: int  # dimensions of vectors
     score: float  # best tuning score
-    rule: str  # optimizer that reached the best score
+    optimizer: str  # name of the optimizer that reached the best score
     trainings: int  # number of trainings in all rounds
     steps: int  # number of steps in all trainings
     seconds: float  # wall-clock time
@@ -24,7 +24,7 @@ class Outcome:
     @classmethod
     def from_rounds(cls, search: str, size: int, rounds: Sequence[Round]) -> "Outcome":
         """Summarizes the rounds of a search as an Outcome."""
-        (rule, score), trials = (
+        (optimizer, score), trials = (
             rounds[-1].winners[0],
             [trial for search_round in rounds for trial in search_round.trials],
         )
@@ -32,7 +32,7 @@ class Outcome:
             sum(trial.steps for trial in trials),
             sum(search_round.seconds for search_round in rounds),
         )
-        return cls(search, size, score, rule, len(trials), steps, seconds)
+        return cls(search, size, score, optimizer, len(trials), steps, seconds)
 
 
 def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
@@ -41,24 +41,29 @@ def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
     lines = [heading, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.size, -outcome.score)):
         cost_cells = f"{outcome.trainings} | {outcome.steps} | {outcome.seconds:.1f}"
-        cells = f"{outcome.size} | {outcome.search} | {outcome.score:.4f} | {outcome.rule}"
+        cells = f"{outcome.size} | {outcome.search} | {outcome.score:.4f} | {outcome.optimizer}"
         lines.append(f"| {cells} | {cost_cells} |")
     note = f"All searches have the same budget of epochs; seconds are wall-clock time ({workers})."
     return "\n".join([*lines, "", f"{note} For esgd, a training is one generation of a member.\n"])
 
 
+def _count_names(names: Iterable[str]) -> str:
+    """Formats names with the number of their occurrences, most frequent first, such as "2 adam, 1 sgd"."""
+    return ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
+
+
 def rounds_csv(rounds: Sequence[Round]) -> str:
-    """Renders a row per round: best and mean score, winners, drawn rules, and number of restored members."""
+    """Returns a CSV row per round: best and mean score, winners, drawn optimizers, restored members."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["round", "best", "by", "mean", "winners", "drawn", "set back", "seconds"])
     for number, search_round in enumerate(rounds, start=1):
         name, best = search_round.winners[0]
         mean = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
-        rules = [rule for rule, _ in search_round.winners], [trial.name for trial in search_round.trials]
-        winners, drawn = (", ".join(f"{n} {r}" for r, n in Counter(names).most_common()) for names in rules)
+        winners = _count_names(optimizer for optimizer, _ in search_round.winners)
+        optimizers = _count_names(trial.name for trial in search_round.trials)
         restored = sum(not trial.kept for trial in search_round.trials)
         seconds = f"{search_round.seconds:.2f}"
-        row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, drawn, restored, seconds]
+        row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, optimizers, restored, seconds]
         writer.writerow(row)
     return text.getvalue()

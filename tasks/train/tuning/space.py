@@ -1,6 +1,6 @@
 """Defines the space and the budget of a search over optimizers, and stores the rounds of a search.
 
-A rule is an optimizer with its settings. A search is a strategy with ``search(space, folder, submit)``: it
+A search is a strategy with ``search(space, folder, submit)``: it
 yields a Progress after each round and writes the round to ``folder/journal.json``. If it is restarted with
 the same space, it resumes after the last round. ``submit(function, *arguments)`` returns a future
 (tasks/pool.py, or tasks of a Prefect flow).
@@ -21,7 +21,7 @@ from tasks.train.tuning.entries import Entry
 
 @dataclass(frozen=True)
 class Space:
-    """Search space: rules (optimizers with their settings), learning rates, and the budget of the search."""
+    """Search space: optimizers with their settings, learning rates, and the budget of the search."""
 
     corpus: Path  # folder of a Corpus
     entries: tuple[Entry, ...]  # see Entry.for_scoring
@@ -84,8 +84,8 @@ class Journal:
         if self._file.exists():
             journal = json.loads(self._file.read_text(encoding="utf-8"))
             if journal["about"] != self._identity:
-                changed = [name for name in identity if journal["about"].get(name) != self._identity[name]]
-                text = f"{self._file} belongs to a search with other {', '.join(changed)}"
+                changes = [name for name in identity if journal["about"].get(name) != self._identity[name]]
+                text = f"{self._file} belongs to a search with other {', '.join(changes)}"
                 raise ValueError(f"{text}. Choose another folder, or delete the file")
             self.rounds = [_to_round(entry) for entry in journal["rounds"]]
 

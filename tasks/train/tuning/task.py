@@ -58,8 +58,8 @@ def train_candidates(
     steps = [
         (mark.step, {"loss": mark.loss, "score": mark.score, "seconds": mark.seconds}) for mark in best.marks
     ]
-    last = best.marks[-1].step if best.marks else 0
-    tracking.log_steps(child, [*steps, (last, {"best_score": best.score, **scores})])
+    last_step = best.marks[-1].step if best.marks else 0
+    tracking.log_steps(child, [*steps, (last_step, {"best_score": best.score, **scores})])
     tracking.end_run(child, "FINISHED" if best.score else "FAILED")
     return runs
 
