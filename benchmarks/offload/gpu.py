@@ -96,7 +96,9 @@ class Contest:
         bags, resident = self.bags(tokens), self.resident(rule)
         # at least the rows of the prefetched batches
         cache_rows = max(int(share * self.rows), 3 * len(bags[0].ids))
-        offloaded = Offloaded(self.start, rule, device=GPU, cache_rows=cache_rows, transfer=transfer)
+        offloaded = Offloaded(
+            self.start, rule, device=GPU, cache_rows=cache_rows, transfer=transfer, batch=bags[0].ids
+        )
         tables = [offloaded, resident] if resident else [offloaded]
         rounds = [
             [train(table, rule, bags * REPEATS, GPU, warm=BATCHES) for table in tables] for _ in range(ROUNDS)

@@ -38,7 +38,8 @@ def profile(out: Path, contest: Contest, rule: Any) -> Iterator[Line]:
     waiting. The trace in ``out`` is for ui.perfetto.dev.
     """
     bags = contest.bags(measurements.TOKENS)
-    table = Offloaded(contest.start, rule, device=GPU, cache_rows=contest.rows // 20)
+    cache_rows, batch = contest.rows // 20, bags[0].ids
+    table = Offloaded(contest.start, rule, device=GPU, cache_rows=cache_rows, batch=batch)
     planner = Planner(contest.rows, table.storage.hot, table.storage.recent)
     seconds = []
     for batch in bags:

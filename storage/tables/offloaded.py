@@ -45,8 +45,7 @@ class Offloaded:
         folder: Folder of a scratch file for the records; None stores them in memory.
         seed: Seed of stochastic rounding.
         batch: Ids of a typical batch, from which the number of permanently cached rows is computed; None:
-            nine
-        tenths of the cache.
+            nine tenths of the cache.
         eviction: Chooses the rows that are cached.
 
     Attributes:

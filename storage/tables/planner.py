@@ -104,7 +104,6 @@ class Planner:
         direct = np.flatnonzero(slots < 0)
         return CachePlan(NO_STEP, ids, slots.clip(0), direct, none, none, none, none, NO_STEP)
 
-
     def _cold(self, ids: np.ndarray) -> np.ndarray:
         """Returns the positions of cold rows. Raises a ValueError if ids are not distinct."""
         if (ids[1:] > ids[:-1]).all():  # the usual case
