@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import figures, page
+from benchmarks import figures, page, quotes
 from benchmarks.claims import ROOT, Claim, commit, machine, table
 from benchmarks.history import HISTORY, Measurement, append, latest, read_history
 from benchmarks.page import MODULES, SUFFIX
@@ -27,6 +27,7 @@ FULL = {
     "enrich",
     "fasttext_reader",
     "ingest",
+    "kills",
     "kinds",
     "linear",
     "million",
@@ -196,10 +197,11 @@ def measure_all(
 
 
 def write_pages() -> None:
-    """Writes the sections of README.md of this folder, and docs/figures.md with its plot."""
+    """Writes the sections of README.md of this folder, docs/figures.md with its plot, and quoted figures."""
     history = read_history()
     page.update(page.PAGE, history)
     figures.update(history)
+    quotes.update(history)
 
 
 def run_one(name: str, size: str = "") -> list[Claim]:

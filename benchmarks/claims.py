@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample" / "guide.xml.gz"  # the guide of --quick
-WRITTEN = ("benchmarks/README.md", "benchmarks/history.jsonl", "docs/figures.md", "docs/figures.svg")
+WRITTEN = ("*.md", "benchmarks/history.jsonl", "docs/figures.svg")  # do not influence a measurement
 LOOSE = 3
 Verdict = Literal["yes", "**no**", "undecided", "loose target"]
 

@@ -14,7 +14,7 @@ MODULES = {
     for folder, names in {
         "ingest": ("enrich", "ingest"),
         "linear": ("factorisation", "linear"),
-        "nights": ("kills", "million", "nightly", "orchestration", "serve"),
+        "nights": ("first_run", "kills", "million", "nightly", "orchestration", "serve"),
         "objectives": ("objectives",),
         "offload": ("eviction", "offload", "rivals"),
         "players": ("guide", "kinds", "players"),
@@ -32,9 +32,14 @@ BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
 
 def about(name: str) -> str:
-    """Returns the first paragraph of the docstring of a benchmark."""
+    """Returns the docstring of a benchmark."""
     source = _file((MODULES | ON_GPU)[name]).read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].replace("\n", " ")
+    return ast.get_docstring(ast.parse(source)) or ""
+
+
+def anchor(section: str) -> str:
+    """Returns the anchor of a section."""
+    return section.lower().replace(",", "").replace(" ", "-")
 
 
 def render(text: str, history: Sequence[Measurement]) -> str:
@@ -51,7 +56,11 @@ def render(text: str, history: Sequence[Measurement]) -> str:
     missing = [name for name in sorted(MODULES) if not {name, name + SUFFIX} & sections.keys()]
     parts = [_section(sections[name], history) for name in sorted(sections)]
     if missing:
-        parts.append("### Not measured yet\n\n" + "\n".join(f"- `{name}`: {about(name)}" for name in missing))
+        first = {name: about(name).partition("\n\n")[0].replace("\n", " ") for name in missing}
+        parts.append(
+            "### Not measured yet\n\n"
+            + "\n".join(f'- <a id="{name}"></a>`{name}`: {first[name]}' for name in missing)
+        )
     return f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{rest.partition(END)[2]}"
 
 
@@ -63,8 +72,10 @@ def _section(measured: Measurement, history: Sequence[Measurement]) -> str:
     runs = [each for each in history if each.section == measured.section]
     verdicts = [_verdict(claim, runs) for claim in measured.claims]
     text = about(_benchmark(measured.section))
-    head = f"### {measured.section}\n\n{text}\n\n{'; '.join(filter(None, [line, ', '.join(facts)]))}."
-    return f"{head}\n\n{table(measured.claims, verdicts)}"
+    if _benchmark(measured.section) != measured.section:  # the full text is in the section without suffix
+        text = text.partition("\n\n")[0]
+    when = f"{'; '.join(filter(None, [line, ', '.join(facts)]))}."
+    return "\n\n".join([f"### {measured.section}", text, when, table(measured.claims, verdicts)])
 
 
 def _benchmark(section: str) -> str:

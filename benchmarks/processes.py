@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -158,3 +158,15 @@ def run_guidespace(*arguments: object) -> None:
     """
     command = [sys.executable, "-m", "flows", *map(str, arguments)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+
+
+def time_command(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float, str]:
+    """Runs a command; returns wall seconds, CPU seconds of all its processes, and the output.
+
+    Raises:
+        subprocess.CalledProcessError: The command failed.
+    """
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
+    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout

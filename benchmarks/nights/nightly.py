@@ -1,5 +1,5 @@
-"""Nightly runs of four English guides with preset laptop: time, memory and scores; the first run of the
-bundled guide; scores of two German guides.
+"""Nightly runs of four English guides with preset laptop: time, memory and scores; scores of two German
+guides.
 
 Measures wall time and memory of all processes of a run (the sum of resident sets, sampled every 0.2 s), a
 second run on unchanged input, and a third run after the guide of the United Kingdom changed: it lacks the
@@ -37,7 +37,6 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
     feeds = [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        bundled = run_night(Path(folder) / "bundled", [SAMPLE])
         first, second = run_night(home, feeds), run_night(home, feeds)
         stages = _cpu_by_stage(Path(folder) / "stages", feeds)
         scores = {"the sample guide" if quick else "four English guides": _scores(home)}
@@ -51,7 +50,6 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
     )
     changed = f"one of {len(feeds)} guides changed" if quick else "one of four guides changed"
     claims = [
-        Claim("first run of the bundled guide, new home, seconds", bundled.seconds, aim=60, better="less"),
         Claim("nightly run, seconds", first.seconds, aim=40, better="less"),
         Claim("peak memory of all its processes, GB", first.peak / 1e9, aim=3, better="less"),
         Claim("second run on unchanged input, seconds", second.seconds, aim=7, better="less"),

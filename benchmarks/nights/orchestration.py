@@ -1,22 +1,27 @@
 """Time that Prefect and MLflow add to a nightly run of four English guides, with running servers.
 
-MLflow's server has one worker, as in ``guidespace up``: with several workers, without TCP_NODELAY, answers
-take 40 ms longer. The flow is compared with the same stages called as plain functions in the same threads and
-processes (plain_run.py). Each runs in a separate process with a new home. Wall seconds and processor time are
-compared with the same plain run, from which the parts that use MLflow (its start, register, promote and
-report) are subtracted. Processor time includes that of both servers during the run. Pairs alternate, after a
-pair that is not measured; figures are medians of three pairs, with the smallest and the largest as bounds.
+The flow is compared with the same stages called as plain functions in the same threads and processes
+(plain_run.py). Each runs in a separate process with a new home. From the plain run, the parts that use MLflow
+(its start, register, promote and report) are subtracted. CPU seconds of the flow include those of both
+servers during the run. MLflow's server has one worker, as in ``guidespace up``. Pairs alternate, after a pair
+that is not measured; figures are medians of three pairs, with the smallest and the largest as bounds.
+
+Earlier figures of this benchmark, in % of the seconds, are not comparable, because what was measured changed:
+29.5 (2026-11-24) was one pair on a busy machine; 11.1 (11-25) three pairs on an idle machine, with four
+workers of MLflow; 5.97 (11-26) after the servers parsed requests by httptools; 4.27 after MLflow's server had
+one worker; 0.6 after the plain functions had a helper process and ran the garbage collector like the flow,
+without which they took 5 % longer. None of them included the servers' CPU seconds, and until then the plain
+run's CPU seconds included MLflow's parts, so that the flow seemed to need less (0.91 of the plain functions).
 """
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import URLError
@@ -26,6 +31,7 @@ import psutil
 
 from benchmarks.claims import SAMPLE, Claim, guides, run
 from benchmarks.nights.serve import free_port
+from benchmarks.processes import time_command
 
 PAIRS = 3
 TRACKED = ("MLflow start", "register", "promote", "report")
@@ -38,13 +44,13 @@ def measure_orchestration(quick: bool) -> Sequence[Claim]:
     with tempfile.TemporaryDirectory() as folder, _servers(Path(folder)) as (servers, environment):
         for number in range(1 if quick else PAIRS + 1):
             bare = ["benchmarks.nights.plain_run", f"{folder}/bare-{number}", *feeds]
-            plain_seconds, plain_cpu, output = _timed(bare, dict(os.environ))
+            plain_seconds, plain_cpu, output = time_command([sys.executable, "-m", *bare], os.environ)
             parts = json.loads(output.splitlines()[-1])
             untracked = plain_seconds - sum(parts[name] for name in TRACKED)
             untracked_cpu = plain_cpu - sum(parts[f"{name}, CPU"] for name in TRACKED)
             before = _cpu_of(servers)
             nightly = ["flows", "nightly", "--home", f"{folder}/home-{number}", "--feed", *feeds]
-            seconds, cpu, _ = _timed(nightly, environment)
+            seconds, cpu, _ = time_command([sys.executable, "-m", *nightly], environment)
             cpu += _cpu_of(servers) - before
             pairs.append((seconds, untracked, cpu, untracked_cpu, 100 * (1 - untracked / seconds)))
     columns = [*zip(*pairs[-PAIRS:], strict=True)]
@@ -72,15 +78,6 @@ def _cpu_of(servers: Sequence[psutil.Process]) -> float:
             with suppress(psutil.NoSuchProcess):
                 total += sum(process.cpu_times()[:2])
     return total
-
-
-def _timed(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float, str]:
-    """Runs ``python -m ARGUMENTS``; returns wall seconds, CPU seconds and the output."""
-    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", *arguments]
-    done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
-    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return seconds, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
 
 
 @contextmanager

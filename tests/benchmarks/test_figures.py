@@ -3,18 +3,16 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from benchmarks import figures, page
-from benchmarks.history import is_commit, latest, read_history
+from benchmarks import figures, page, quotes
+from benchmarks.claims import Claim
+from benchmarks.history import Measurement, is_commit, latest, read_history
 from storage.stages import ROOT
 
 HISTORY = read_history()
-QUOTING = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-QUOTE = re.compile(r"\[([^\]]*\d[^\]]*)\]\((?:\.\./)?benchmarks/README\.md#([\w-]+)\)")
 
 
 def is_shallow() -> bool:
@@ -46,37 +44,50 @@ def test_docs_figures_fits_a_screen() -> None:
     assert max(len(figure.label) for figure in figures.FIGURES) <= 36  # the width of a plot
 
 
-def disagreements(text: str) -> Iterator[str]:
-    """Numbers in links to sections of the benchmarks that no value or ratio of the section rounds to."""
-    sections = {name.lower().replace(",", "").replace(" ", "-"): one for name, one in latest(HISTORY).items()}
-    for words, anchor in QUOTE.findall(text):
-        claims = sections[anchor].claims if anchor in sections else ()
-        values = {value for claim in claims for value in (claim.value, claim.rival_value, claim.ratio)} - {
-            None
-        }
-        for digits in re.findall(r"\d[\d,]*\.?\d*|\.\d+", words):
-            number, places = float(digits.replace(",", "")), len(digits.partition(".")[2])
-            scales = (100, 1) if "%" in words else (1, 1000, 0.001)
-            if not any(
-                abs(value * scale - number) <= 0.51 * 10**-places for value in values for scale in scales
-            ):
-                yield f"{anchor}: {digits} of {words!r}"
+def test_a_quote_gets_the_newest_value_ratio_or_value_of_a_rival() -> None:
+    claims = (
+        Claim("night, seconds", 31.44, "first night", 62.88, better=None),
+        Claim("share found before", 0.9731, better=None),
+        Claim("share found", 0.25, better=None),
+    )
+    history = [
+        Measurement(section="a b, c", date="", commit="", machine="", minutes=1, load=1, claims=claims)
+    ]
+
+    def quoted(words: str, title: str, section: str = "a-b-c") -> str:
+        text = f'[{words}][name]\n\n[name]: ../benchmarks/README.md#{section} "{title}"\n'
+        assert quotes.invalid(text, history) == []
+        return quotes.render(text, history)[1:].split("]")[0]
+
+    assert quoted("**29.6 s**", "night") == "**31.4 s**"
+    assert quoted("2 times", "night; ratio to first night") == "0.5 times"
+    assert quoted(".1 times", "night; ratio to first night") == ".5 times"
+    assert quoted("7 s", "night; value of first night") == "62.9 s"
+    assert quoted("1 %", "share*") == "97.3 %"
+    assert quoted("0", "share found") == "0.25"
+    assert quoted("1 s", "night", "not-measured") == "1 s"
 
 
-def test_numbers_that_no_benchmark_measured_are_found() -> None:
-    (one,) = [each for each in HISTORY if each.section == "text"][-1:]
-    exact = f"{one.claims[0].value:,.0f}"
-    assert not [*disagreements(f"[{exact} titles](../benchmarks/README.md#text)")]
-    assert [*disagreements("[123,456,789 titles](../benchmarks/README.md#text)")]
-    assert [*disagreements(f"[{exact} titles](../benchmarks/README.md#none)")]
+def test_numbers_without_a_claim_are_invalid() -> None:
+    inline = "[1 s](../benchmarks/README.md#nightly)"
+    assert quotes.invalid(f"{inline} and [figures](../benchmarks/README.md)", HISTORY) == [inline]
+    definition = '\n[name]: ../benchmarks/README.md#nightly "no such claim"\n'
+    assert quotes.invalid(f"[1 s][name]{definition}", HISTORY) == ["name"]
+    assert quotes.invalid(definition.replace("no such claim", "nightly run"), HISTORY) == ["name"]
 
 
-@pytest.mark.parametrize("file", QUOTING, ids=lambda file: file.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("file", quotes.pages(), ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_quoted_figures_are_those_of_the_benchmarks(file: Path) -> None:
-    assert [*disagreements(file.read_text(encoding="utf-8"))] == []
+    """Run ``python -m benchmarks --render`` if only numbers differ."""
+    text = file.read_text(encoding="utf-8")
+    assert quotes.invalid(text, HISTORY) == [], "benchmarks/quotes.py explains how figures are quoted"
+    assert quotes.render(text, HISTORY) == text
+    sections = {*map(page.anchor, (*page.MODULES, *latest(HISTORY)))}
+    assert {section for _, section, _ in quotes.DEFINITION.findall(text)} <= sections
 
 
 def test_the_readme_and_the_page_on_scale_quote_by_reference() -> None:
     assert all(
-        QUOTE.search((ROOT / name).read_text(encoding="utf-8")) for name in ("README.md", "docs/scale.md")
+        quotes.QUOTE.search((ROOT / name).read_text(encoding="utf-8"))
+        for name in ("README.md", "docs/scale.md")
     )
