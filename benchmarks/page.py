@@ -22,7 +22,7 @@ MODULES = {
         "recommend": ("recommend",),
         "search": ("clusters", "layout", "neighbours"),
         "text": ("fasttext_reader", "oov", "sentences", "text", "titles"),
-        "training": ("bag", "loader", "runners", "training"),
+        "training": ("bag", "loader", "roofline", "runners", "training"),
     }.items()
     for name in names
 }
