@@ -90,7 +90,7 @@ def _read_blocks(file: IO[bytes], is_unpacked: bool) -> Iterator[bytes]:
 
 
 def _gzip_trailer(file: IO[bytes], size: int) -> tuple[str, int]:
-    """Reads a tag for the ETag and the uncompressed size (bytes) from the end of a gzip file.
+    """Returns the text of an ETag (checksum and sizes) and the uncompressed size in bytes of a gzip file.
 
     The file must have one member.
     """

@@ -76,14 +76,16 @@ def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) 
 
     Each process gets SIGTERM, and SIGKILL after ``seconds``. Returns the names of those that were running.
     """
-    running = [(process.name, tree) for process in processes if (tree := _tree(process))]
-    for _, tree in reversed(running):
-        _send(tree, signal.SIGTERM)
-        _, alive = psutil.wait_procs(tree, timeout=seconds)
-        remaining = {process for parent in alive for process in (parent, *_descendants(parent))}
-        _send(remaining, signal.SIGKILL)
-        psutil.wait_procs(list(remaining), timeout=seconds)
-    return [name for name, _ in running]
+    running_trees = [(process.name, tree) for process in processes if (tree := _process_tree(process))]
+    for _, tree in reversed(running_trees):
+        _send_signal(tree, signal.SIGTERM)
+        _, alive_processes = psutil.wait_procs(tree, timeout=seconds)
+        remaining_processes = {
+            process for parent in alive_processes for process in (parent, *_descendants(parent))
+        }
+        _send_signal(remaining_processes, signal.SIGKILL)
+        psutil.wait_procs(list(remaining_processes), timeout=seconds)
+    return [name for name, _ in running_trees]
 
 
 def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
@@ -94,7 +96,7 @@ def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
     return "\n".join([f"{ending}; the last lines of {log}:", *(f"  {line}" for line in lines)])
 
 
-def _tree(process: Process) -> list[psutil.Process]:
+def _process_tree(process: Process) -> list[psutil.Process]:
     """Returns a process and its descendants or, if it has ended, the remaining processes of its session."""
     if leader := process.find():
         return [leader, *_descendants(leader)]
@@ -122,7 +124,7 @@ def _descendants(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+def _send_signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):  # psutil compares start times before it sends
             process.send_signal(number)

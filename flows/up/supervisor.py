@@ -46,8 +46,8 @@ class Supervisor:
             self._one_shot.add(name)
         if not self.is_stopped:
             command_line = [sys.executable, "-m", *command]
-            started = start_process(name, command_line, self._log(name), self.environment, folder)
-            process, self._running[name] = started
+            process_pair = start_process(name, command_line, self._log(name), self.environment, folder)
+            process, self._running[name] = process_pair
             self.record.processes.append(process)
             write_record(self.home, self.record)
 
