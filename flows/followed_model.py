@@ -26,7 +26,7 @@ from storage.digests import content_digest
 from storage.errors import ExpectedError
 from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack
 from storage.home.files import folder_size
-from storage.home.retention import Removed
+from storage.home.retention import RemovalResult
 from storage.home.workspace import Workspace
 from storage.json_file import write_json
 from storage.tracking import Champion
@@ -165,14 +165,14 @@ class FollowedModel:
                     shutil.rmtree(other, ignore_errors=True)
 
 
-def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = False) -> Removed:
+def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = False) -> RemovalResult:
     """Removes the copies of models that were last read before an instant; ``dry_run`` only counts."""
     folders: list[Path] = []
     for state in (home / "models").glob(f"{'[0-9a-f]' * 16}/state.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             if json.loads(state.read_text(encoding="utf-8"))["checked_at"] < read_before.timestamp():
                 folders.append(state.parent)
-    removed = Removed(what="copies of models", count=len(folders), bytes=sum(map(folder_size, folders)))
+    result = RemovalResult(what="copies of models", count=len(folders), bytes=sum(map(folder_size, folders)))
     for folder in folders if not dry_run else ():
         (folder / "state.json").unlink()
         for version in folder.iterdir():
@@ -180,7 +180,7 @@ def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = 
                 remove_folder(version)
         with suppress(OSError):  # the folder contains other files
             folder.rmdir()
-    return removed
+    return result
 
 
 def _locate(reference: str) -> tuple[str, str]:

@@ -33,7 +33,7 @@ from flows import server
 from flows.nightly_run import NightlyRun, format_instant
 from flows.ownership import OUR_FLOWS
 from storage.home.latest import folders_of_last_run
-from storage.home.retention import prune
+from storage.home.retention import prune_artifacts
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
 from storage.memory import configure_memory
@@ -117,7 +117,7 @@ def open_night(
             with tracking.system_metrics(run):
                 is_backfill = as_of is not None and settings.publish.promote == "never"
                 yield NightlyRun(workspace, tracking, run, guide_time, is_backfill)
-            prune(workspace, max(keep, settings.publish.keep), folders_of_last_run(workspace.home))
+            prune_artifacts(workspace, max(keep, settings.publish.keep), folders_of_last_run(workspace.home))
 
 
 @contextmanager

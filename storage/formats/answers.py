@@ -1,4 +1,4 @@
-"""Reads and writes answers.parquet: the result for each held-out title in one run of an ablation study.
+"""Reads and writes answers.parquet: the result of each held-out title in one trial of an ablation study.
 
 The file has a row for each combination of form, protocol and held-out title. The form is the input of the
 model (title alone, or title with airing context), and the protocol is the held-out set (SPLITS in
@@ -36,9 +36,9 @@ def _columns(
     family: np.ndarray,
     oov: np.ndarray,
 ) -> dict[str, object]:
-    missing = pa.nulls(len(correct), pa.float64())
+    null_column = pa.nulls(len(correct), pa.float64())
     names = {"form": [form] * len(correct), "protocol": [protocol] * len(correct)}
-    precision_column = missing if precision is None else precision
+    precision_column = null_column if precision is None else precision
     return {**names, "correct": correct, "precision_at_10": precision_column, "family": family, "oov": oov}
 
 

@@ -69,7 +69,7 @@ def write_clustering(
         memberships[name] = pa.array(ids, mask=ids < 0)
         names = pa.array([entry["name"] or None for entry in entries], pa.string())
         memberships[f"{name}_name"] = names.take(memberships[name])
-    numbered = {"title_id": np.arange(len(titles), dtype=np.int32)}
+    title_ids = {"title_id": np.arange(len(titles), dtype=np.int32)}
     title_columns = {name: titles[name] for name in ("title", "show_key")}
-    table = pa.table({**numbered, **title_columns, **memberships})
+    table = pa.table({**title_ids, **title_columns, **memberships})
     pq.write_table(table, folder / "clusters.parquet", compression="zstd")

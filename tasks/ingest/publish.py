@@ -9,7 +9,7 @@ from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
 from storage.catalogue.feeds import publish_status, require_feed_before
-from storage.catalogue.snapshots import SnapshotOptions, included_feeds, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, included_feeds, snapshot_digest, write_snapshot
 from storage.home.guides import current_guide
 from storage.home.readings import FeedStatus, write_readings
 from storage.home.workspace import Workspace
@@ -64,7 +64,7 @@ def read_and_publish(
                 workspace.publish_again(published)  # a setting was changed, then changed back
             return published
         with workspace.publishing(Guide, digest[:32]) as draft:
-            draft.counts |= snapshot(catalogue, draft.folder, options)
+            draft.counts |= write_snapshot(catalogue, draft.folder, options)
             draft.details |= {
                 "schema_version": catalogue.schema_version,
                 "left_out": list(leave_out),

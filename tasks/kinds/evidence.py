@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import temporary_database
-from storage.catalogue.structure import TitleAirings, with_episode_columns
+from storage.catalogue.structure import TitleAirings, ensure_episode_columns
 from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, Kind, combine
 from tasks.kinds.names import is_animation, kinds_of_categories
@@ -171,7 +171,7 @@ def read_facts(programmes: Path, variants: Path, work: Path) -> Facts:
         variants: Parquet file with raw_title and title_id.
         work: Folder for temporary files.
     """
-    file = with_episode_columns(programmes, work / "numbered.parquet")
+    file = ensure_episode_columns(programmes, work / "numbered.parquet")
     with temporary_database(work, MEMORY_BYTES) as connection:
         airings = TitleAirings(connection, file, variants)
         structure = airings.structure()

@@ -105,7 +105,7 @@ def write_sentences(
     encoder = settings.encoder.open()
     assert encoder is not None
     store = SentenceStore(home, encoder.identity, encoder.dim)
-    for file in store.damaged:
+    for file in store.damaged_files:
         yield Progress(0, 0, note=f"{file} is damaged: its texts are encoded again")
     described = work / "descriptions.parquet"
     variants = vocabulary / "variants.parquet"

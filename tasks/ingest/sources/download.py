@@ -23,7 +23,7 @@ import fsspec
 import httpx
 import tenacity
 
-from storage.addresses import secrets_of, without_secrets
+from storage.addresses import find_secrets, without_secrets
 from tasks.ingest.guides import Guides, list_file_guides
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
@@ -158,7 +158,7 @@ def _answer(state: tenacity.RetryCallState) -> DownloadResult:
 def describe_error(error: Exception, url: str, headers: Headers | None = None) -> str:
     """Formats an exception of a library as one line, or only its type if the text contains a secret."""
     text = " ".join(str(error).split())
-    secrets = secrets_of(url).union(headers.secret.values() if headers else ())
+    secrets = find_secrets(url).union(headers.secret.values() if headers else ())
     is_hidden = not text or any(secret in text for secret in secrets)
     return type(error).__name__ if is_hidden else f"{type(error).__name__}: {text[:200]}"
 
