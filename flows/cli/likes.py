@@ -7,6 +7,7 @@ import datetime
 import difflib
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -99,16 +100,13 @@ def forget(home: str, viewer: str) -> int:
         require_night("forget")
     count = forget_viewer(workspace.home, viewer)
     forget_unlisted(workspace.home)
-    with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=_warn):
+    report_wait = partial(print, file=sys.stderr)
+    with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=report_wait):
         if (lists := workspace.artifact_folder(Tonight, "any").parent).exists():
             shutil.rmtree(lists)
         if has_pages:
             retention.remove_files(PAGES)
     return count
-
-
-def _warn(message: str) -> None:
-    print(message, file=sys.stderr)
 
 
 def _unknown_title_message(title: str, titles: dict[str, str], show_key: str, folder: Path) -> str:

@@ -68,15 +68,9 @@ def last_instant(home: Path) -> str:
 def read_scores(home: str | Path) -> dict[str, Any]:
     """Reads the scores of the last run and whether its model is the champion."""
     latest = read_latest(home, "scores")
-    return {
-        **json.loads(_rename_metrics(Path(latest["scores"]).read_text(encoding="utf-8"))),
-        "champion": latest["champion"],
-    }
-
-
-def _rename_metrics(text: str) -> str:
-    """Replaces names of metrics that earlier versions used in scores.json."""
-    return text.replace('"precision_at_10"', '"precision_at_k"')
+    text = Path(latest["scores"]).read_text(encoding="utf-8")
+    text = text.replace('"precision_at_10"', '"precision_at_k"')  # name in earlier versions
+    return {**json.loads(text), "champion": latest["champion"]}
 
 
 def read_category_report(home: str | Path) -> dict[str, Any]:
