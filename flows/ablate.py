@@ -1,7 +1,7 @@
 """Ablation study: measures how much each building block of the settings contributes to the scores.
 
-Each trial trains the preset with one building block removed or replaced. All trials use the same held-out
-folds and the same seeds.
+Each trial trains the preset with one building block removed or replaced. All trials use the same splits into
+training and held-out titles (folds) and the same seeds.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Starts a Prefect server for one command, while the command imports its packages (both take equally long).
+"""Starts a Prefect server for one command, in parallel to the imports of the command.
 
 The server reads a pipe of the command and ends when the pipe is closed. The kernel closes the pipe whenever
 the command ends, even by SIGKILL.

@@ -148,7 +148,7 @@ def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
 
 
 def rollback(home: Home = DEFAULT_HOME) -> None:
-    """Restore the previous champion. The gate then skips the model that was rolled back."""
+    """Restore the previous champion. The replaced model is not promoted automatically again."""
     from storage.home.workspace import Workspace
     from storage.tracking import Registry
 

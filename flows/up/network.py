@@ -101,7 +101,7 @@ def _accepts_connections(port: int) -> bool:
 
 
 def server_url(host: str, port: int, *, for_users: bool = False) -> str:
-    """Returns the URL of a server for clients on this machine, or, if ``for_users``, for users."""
+    """Returns the URL of a server for clients on this machine or, if ``for_users``, the URL to print."""
     if host in ("0.0.0.0", "::"):
         host = socket.getfqdn() if for_users else "127.0.0.1" if host == "0.0.0.0" else "::1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

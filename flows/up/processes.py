@@ -151,7 +151,7 @@ class RunningProcesses:
 
 
 def read_record(home: Path) -> RunningProcesses | None:
-    """Reads the record of the last ``up`` of a home, or returns None if it is missing or damaged."""
+    """Reads ``up.json``, the record of the last ``up`` of a home; returns None if missing or damaged."""
     try:
         content: dict[str, Any] = json.loads((home / RECORD_FILE).read_text(encoding="utf-8"))
         return RunningProcesses(
@@ -166,7 +166,7 @@ def read_record(home: Path) -> RunningProcesses | None:
 
 
 def write_record(home: Path, record: RunningProcesses) -> None:
-    """Writes the record of ``up`` in place, because a new file would not have the lock of the old one."""
+    """Overwrites ``up.json`` in place, because a new file would not have the lock of the old one."""
     content = asdict(record)
     content["own"] = content.pop("supervisor")
     with open(home / RECORD_FILE, "r+", encoding="utf-8") as file:
@@ -178,7 +178,7 @@ def write_record(home: Path, record: RunningProcesses) -> None:
 
 @contextmanager
 def locked_record(home: Path) -> Iterator[RunningProcesses | None]:
-    """Locks the record of a home and yields the previous content.
+    """Locks ``up.json`` of a home and yields its previous content.
 
     Raises:
         AlreadyUp: Another process holds the lock.

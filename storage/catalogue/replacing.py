@@ -157,7 +157,7 @@ def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Stores the window of time that a grab covers on each channel. Implausible stops do not extend it.
+    """Stores the time on each channel that a grab (version of a feed) covers. Ignores implausible stops.
 
     If the same content was imported before in another time zone, the window also covers the earlier window,
     so that the programmes of the earlier import are replaced.
@@ -224,7 +224,7 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
 
 
 def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
-    """Creates the table ``affected`` of current programmes that the new grab may replace."""
+    """Creates the table ``affected`` of the current programmes that a new version of a feed may replace."""
     has_stop = _STOP_CONDITION.format("programmes")
     query = f"""
         CREATE OR REPLACE TEMP TABLE affected AS
@@ -269,7 +269,7 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Adds programmes that an older grab replaces to the next newer grab if that grab contains them."""
+    """Copies programmes that a late import replaces to the next newer version of the feed that has them."""
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,
@@ -293,7 +293,7 @@ def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _delete_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab, id_table: str) -> int:
-    """Deletes those programmes of a grab whose ids are in the table ``id_table``; returns their number."""
+    """Deletes the programmes of an import whose ids are in the table ``id_table``; returns their number."""
     for table in reversed(TABLES):  # programmes last, because their number is fetched
         ids = f"SELECT programme_id FROM {id_table}"
         connection.execute(f"DELETE FROM {grab.prefix}{table} WHERE programme_id IN ({ids})")

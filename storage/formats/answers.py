@@ -23,7 +23,7 @@ Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
-    """Writes answers.parquet. ``answers`` maps (form, protocol) to the columns for its held-out titles."""
+    """Writes answers.parquet; ``answers`` maps (form of the input, held-out set) to columns."""
     parts = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
     pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
 
@@ -43,7 +43,7 @@ def _columns(
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
-    """Reads answers.parquet; returns the columns for the held-out titles of each (form, protocol)."""
+    """Reads answers.parquet; returns the columns by (form of the input, held-out set)."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
     correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])

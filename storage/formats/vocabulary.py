@@ -23,7 +23,7 @@ TITLES = pa.schema([*_TEXTS, ("airings", pa.int64()), ("first_airing", pa.timest
 
 
 def dictionary_file(folder: Path, piece: int) -> Path:
-    """Returns the path of the file with the tokens of a piece (row group number of titles.parquet)."""
+    """Returns the path of the dictionary of a piece; ``piece`` is a row group number of titles.parquet."""
     return folder / f"dictionary-{piece:05}.parquet"
 
 

@@ -199,7 +199,7 @@ class Workspace:
 
     @contextmanager
     def publishing(self, kind: type[ArtifactT], key: str) -> Iterator[Draft[ArtifactT]]:
-        """Yields a Draft. At the end of the block, its folder is renamed to ``artifacts/KIND/KEY``.
+        """Yields a Draft (new artifact). At the end of the block, its folder becomes ``artifacts/KIND/KEY``.
 
         An exception leaves the previous version unchanged. The digest of the artifact covers the names and
         contents of its files, unless the block sets ``draft.digest``.
