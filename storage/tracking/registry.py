@@ -187,13 +187,13 @@ class Registry(Connection):
         return not is_missing and version.tags.get(FILES) != REMOVED
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
-        """Returns the last versions (of a lineage: same held-out sets) that were champion, not rolled back."""
+        """Returns the last champions of a lineage (same held-out sets) that were not rolled back."""
         versions = self._list_promoted(lineage)[:limit]
         pairs = ((str(version.version), version.tags.get(QUALITY)) for version in versions)
         return [ModelVersion(number, float(quality) if quality else None) for number, quality in pairs]
 
     def oldest_promoted(self, lineage: str) -> Champion | None:
-        """Returns the oldest promoted version of a lineage (same held-out sets) whose files exist, or None."""
+        """Returns the first promoted version of a lineage (same held-out sets) whose files exist, or None."""
         for version in filter(self._has_files, reversed(self._list_promoted(lineage))):
             with suppress(TrackingError):  # its files were changed
                 return self._open(self._locate_files(version))
