@@ -59,10 +59,10 @@ def read_and_publish(
         zone, leave_out = home_zone(workspace.home).key, settings.leave_out
         options = SnapshotOptions(leave_out=leave_out, priority=settings.priority, as_of=as_of, zone=zone)
         digest = snapshot_digest(catalogue, options)
-        if (published := workspace.read(Guide, digest[:32])) is not None:
-            if as_of is None and current_guide(workspace) != published:
-                workspace.publish_again(published)  # a setting was changed, then changed back
-            return published
+        if (guide := workspace.read(Guide, digest[:32])) is not None:
+            if as_of is None and current_guide(workspace) != guide:
+                workspace.publish_again(guide)  # a setting was changed, then changed back
+            return guide
         with workspace.publishing(Guide, digest[:32]) as draft:
             draft.counts |= write_snapshot(catalogue, draft.folder, options)
             draft.details |= {

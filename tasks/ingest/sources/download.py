@@ -206,18 +206,18 @@ class _BodyWriter:
         with open(self.file, "wb") as handle:
             for block in blocks:
                 size += len(block)
-                elapsed = time.monotonic() - measured_at
+                seconds = time.monotonic() - measured_at
                 if self.is_cancelled:
                     return "cancelled"
                 if size > size_cap:
                     return too_large
-                if check_rate and elapsed >= RATE_SECONDS:
-                    rate = (size - measured_size) / elapsed
+                if check_rate and seconds >= RATE_SECONDS:
+                    rate = (size - measured_size) / seconds
                     self.is_too_slow = rate < minimum_rate
                     if self.is_too_slow:
-                        minimum = f"{minimum_rate:,} (ingest.download_bytes_per_second)"
-                        return f"sent at {rate:,.0f} bytes/s, less than {minimum}"
-                    measured_size, measured_at = size, measured_at + elapsed
+                        rate_limit = f"{minimum_rate:,} (ingest.download_bytes_per_second)"
+                        return f"sent at {rate:,.0f} bytes/s, less than {rate_limit}"
+                    measured_size, measured_at = size, measured_at + seconds
                 handle.write(block)
         return ""
 
