@@ -32,13 +32,14 @@ FULL = {
     "linear",
     "million",
     "neighbours",
+    "objectives",
     "quality",
     "titles",
     "training",
 }
 ONLY_FULL = {"million", "quality"}
 MINUTES = 90.0  # limit of all benchmarks without --full
-UNKNOWN = 10.0  # expected minutes of a benchmark that has not been measured
+UNKNOWN = 5.0  # expected minutes of a benchmark that has not been measured
 LONGEST = 2 * 3600  # maximum seconds of a benchmark
 
 
@@ -113,6 +114,8 @@ def run_all(names: Sequence[str], size: str, *, history: Path | None, minutes: f
     suffix = SUFFIX if size == "--full" else ""
     expected = expected_minutes(names, suffix, read_history())
     pending = [name for name in expected if name + suffix not in done]
+    total = sum(expected[name] for name in pending)
+    print(f"sections: {len(pending)}, expected minutes: {total:.0f}, limit: {minutes:g}", file=sys.stderr)
     failed, skipped = measure_all(
         pending, lambda name: run_one(name, size), history, suffix, minutes=minutes, expected=expected
     )
@@ -131,9 +134,8 @@ def run_all(names: Sequence[str], size: str, *, history: Path | None, minutes: f
 def expected_minutes(names: Iterable[str], suffix: str, history: Sequence[Measurement]) -> dict[str, float]:
     """Returns the minutes of the last measurement of each benchmark, shortest first."""
     last = latest(history)
-    minutes = {
-        name: (last[name + suffix].minutes if name + suffix in last else None) or UNKNOWN for name in names
-    }
+    measured = {name: last[name + suffix].minutes if name + suffix in last else None for name in names}
+    minutes = {name: UNKNOWN if one is None else one for name, one in measured.items()}
     return dict(sorted(minutes.items(), key=lambda item: item[1]))
 
 

@@ -3,8 +3,8 @@
 A page writes ``[29.6 s][night]`` and defines ``[night]: benchmarks/README.md#nightly "nightly run"``,
 the section and the name of a claim or its beginning, in which ``*`` stands for any text. ``; ratio to RIVAL``
 and ``; value of RIVAL`` after the name select the ratio or the rival's value. The first number of the text
-is replaced, in the unit of the claim, or in percent if the text contains "%". Figures of sections that have
-not been measured do not change.
+is replaced, in the unit of the claim, or in percent if only the text contains "%". Figures of sections that
+have not been measured do not change.
 """
 
 import fnmatch
@@ -30,12 +30,14 @@ def pages() -> list[Path]:
 
 def render(text: str, history: Sequence[Measurement]) -> str:
     """Returns a document with the newest figures."""
-    values = dict(_values(text, history))
+    values = {name: (value, percent) for name, value, percent in _values(text, history)}
 
     def replace(quote: re.Match[str]) -> str:
         words, name = quote.groups()
-        value = values.get(name)
-        return quote[0] if value is None else f"[{_with_number(words, value)}][{name}]"
+        if name not in values:
+            return quote[0]
+        value, percent = values[name]
+        return f"[{_with_number(words, value * (100 if '%' in words and not percent else 1))}][{name}]"
 
     return QUOTE.sub(replace, text)
 
@@ -44,14 +46,14 @@ def invalid(text: str, history: Sequence[Measurement]) -> list[str]:
     """Returns links with a number but no claim, and definitions that are unused or name an unknown claim."""
     defined = {name: section for name, section, _ in DEFINITION.findall(text)}
     measured = {anchor(name) for name in latest(history)}
-    values = dict(_values(text, history))
+    values = {name for name, *_ in _values(text, history)}
     unknown = [name for name, section in defined.items() if section in measured and name not in values]
     used = {name for _, name in QUOTE.findall(text)}
     return [*WITHOUT_CLAIM.findall(text), *unknown, *sorted(defined.keys() - used)]
 
 
-def _values(text: str, history: Sequence[Measurement]) -> Iterator[tuple[str, float]]:
-    """Yields the names of definitions with the values that they select."""
+def _values(text: str, history: Sequence[Measurement]) -> Iterator[tuple[str, float, bool]]:
+    """Yields the names of definitions, the values that they select, and whether these are in percent."""
     sections = {anchor(name): measured for name, measured in latest(history).items()}
     for name, section, title in DEFINITION.findall(text):
         claim_name, what, rival = SELECTED.fullmatch(title).groups()  # pyright: ignore[reportOptionalMemberAccess]
@@ -60,14 +62,14 @@ def _values(text: str, history: Sequence[Measurement]) -> Iterator[tuple[str, fl
             if fnmatch.fnmatchcase(claim.name, f"{claim_name}*") and rival in (None, claim.rival):
                 value = {"ratio to": claim.ratio, "value of": claim.rival_value}.get(what, claim.value)
                 if value is not None:
-                    yield name, value
+                    yield name, value, "%" in claim.name
                     break
 
 
 def _with_number(words: str, value: float) -> str:
     old = NUMBER.search(words)
     assert old is not None  # QUOTE requires a digit
-    new = number(value * (100 if "%" in words else 1))
+    new = number(value)
     new = new.removeprefix("0") if old[0].startswith(".") and "." in new else new
     return words[: old.start()] + new + words[old.end() :]
 

@@ -19,7 +19,7 @@ from prefect.settings import PREFECT_API_URL
 
 FILE = Path(__file__).with_name("automations.yaml")
 TAG = '"prefect.tag.guidespace"'  # in the trigger of every automation of automations.yaml
-NOTIFY = "notification block, such as slack-webhook/guidespace or custom-webhook/guidespace"
+NOTIFY_HELP = "notification block, such as slack-webhook/guidespace or custom-webhook/guidespace"
 
 
 def read_automations() -> list[AutomationCore]:
@@ -71,7 +71,7 @@ def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
 def main() -> int:
     """Creates or updates the automations on the server of PREFECT_API_URL; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m deployments.automations", description=__doc__)
-    parser.add_argument("--notify", metavar="TYPE/NAME", help=NOTIFY)
+    parser.add_argument("--notify", metavar="TYPE/NAME", help=NOTIFY_HELP)
     block = parser.parse_args().notify
     if not PREFECT_API_URL.value():
         print("PREFECT_API_URL is not set; set it, for example to http://127.0.0.1:4200/api", file=sys.stderr)

@@ -86,14 +86,14 @@ def _copy_database(file: Path, copy: Path) -> None:
             with locked_likes(file.parent) if file.name == LIKES else nullcontext():
                 copy_database(file, copy)
         else:
-            with closing(_open_sqlite(file)) as source, closing(sqlite3.connect(copy)) as target:
+            uri = f"{file.as_uri()}?mode=rw"
+            with (
+                closing(sqlite3.connect(uri, uri=True, timeout=60)) as source,
+                closing(sqlite3.connect(copy)) as target,
+            ):
                 source.backup(target)
     except (OSError, sqlite3.Error) as error:
         raise BackupError(f"{file} cannot be copied: {error}") from error
-
-
-def _open_sqlite(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=60)
 
 
 def _add_file(tar: tarfile.TarFile, file: Path, name: str) -> None:

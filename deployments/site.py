@@ -34,7 +34,7 @@ from prefect.states import Crashed
 from prefect.utilities.callables import parameter_schema
 
 from deployments.automations import apply, read_automations
-from flows.run_context import close_crashed
+from flows.run_context import end_mlflow_run
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
 from storage.stages import ROOT
@@ -43,14 +43,14 @@ from storage.tracking import Tracking
 FILE = Path(__file__).with_name("prefect.yaml")
 HOME, HOME_PREFIX = "guidespace-home", "guidespace-"  # main home and prefix of nested homes in prefect.yaml
 POOL = "guidespace"
-CONCURRENCY_LIMIT = 4  # of the work pool; most runs are short or wait for their home
+CONCURRENCY_LIMIT = 4  # flow runs at a time in the work pool; most are short or wait for the lock of a home
 SERVER_TIMEOUT_SECONDS = 170.0
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
-    """Reads the deployments of prefect.yaml and sets their homes to ``home`` or a folder in it.
+    """Reads the deployments of prefect.yaml, and sets the home of each to ``home`` or to a folder in it.
 
-    Deployments of ``home`` itself get the feeds ``feeds``, unless it is empty.
+    If ``feeds`` is not empty, it replaces the feeds of the deployments whose home is ``home`` itself.
     """
     entries = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
     for entry in entries:
@@ -92,7 +92,7 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         "concurrency_options": ConcurrencyOptions(collision_strategy=limit["collision_strategy"]),
         "parameter_openapi_schema": parameter_schema(flow).model_dump(),
         "enforce_parameter_schema": True,
-        "schedules": schedules_of(existing, entry, zone),
+        "schedules": choose_schedules(existing, entry, zone),
     }
     if existing is None:
         client.create_deployment(**properties, parameters=entry["parameters"])
@@ -110,7 +110,7 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         return f"updated: {full_name}; removed settings that this version does not accept ({reason})"
 
 
-def schedules_of(
+def choose_schedules(
     existing: DeploymentResponse | None, entry: dict[str, Any], zone: str
 ) -> list[DeploymentScheduleCreate]:
     """Returns the schedules of an existing deployment, or those of prefect.yaml for a new deployment."""
@@ -148,7 +148,7 @@ def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
             message = "The process ended with `guidespace up`; Retry continues after the last finished stage."
             crashed = Crashed(message=message)
             client.set_flow_run_state(run.id, crashed, force=True)
-            close_crashed(None, run, crashed)
+            end_mlflow_run(None, run, crashed)
             yield f"marked Crashed: {run.name}"
 
 

@@ -28,7 +28,7 @@ from tasks.search.search import SearchError, TitleSearch
 PARAMS = {"k"}
 COLUMNS = [field.name for field in dataclasses.fields(Query)]
 # part of MLflow's warning about other parameters
-IGNORED = f"are ignored for inference. Supported params are: {PARAMS}"
+IGNORED_PARAMS_TEXT = f"are ignored for inference. Supported params are: {PARAMS}"
 EXAMPLE = '{"dataframe_split": {"columns": ["title"], "data": [["Cooking with Nigella"]]}}'
 
 
@@ -101,7 +101,7 @@ def reject_unknown_params(record: logging.LogRecord) -> bool:
 
     MLflow has no option for this. The exception leaves MLflow's logging call, and the answer is 400.
     """
-    if IGNORED in (message := record.getMessage()):
+    if IGNORED_PARAMS_TEXT in (message := record.getMessage()):
         names = message.partition("[")[2].partition("]")[0]
         raise _invalid_request(f"unknown parameters [{names}]; expected {sorted(PARAMS)}")
     return True

@@ -1,7 +1,7 @@
 """Ablation study: measures how much each building block of the settings contributes to the scores.
 
-Each trial trains the preset with one building block removed or replaced. All trials use the same held-out
-folds and the same seeds.
+Each trial trains the preset with one building block removed or replaced. All trials use the same splits into
+training and held-out titles (folds) and the same seeds.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
-from flows.run_context import close_crashed, name_run, open_night
+from flows.run_context import end_mlflow_run, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
@@ -40,8 +40,8 @@ TASK_RUNNER: Any = ThreadPoolTaskRunner(max_workers=64)
     flow_run_name=name_run,
     task_runner=TASK_RUNNER,
     on_running=[tag_with_home],
-    on_crashed=[close_crashed],
-    on_cancellation=[close_crashed],
+    on_crashed=[end_mlflow_run],
+    on_cancellation=[end_mlflow_run],
 )
 def ablate(
     feeds: Feeds,

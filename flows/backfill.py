@@ -63,14 +63,16 @@ def backfill(
     dates = list_dates(first, last, datetime.datetime.now(zone).date())
     purpose = f"backfill of {first} to {last}"
     with Workspace(home).writing(purpose, wait_seconds=WAIT_SECONDS, report_wait=get_run_logger().warning):
-        dated = dated_guides(feeds, first, last, zone, settings.ingest.private_addresses) if feeds else []
-        ingest(home, dated, settings.ingest, due_time(first, zone))
-    missing = find_missing(home, [f"{date}" for date in dates])
+        guides = dated_guides(feeds, first, last, zone, settings.ingest.private_addresses) if feeds else []
+        ingest(home, guides, settings.ingest, due_time(first, zone))
+    missing_dates = find_missing(home, [f"{date}" for date in dates])
     with tags(*TAGS):
-        states = {date: run_night(date, preset, (*changes, NO_PROMOTION), home) for date in missing}
-    failed = [date for date, state in states.items() if not state.is_completed()]
-    if failed:
-        return Failed(message=f"{len(failed)} of {len(states)} nights failed: {', '.join(failed)}")
+        states = {date: run_night(date, preset, (*changes, NO_PROMOTION), home) for date in missing_dates}
+    failed_dates = [date for date, state in states.items() if not state.is_completed()]
+    if failed_dates:
+        return Failed(
+            message=f"{len(failed_dates)} of {len(states)} nights failed: {', '.join(failed_dates)}"
+        )
     return Completed(
         message=f"{len(states)} nights finished, {len(dates) - len(states)} had finished earlier"
     )
@@ -96,8 +98,8 @@ def due_time(date: datetime.date, zone: datetime.tzinfo) -> datetime.datetime:
 def find_missing(home: str, dates: list[str]) -> list[str]:
     """Returns the dates that have no finished nightly run.
 
-    The result is cached, so that a retry runs the same nights in the same order and Prefect can match them
-    with the finished ones.
+    Prefect stores the result. A retry therefore runs the same nights in the same order, and Prefect reuses
+    the results of nights that have finished.
     """
     nights = read_nights(Tracking(home), MAX_NIGHTS)
     finished = {f"{night.at:%F}" for night in nights if night.finished}
@@ -107,9 +109,9 @@ def find_missing(home: str, dates: list[str]) -> list[str]:
 def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> State:
     """Runs the nightly flow for a date as a nested flow run, and returns the final state of that run."""
     due_at = due_time(datetime.date.fromisoformat(date), home_zone(home))
-    night = nightly.with_options(
+    flow = nightly.with_options(
         flow_run_name=f"{due_at:%Y-%m-%d %H:%M} back-filled",
         persist_result=True,  # a retry does not run it again
         result_serializer="json",
     )
-    return night([], preset, changes, due_at, home, return_state=True)
+    return flow([], preset, changes, due_at, home, return_state=True)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def open_models(home: str | Path, model: str | None = None) -> "Registry | FollowedModel":
     """Opens the model registry of a home, or the model that ``model`` names.
 
-    Both have a property ``champion``. If ``model`` is set and the home does not exist, the home is created
-    when the model has been read, because it stores a copy of the model.
+    The method ``champion`` of the result returns the model. If ``model`` is set and the home does not exist,
+    the home is created after the model has been read, because it stores a copy of the model.
 
     Args:
         home: Folder of the home.
@@ -41,19 +41,19 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
 
         return FollowedModel(folder, model)
     registry = Registry(folder, name=model)
-    is_new = bool(model) and not registry.uses_home_database and not is_home(folder)
-    if is_new:
+    is_new_home = bool(model) and not registry.uses_home_database and not is_home(folder)
+    if is_new_home:
         require_champion(registry)
-    Workspace(folder, create=is_new)
+    Workspace(folder, create=is_new_home)
     return registry
 
 
 def require_champion(models: "Registry | FollowedModel") -> Champion:
     """Returns the champion of an opened registry. Raises HomeError if there is no champion yet."""
     if (champion := models.champion()) is None:
-        name = f"{models.home} has no champion model yet ({models.name})"
+        problem = f"{models.home} has no champion model yet ({models.name})"
         remedy = "name a model file that exists, or a URL, by --model"
-        raise HomeError(f"{name}; run `guidespace nightly --feed …` first, or {remedy}")
+        raise HomeError(f"{problem}; run `guidespace nightly --feed …` first, or {remedy}")
     return champion
 
 
@@ -65,9 +65,9 @@ def print_warning(problem: str) -> None:
 def find_champion(
     home: str | Path, model: str | None = None, warn: Callable[[str], object] = print_warning
 ) -> Champion:
-    """Returns the champion of a home, or the model whose version, URL or file is ``model``.
+    """Returns the champion of a home, or the model that ``model`` names (see ``open_models``).
 
-    Calls ``warn`` if the location of the model cannot be read and a stored copy is used instead.
+    Calls ``warn`` with a message if the location of the model cannot be read and a stored copy is used.
 
     Raises:
         HomeError: There is no champion yet.

@@ -1,9 +1,9 @@
 """Follows a model at a URL or in a model file (docs/model_file.md) and keeps an unpacked copy in the home.
 
-``FollowedModel.champion`` sends a conditional request for a newer version, at most once per CHECK_SECONDS in
-all processes together. If a newer version cannot be read, the copy is used, and the attribute ``problem``
-contains the reason. The folder ``HOME/models/KEY`` contains ``state.json``, and a folder for each of the last
-two versions: a process may still open files of the previous version.
+``FollowedModel.champion`` asks the server for a newer version by a conditional HTTP request. All processes of
+a home together send at most one request per CHECK_SECONDS. If the newer version cannot be read, the copy is
+used, and the attribute ``problem`` contains the reason. The folder ``HOME/models/KEY`` contains
+``state.json`` and the last two versions, because a process may still open files of the previous version.
 """
 
 import base64
@@ -26,7 +26,7 @@ from storage.digests import content_digest
 from storage.errors import ExpectedError
 from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack
 from storage.home.files import folder_size
-from storage.home.retention import Removed
+from storage.home.retention import RemovalResult
 from storage.home.workspace import Workspace
 from storage.json_file import write_json
 from storage.tracking import Champion
@@ -78,7 +78,7 @@ class FollowedModel:
                 raise
             self.problem = f"{error}; the last good version of the model, {copy.version}, is used"
         state |= {"checked_at": time.time(), "problem": self.problem}
-        with suppress(OSError):  # a home that this user cannot write
+        with suppress(OSError):  # the user may have no write permission for the home
             write_json(self._folder / "state.json", state)
         return self._to_champion(state)
 
@@ -99,9 +99,11 @@ class FollowedModel:
     def _update(self, state: dict[str, Any]) -> dict[str, Any]:
         """Unpacks the model at the location if it has changed, and returns the new content of state.json."""
         if not is_url(self._location):
-            version = {"etag": content_digest(self._location), "last_modified": None}
+            validators = {"etag": content_digest(self._location), "last_modified": None}
             file = Path(self._location)
-            return state if state.get("validators") == version else self._install(file, version, "", state)
+            return (
+                state if state.get("validators") == validators else self._install(file, validators, "", state)
+            )
         from tasks.ingest.settings import IngestSettings  # imports httpx and fsspec: not at module level
         from tasks.ingest.sources.download import MAX_ATTEMPTS, Validators, download
         from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
@@ -112,7 +114,7 @@ class FollowedModel:
         token = os.environ.get(TOKEN, "").strip()
         entries = [f"Authorization: Bearer {ENV}{TOKEN}"] if token else []
         headers = request_headers("", entries, self.name)
-        folder = self._folder if self._folder.exists() else None  # no home is made for a wrong URL
+        folder = self._folder if self._folder.exists() else None  # a wrong URL must not create a home
         with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as temporary:
             file = Path(temporary, "model.zip")
             validators = Validators(**state["validators"]) if state else None
@@ -141,8 +143,8 @@ class FollowedModel:
         if folder.name == state.get("folder"):
             return {**state, "validators": validators}
         try:
-            with replaced_folder(folder, durable=False) as new:  # verified when it is read
-                info = unpack(file, new)
+            with replaced_folder(folder, durable=False) as new_folder:  # verified when it is read
+                info = unpack(file, new_folder)
                 Workspace(self.home)
         except ModelFileError as error:
             with suppress(OSError):  # not empty
@@ -163,22 +165,22 @@ class FollowedModel:
                     shutil.rmtree(other, ignore_errors=True)
 
 
-def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = False) -> Removed:
-    """Removes copies of models that no command has read since ``read_before``, and no other files."""
+def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = False) -> RemovalResult:
+    """Removes the copies of models that were last read before an instant; ``dry_run`` only counts."""
     folders: list[Path] = []
     for state in (home / "models").glob(f"{'[0-9a-f]' * 16}/state.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             if json.loads(state.read_text(encoding="utf-8"))["checked_at"] < read_before.timestamp():
                 folders.append(state.parent)
-    removed = Removed(what="copies of models", count=len(folders), bytes=sum(map(folder_size, folders)))
+    result = RemovalResult(what="copies of models", count=len(folders), bytes=sum(map(folder_size, folders)))
     for folder in folders if not dry_run else ():
         (folder / "state.json").unlink()
         for version in folder.iterdir():
             if _FOLDER.fullmatch(version.name) or version.suffix == ".tmp":
                 remove_folder(version)
-        with suppress(OSError):  # it has other files
+        with suppress(OSError):  # the folder contains other files
             folder.rmdir()
-    return removed
+    return result
 
 
 def _locate(reference: str) -> tuple[str, str]:

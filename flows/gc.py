@@ -25,7 +25,7 @@ from flows.ownership import OUR_FLOWS, belongs_to, is_home_server, tag_with_home
 from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from storage.catalogue.retention import delete_replaced_programmes
 from storage.home.latest import folders_of_last_run
-from storage.home.retention import Removed, prune, prune_fetched
+from storage.home.retention import RemovalResult, prune_artifacts, prune_downloaded_models
 from storage.home.workspace import Workspace
 from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
@@ -48,7 +48,7 @@ def gc(
     wordings: HistoryDays = HISTORY_DAYS,
     dry_run: bool = False,
     shared: bool = False,
-) -> list[Removed]:
+) -> list[RemovalResult]:
     """Removes old artifacts, models, runs and replaced programmes of a home.
 
     Data that the champion (the served model) or a rollback needs is kept.
@@ -57,23 +57,23 @@ def gc(
         home: Folder of the home, which must exist.
         nights: Artifacts of each kind, and models for a rollback, to keep.
         days: Days to keep runs in MLflow and Prefect.
-        wordings: Days to keep replaced versions of programmes; runs as_of earlier days are then rejected.
-        dry_run: Remove nothing, print what would be removed.
+        wordings: Days to keep replaced versions of programmes; a run with an earlier as_of then fails.
+        dry_run: Remove nothing; only report what would be removed.
         shared: Also remove this home's runs and models from shared servers.
 
     Returns:
         One result per kind of data.
     """
-    removed = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
+    results = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
-        text = "\n".join(f"- {format_removed(item, dry_run)}" for item in removed)
+        text = "\n".join(f"- {format_removed(result, dry_run)}" for result in results)
         create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
-    for item in removed:
-        get_run_logger().info("%s", format_removed(item, dry_run))
-    return removed
+    for result in results:
+        get_run_logger().info("%s", format_removed(result, dry_run))
+    return results
 
 
-def format_removed(removed: Removed, dry_run: bool) -> str:
+def format_removed(removed: RemovalResult, dry_run: bool) -> str:
     """Formats the result of a removal as text: "artifacts: 12 removed, 340.1 MB"."""
     size = f", {removed.bytes / 1e6:,.1f} MB" if removed.bytes else ""
     return f"{removed.what}: {removed.count:,} {'would be ' * dry_run}removed{size}"
@@ -81,7 +81,7 @@ def format_removed(removed: Removed, dry_run: bool) -> str:
 
 def remove_old_data(
     home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
-) -> Iterator[Removed]:
+) -> Iterator[RemovalResult]:
     """Removes old data of a home, as described at the flow ``gc``. Yields one result per kind of data.
 
     Raises:
@@ -91,35 +91,35 @@ def remove_old_data(
     now = datetime.datetime.now(datetime.UTC)
     oldest_end = now - datetime.timedelta(days=days)
     with workspace.writing("guidespace gc", wait_seconds=wait_seconds):
-        yield prune(workspace, nights, folders_of_last_run(workspace.home), dry_run=dry_run)
+        yield prune_artifacts(workspace, nights, folders_of_last_run(workspace.home), dry_run=dry_run)
         oldest_replacement = now - datetime.timedelta(days=history_days)
         yield delete_replaced_programmes(workspace.home, oldest_replacement, dry_run=dry_run)
-        models = Retention(workspace.home)
-        if not (models.uses_home_database or shared):
-            yield Removed(what=f"models and runs in MLflow ({SHARED_SERVER})")
-        elif not models.uses_home_database or models.database.exists():
-            yield models.prune_models(nights, dry_run=dry_run)
-            yield models.prune_runs(oldest_end, nights, dry_run=dry_run)
+        retention = Retention(workspace.home)
+        if not (retention.uses_home_database or shared):
+            yield RemovalResult(what=f"models and runs in MLflow ({SHARED_SERVER})")
+        elif not retention.uses_home_database or retention.database.exists():
+            yield retention.prune_models(nights, dry_run=dry_run)
+            yield retention.prune_runs(oldest_end, nights, dry_run=dry_run)
         with suppress(TrackingError):  # the champion's files are missing; commands that use it report this
-            if champion := models.champion():
-                yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
+            if champion := retention.champion():
+                yield prune_downloaded_models(workspace, champion.digest, dry_run=dry_run)
         yield prune_models(workspace.home, oldest_end, dry_run=dry_run)
         yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)
 
 
 def prune_flow_runs(
     home: Path, ended_before: datetime.datetime, dry_run: bool, shared: bool = False
-) -> Removed:
+) -> RemovalResult:
     """Deletes the Prefect flow runs of a home that ended before an instant, with their logs and artifacts.
 
     If the database of the Prefect server is not in the home, nothing is deleted unless ``shared`` is set. A
     database in the home is compacted.
     """
     file, count = home / "prefect" / "prefect.db", 0
-    size = _database_size(file)
+    bytes_before = _database_size(file)
     with get_client(sync_client=True) as client:
         if not (uses_home_database := is_home_server(client, home)) and not shared:
-            return Removed(what=f"runs in Prefect ({SHARED_SERVER})")
+            return RemovalResult(what=f"runs in Prefect ({SHARED_SERVER})")
         for run in list(_find_ended_runs(client, ended_before)):
             if belongs_to(run, home, on_home_server=uses_home_database):
                 count += 1
@@ -129,8 +129,8 @@ def prune_flow_runs(
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, timeout=20)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    freed = max(0, size - _database_size(file)) if uses_home_database else 0
-    return Removed(what="runs in Prefect", count=count, bytes=freed)
+    freed_bytes = max(0, bytes_before - _database_size(file)) if uses_home_database else 0
+    return RemovalResult(what="runs in Prefect", count=count, bytes=freed_bytes)
 
 
 def _database_size(file: Path) -> int:
@@ -138,10 +138,10 @@ def _database_size(file: Path) -> int:
 
 
 def _find_ended_runs(client: SyncPrefectClient, ended_before: datetime.datetime) -> Iterator[FlowRun]:
-    old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=ended_before))  # pyright: ignore[reportArgumentType]
+    run_filter = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=ended_before))  # pyright: ignore[reportArgumentType]
     offset = 0
     while page := client.read_flow_runs(
-        flow_filter=OUR_FLOWS, flow_run_filter=old, limit=RUNS_PER_REQUEST, offset=offset
+        flow_filter=OUR_FLOWS, flow_run_filter=run_filter, limit=RUNS_PER_REQUEST, offset=offset
     ):
         yield from page
         offset += len(page)

@@ -7,7 +7,7 @@ from prefect import flow
 from flows.label_sources import read_label_sources
 from flows.nightly_run import NightlyResult
 from flows.ownership import tag_with_home
-from flows.run_context import close_crashed, name_run, open_night
+from flows.run_context import end_mlflow_run, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from storage.home.zones import home_zone, in_zone
 from storage.stages import previous_artifact
@@ -31,8 +31,8 @@ from tasks.train.task import train
     name="nightly",
     flow_run_name=name_run,
     on_running=[tag_with_home],
-    on_crashed=[close_crashed],
-    on_cancellation=[close_crashed],
+    on_crashed=[end_mlflow_run],
+    on_cancellation=[end_mlflow_run],
 )
 def nightly(
     feeds: Feeds,

@@ -42,18 +42,18 @@ class NightlyRun:
     tracking: Tracking
     run: str  # MLflow run id
     at: datetime.datetime  # the run uses the guide as of this instant
-    past: bool  # the run is back-filled: ``at`` is in the past, and the model is never promoted
+    is_backfill: bool  # the run is back-filled: ``at`` is in the past, and the model is never promoted
 
     def previous(self) -> PreviousNight:
         """Returns the figures and the model folder of the previous night; empty if there is none.
 
         The previous night is the newest run whose guide is older than that of this run.
         """
-        nights = read_nights(self.tracking, MAX_NIGHTS if self.past else 2)
-        earlier = [night for night in nights if night.at < self.at and night.run != self.run]
-        if not earlier:
+        nights = read_nights(self.tracking, MAX_NIGHTS if self.is_backfill else 2)
+        earlier_nights = [night for night in nights if night.at < self.at and night.run != self.run]
+        if not earlier_nights:
             return PreviousNight()
-        previous, prefix = earlier[-1], f"{FIGURES}/"
+        previous, prefix = earlier_nights[-1], f"{FIGURES}/"
         figures = {
             name.removeprefix(prefix): value
             for name, value in previous.metrics.items()
@@ -68,16 +68,18 @@ class NightlyRun:
     ) -> NightlyResult:
         """Publishes the results in Prefect's UI and in latest.json of the home, and returns them.
 
-        Creates Prefect artifacts here and not in tasks, because the page of a flow run lists only artifacts
-        of the flow itself. In a flow run, the results are returned in a state whose message is the decision
-        of the gate. Prefect unwraps the results.
+        The Prefect artifacts are created here and not in tasks, because the page of a flow run lists only
+        artifacts of the flow itself. In a flow run, this method returns a state whose message is the decision
+        of the gate; Prefect returns the results in this state to the caller of the flow.
         """
         in_flow_run = FlowRunContext.get() is not None
         if in_flow_run:
             create_markdown_artifact(report.markdown, key="nightly-report", description=verdict.message)
         if in_flow_run and report.link:
-            about = "Figures, parameters, plots, map and model of this run"
-            create_link_artifact(report.link, link_text="MLflow run", key="mlflow-run", description=about)
+            description = "Figures, parameters, plots, map and model of this run"
+            create_link_artifact(
+                report.link, link_text="MLflow run", key="mlflow-run", description=description
+            )
         folder = self.workspace.folder
         result = NightlyResult(
             map=str(folder(page) / "map.html"),
@@ -89,9 +91,9 @@ class NightlyRun:
             champion=verdict.champion,
             reason=verdict.reason,
         )
-        paths = {"model": folder(model), "corpus": folder(corpus), "as_of": format_instant(self.at)}
-        if not self.past or last_instant(self.workspace.home) <= paths["as_of"]:
-            write_latest(self.workspace.home, {**asdict(result), **paths})
+        latest_details = {"model": folder(model), "corpus": folder(corpus), "as_of": format_instant(self.at)}
+        if not self.is_backfill or last_instant(self.workspace.home) <= latest_details["as_of"]:
+            write_latest(self.workspace.home, {**asdict(result), **latest_details})
         if in_flow_run:
             return cast(NightlyResult, Completed(message=verdict.message, data=result))
         return result

@@ -22,7 +22,7 @@ TAG = "guidespace.home="
 FLOWS = (
     "ablate", "backfill", "gc", "ingest", "nightly", "patterns", "recommend", "refresh", "searches", "tune",
 )  # fmt: skip
-REQUIRE_HOME = ("gc", "patterns", "recommend")  # flows that do not create a home
+FLOWS_REQUIRING_HOME = ("gc", "patterns", "recommend")  # flows that do not create a home
 OUR_FLOWS = FlowFilter(name=FlowFilterName(any_=[*FLOWS]))
 
 
@@ -30,7 +30,7 @@ def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None
     """Hook ``on_running`` of all flows with a parameter ``home``: tags a flow run with the id of the home."""
     home = Path(str(flow_run.parameters["home"])).expanduser().resolve()
     with suppress(HomeError):  # the flow itself raises and reports this error
-        home_id = read_home_id(home) if flow.name in REQUIRE_HOME else make_home_id(home)
+        home_id = read_home_id(home) if flow.name in FLOWS_REQUIRING_HOME else make_home_id(home)
         if home_id:
             with get_client(sync_client=True) as client:
                 tags = {*client.read_flow_run(flow_run.id).tags, TAG + home_id}

@@ -10,7 +10,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.ownership import tag_with_home
-from flows.run_context import close_crashed, open_run
+from flows.run_context import end_mlflow_run, open_run
 from tasks.form import to_form_json
 from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
@@ -22,7 +22,7 @@ DEFAULT_SETTINGS: Any = Field(
 
 
 @flow(
-    name="patterns", on_running=[tag_with_home], on_crashed=[close_crashed], on_cancellation=[close_crashed]
+    name="patterns", on_running=[tag_with_home], on_crashed=[end_mlflow_run], on_cancellation=[end_mlflow_run]
 )
 def patterns(
     home: str = "guidespace-home", settings: PatternSettings = DEFAULT_SETTINGS, kept: bool = False

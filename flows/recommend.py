@@ -8,7 +8,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.ownership import tag_with_home
-from flows.run_context import close_crashed, open_run
+from flows.run_context import end_mlflow_run, open_run
 from storage.artifacts import Tonight
 from storage.home.zones import home_zone, in_zone
 from tasks.form import to_form_json
@@ -21,7 +21,10 @@ DEFAULT_SETTINGS: Any = Field(TONIGHT, json_schema_extra={"default": to_form_jso
 
 
 @flow(
-    name="recommend", on_running=[tag_with_home], on_crashed=[close_crashed], on_cancellation=[close_crashed]
+    name="recommend",
+    on_running=[tag_with_home],
+    on_crashed=[end_mlflow_run],
+    on_cancellation=[end_mlflow_run],
 )
 def recommend(
     home: str = "guidespace-home",

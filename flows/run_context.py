@@ -33,7 +33,7 @@ from flows import server
 from flows.nightly_run import NightlyRun, format_instant
 from flows.ownership import OUR_FLOWS
 from storage.home.latest import folders_of_last_run
-from storage.home.retention import prune
+from storage.home.retention import prune_artifacts
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
 from storage.memory import configure_memory
@@ -44,8 +44,8 @@ from tasks.pool import helper_process
 from tasks.settings import Settings
 
 WAIT_SECONDS = 6 * 3600.0  # to wait for another run in the home; then the waiting run fails
-# Event after the last stage of a run. (A suspended run sends heartbeats until its stage ends.)
-LEFT_EVENT = "guidespace.flow-run.left"
+# Event at the end of a run, after its last stage. A suspended run sends heartbeats until its stage ends.
+RUN_ENDED_EVENT = "guidespace.flow-run.left"
 # The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
 RESEND_SECONDS = 3.0
 GENERATED_NAME = re.compile(r"[a-z]+\d*(-[a-z]+)+")
@@ -60,10 +60,13 @@ def name_run() -> str:
     if this_run.name and not GENERATED_NAME.fullmatch(this_run.name):
         return this_run.name
     feeds: Sequence[str] = this_run.parameters.get("feeds") or ["no feed"]
-    first, suffix = Path(source_of(feeds[0]).rstrip("/")).name, f" +{len(feeds) - 1}" if feeds[1:] else ""
+    first_feed, suffix = (
+        Path(source_of(feeds[0]).rstrip("/")).name,
+        f" +{len(feeds) - 1}" if feeds[1:] else "",
+    )
     zone = home_zone(this_run.parameters.get("home", "guidespace-home"))
     due_time = this_run.scheduled_start_time.astimezone(zone)
-    return f"{due_time:%Y-%m-%d %H:%M} {first}{suffix}"
+    return f"{due_time:%Y-%m-%d %H:%M} {first_feed}{suffix}"
 
 
 @contextmanager
@@ -76,9 +79,8 @@ def open_night(
 ) -> Iterator[NightlyRun]:
     """Locks the home, opens or resumes the MLflow run of this flow run, and ends it with the flow's state.
 
-    Runs in the same home wait for each other. After the block, old artifacts are removed. Artifacts of the
-    last night, and the newest artifacts of each kind, are kept: ``keep`` or ``publish.keep``, whichever is
-    more.
+    Runs in the same home wait for each other. After the block, old artifacts are removed. The artifacts of
+    the last night and the max(``keep``, ``publish.keep``) newest artifacts of each kind are kept.
 
     Args:
         home: Folder of the home; created if missing.
@@ -90,14 +92,14 @@ def open_night(
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
-    if not gc.get_freeze_count():  # only in the first run: freezes imported objects, but no garbage of runs
+    if not gc.get_freeze_count():  # only before the first run, which leaves garbage that must be collected
         gc.freeze()
         configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     guide_time = (as_of or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
     tags = {AS_OF: format_instant(guide_time)}
-    if ui := PREFECT_UI_URL.value():
-        tags["prefect.flow_run_url"] = f"{ui}/runs/flow-run/{flow_run_id}"
+    if ui_url := PREFECT_UI_URL.value():
+        tags["prefect.flow_run_url"] = f"{ui_url}/runs/flow-run/{flow_run_id}"
     parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
     purpose = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     with (
@@ -113,9 +115,9 @@ def open_night(
             for run_id in tracking.close_stale_runs(run):
                 logger.warning("MLflow run %s of a process that died was RUNNING; it is now KILLED", run_id)
             with tracking.system_metrics(run):
-                past = as_of is not None and settings.publish.promote == "never"
-                yield NightlyRun(workspace, tracking, run, guide_time, past)
-            prune(workspace, max(keep, settings.publish.keep), folders_of_last_run(workspace.home))
+                is_backfill = as_of is not None and settings.publish.promote == "never"
+                yield NightlyRun(workspace, tracking, run, guide_time, is_backfill)
+            prune_artifacts(workspace, max(keep, settings.publish.keep), folders_of_last_run(workspace.home))
 
 
 @contextmanager
@@ -137,9 +139,9 @@ def open_run(home: str, purpose: str, name: str, parameters: Mapping[str, Any]) 
 @contextmanager
 def _lock_home(workspace: Workspace, home: str, purpose: str, flow_run_id: str) -> Iterator[None]:
     """Locks a home during the block. Sets the previous flow run to Crashed if it died with the lock."""
-    waiting = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
-    with workspace.writing(purpose, flow_run=flow_run_id, **waiting) as crashed_id:
-        mark_dead_commands(home, crashed_id, flow_run_id)
+    wait_options = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
+    with workspace.writing(purpose, flow_run=flow_run_id, **wait_options) as crashed_id:
+        mark_crashed_runs(home, crashed_id, flow_run_id)
         yield
 
 
@@ -160,30 +162,32 @@ def _open_mlflow_run(
         try:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
-        except Exception as second:  # a full disk or a lost server; the first error is more informative
-            logger.warning("MLflow run %s stays RUNNING until the next run of this home: %s", run, second)
+        except Exception as second_error:  # a full disk or a lost server; the first error is more informative
+            logger.warning(
+                "MLflow run %s stays RUNNING until the next run of this home: %s", run, second_error
+            )
         raise
     tracking.end_run(run)
 
 
 @contextmanager
 def _announce_end(flow_run_id: str) -> Iterator[None]:
-    """After the block, waits for running stages, which may still write files, and emits LEFT_EVENT."""
+    """After the block, waits for running stages, which may still write files, and emits RUN_ENDED_EVENT."""
     resource = {"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"}
     try:
         yield
     except Pause:
-        emit_event(LEFT_EVENT, resource=resource)
+        emit_event(RUN_ENDED_EVENT, resource=resource)
         time.sleep(RESEND_SECONDS)
         raise
     finally:
         if context := FlowRunContext.get():
             if isinstance(runner := context.task_runner, ThreadPoolTaskRunner):
                 runner.cancel_all()  # waits for tasks that have begun
-            emit_event(LEFT_EVENT, resource=resource)
+            emit_event(RUN_ENDED_EVENT, resource=resource)
 
 
-def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
+def mark_crashed_runs(home: str, crashed_id: str, flow_run_id: str) -> None:
     """Sets flow runs to Crashed if they were started by commands whose process has died.
 
     No worker monitors such runs. If this process started the Prefect server, all runs of the home that are
@@ -207,16 +211,18 @@ def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
             runs += _find_older_runs(client, home, server.started_at)
         for run in runs:
             if run.state and run.state.is_running() and run.run_count <= 1:
-                crashed = Crashed(message="The process of this run died; the next run detected it.")
-                client.set_flow_run_state(run.id, crashed, force=True)
+                crashed_state = Crashed(message="The process of this run died; the next run detected it.")
+                client.set_flow_run_state(run.id, crashed_state, force=True)
 
 
 def _find_older_runs(
     client: SyncPrefectClient, home: str, started_before: datetime.datetime
 ) -> list[FlowRun]:
     """Returns the flow runs of a home that are in the state Running and began before an instant."""
-    running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
-    runs = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=running)
+    running_filter = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
+    )
+    runs = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=running_filter)
     return [
         run
         for run in runs
@@ -224,7 +230,7 @@ def _find_older_runs(
     ]
 
 
-def close_crashed(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
+def end_mlflow_run(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
     """Hook ``on_crashed`` and ``on_cancellation``: ends the MLflow run of the flow run."""
     home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
     if (home / "home.json").exists():

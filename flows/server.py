@@ -1,4 +1,4 @@
-"""Starts a Prefect server for one command, before heavy imports, because both take equally long.
+"""Starts a Prefect server for one command, in parallel to the imports of the command.
 
 The server reads a pipe of the command and ends when the pipe is closed. The kernel closes the pipe whenever
 the command ends, even by SIGKILL.
@@ -61,16 +61,20 @@ def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None
     global started_at
     started_at = datetime.datetime.now(datetime.UTC)
     # The socket listens before the server runs, so that early connections wait in its queue.
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        flags = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server_flags = {
+            "PREFECT_UI_ENABLED": "0",
+            "PREFECT__SERVER_EPHEMERAL": "1",
+            "PREFECT__SERVER_FINAL": "1",
+        }
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(listening.fileno())],
-            env={**os.environ, **flags},
+            [sys.executable, "-m", __name__, str(listener.fileno())],
+            env={**os.environ, **server_flags},
             stdin=subprocess.PIPE,
-            pass_fds=[listening.fileno()],
+            pass_fds=[listener.fileno()],
             start_new_session=True,
         )
-        port = listening.getsockname()[1]
+        port = listener.getsockname()[1]
     os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"  # also for the processes of a task runner
     os.environ.setdefault("PREFECT_UI_URL", "")  # this server has no web pages
     if "prefect" in sys.modules:
@@ -80,7 +84,7 @@ def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None
     return partial(_wait_for, process, port)
 
 
-def leave(code: int) -> None:
+def exit_process(code: int) -> None:
     """Ends the process with an exit code, without cleaning up PyTorch, MLflow and Prefect (saves 2 s).
 
     Runs the functions registered with atexit. Ends Prefect's worker threads first, because the Prefect server
@@ -139,8 +143,8 @@ def migrate_prefect() -> None:
     from prefect.server.database import provide_database_interface
     from prefect.settings import get_current_settings
 
-    secret = get_current_settings().server.database.connection_url
-    url = secret.get_secret_value() if secret else ""
+    url_secret = get_current_settings().server.database.connection_url
+    url = url_secret.get_secret_value() if url_secret else ""
     _, is_file, path = url.partition("sqlite+aiosqlite:///")
     database = Path(path)
     if not is_file or database.exists():
@@ -151,7 +155,7 @@ def migrate_prefect() -> None:
         save_template("prefect", database)
 
 
-def _serve(listening: int) -> None:
+def _serve(listener: int) -> None:
     """Runs Prefect's server on a listening socket (file descriptor) until the parent process ends."""
     import uvicorn
     from prefect.server.api.server import create_app
@@ -167,7 +171,7 @@ def _serve(listening: int) -> None:
     migrate_prefect()
     config = uvicorn.Config(SameSite(create_app()), log_level="error", lifespan="on")
     # With ``fd``, uvicorn assumes a Unix socket and omits TCP_NODELAY: each answer would take 40 ms.
-    uvicorn.Server(config).run([socket.socket(fileno=listening)])
+    uvicorn.Server(config).run([socket.socket(fileno=listener)])
 
 
 if __name__ == "__main__":

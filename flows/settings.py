@@ -44,7 +44,7 @@ PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
 Preset = Literal["laptop", "gpu", "smoke"]
 # Prefect stores parameters, so the form rejects URLs with secrets; env:NAME and secret:NAME hide them.
 Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
-FollowedModel = Annotated[str | None, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]
+ModelReference = Annotated[str | None, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]
 Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE})]]
 NO_CHANGES: tuple[str, ...] = ()
 
@@ -63,5 +63,5 @@ def choose_settings(preset: str, changes: Sequence[str], feeds: Sequence[str]) -
     settings = override(PRESETS[preset], changes)
     if not feeds or not SAMPLE.exists() or str(SAMPLE) in {str(Path(feed).resolve()) for feed in feeds}:
         return settings
-    left_out = (*settings.ingest.leave_out, str(SAMPLE))
-    return replace(settings, ingest=replace(settings.ingest, leave_out=left_out))
+    excluded_feeds = (*settings.ingest.leave_out, str(SAMPLE))
+    return replace(settings, ingest=replace(settings.ingest, leave_out=excluded_feeds))

@@ -9,7 +9,7 @@ from prefect import flow
 
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
-from flows.run_context import close_crashed, name_run, open_night
+from flows.run_context import end_mlflow_run, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
@@ -51,8 +51,8 @@ def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tun
     name="tune",
     flow_run_name=name_run,
     on_running=[tag_with_home],
-    on_crashed=[close_crashed],
-    on_cancellation=[close_crashed],
+    on_crashed=[end_mlflow_run],
+    on_cancellation=[end_mlflow_run],
 )
 def tune(
     feeds: Feeds,

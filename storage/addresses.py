@@ -10,19 +10,20 @@ import re
 import socket
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
-HARMLESS = {  # names of query parameters that are kept; docs/feeds.md lists them
+HARMLESS_PARAMETERS = {  # names of query parameters that are kept; docs/feeds.md lists them
     "action", "begin", "category", "channel", "channels", "city", "compress", "compression", "country",
     "date", "day", "days", "encoding", "end", "epg", "feed", "format", "from", "genre", "group", "guide",
     "hours", "lang", "language", "languages", "limit", "lineup", "list", "locale", "month", "offset",
     "output", "page", "platform", "provider", "region", "start", "time_zone", "timezone", "to", "type",
     "tz", "version", "week", "xmltv", "year", "zone",
 }  # fmt: skip
-# Regular expression that a URL without secrets matches: no user, no fragment, no path parameters, and only
-# query parameters that are in HARMLESS. It has no flags, because patterns in a JSON schema cannot have any.
+# A URL without secrets matches this pattern: it has no user, no fragment, no path parameters, and only query
+# parameters in HARMLESS_PARAMETERS. The pattern has no flags, because a JSON schema does not permit any.
+_HARMLESS_NAMES = "|".join(sorted(HARMLESS_PARAMETERS))
 WITHOUT_SECRETS = (
-    rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{'|'.join(sorted(HARMLESS))})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
+    rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{_HARMLESS_NAMES})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
 )
-MIN_SECRET_LENGTH = 3  # characters; shorter texts occur in any message
+MIN_SECRET_LENGTH = 3  # characters; shorter texts also occur in messages by chance
 _PLAIN_VALUE = re.compile(r"[\w.,:+~*|/ -]{0,64}")
 _CHAIN_SEPARATOR = re.compile(r"::(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)  # fsspec: zip://*.xml::https://…
 _TOKEN_NAME = re.compile(  # matches names of query parameters that contain tokens or times of expiry
@@ -70,7 +71,7 @@ def is_valid_url(url: str) -> bool:
         return False
 
 
-def secrets_of(url: str) -> set[str]:
+def find_secrets(url: str) -> set[str]:
     """Returns the parts of a URL that ``without_secrets`` removes, to remove them from messages as well.
 
     Each part is returned twice: as in the URL, and percent-decoded.
@@ -87,13 +88,18 @@ def secrets_of(url: str) -> set[str]:
     return {form for form in spellings if len(form) >= MIN_SECRET_LENGTH and form not in redacted}
 
 
-def differ_in_secrets_only(url: str, other: str) -> bool:
-    """Returns whether two URLs identify the same feed, given that they are equal without secrets.
+def differ_in_secrets_only(url: str, other_url: str) -> bool:
+    """Returns whether two URLs, which are equal without their secrets, identify the same feed.
 
-    This is the case if they differ only in query parameters whose names mean tokens or times of expiry.
+    They do if all query parameters that differ have names of tokens or of times of expiry.
     """
-    left, right = (dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other))
-    return all(left[name] == right[name] or _TOKEN_NAME.search(name) for name in left.keys() & right.keys())
+    parameters, other_parameters = (
+        dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other_url)
+    )
+    return all(
+        parameters[name] == other_parameters[name] or _TOKEN_NAME.search(name)
+        for name in parameters.keys() & other_parameters.keys()
+    )
 
 
 def _redact_part(url: str) -> str:
@@ -112,7 +118,7 @@ def _redact_part(url: str) -> str:
 
 def _is_harmless(parameter: str) -> bool:
     name, _, value = parameter.partition("=")
-    return name.lower() in HARMLESS and _PLAIN_VALUE.fullmatch(unquote(value)) is not None
+    return name.lower() in HARMLESS_PARAMETERS and _PLAIN_VALUE.fullmatch(unquote(value)) is not None
 
 
 def _split_url(url: str) -> SplitResult:

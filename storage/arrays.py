@@ -194,11 +194,11 @@ def open_tensor(file: Path, name: str) -> np.ndarray:
         ValueError: The tensor has another dtype.
     """
     with file.open("rb") as handle:
-        size = int.from_bytes(handle.read(8), "little")
-        header = json.loads(handle.read(size))[name]
+        header_bytes = int.from_bytes(handle.read(8), "little")
+        header = json.loads(handle.read(header_bytes))[name]
     if header["dtype"] != "F32":
         raise ValueError(f"{file}: {name} has dtype {header['dtype']}, expected F32")
-    shape, start = tuple(header["shape"]), 8 + size + header["data_offsets"][0]
+    shape, start = tuple(header["shape"]), 8 + header_bytes + header["data_offsets"][0]
     if 0 in shape:  # cannot be mapped
         return np.empty(shape, dtype=np.float32)
     return np.asarray(np.memmap(file, np.float32, "r", start, shape))

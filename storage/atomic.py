@@ -45,54 +45,54 @@ def replaced_file(target: Path, *, durable: bool = True, keep_equal: bool = Fals
         keep_equal: Whether to leave ``target`` and its modification time unchanged if the new bytes are
             equal.
     """
-    new = _temporary_path(target)
+    new_path = _temporary_path(target)
     try:
-        yield new
-        if not (keep_equal and target.is_file() and filecmp.cmp(new, target, shallow=False)):
-            replace_file(new, target, durable=durable)
+        yield new_path
+        if not (keep_equal and target.is_file() and filecmp.cmp(new_path, target, shallow=False)):
+            replace_file(new_path, target, durable=durable)
     finally:
-        new.unlink(missing_ok=True)
+        new_path.unlink(missing_ok=True)
 
 
-def replace_file(new: Path, target: Path, *, durable: bool = True) -> None:
+def replace_file(new_path: Path, target: Path, *, durable: bool = True) -> None:
     """Renames the file ``new`` to ``target``, with the permissions of an existing ``target``.
 
     ``durable=False`` skips fsync, for content that readers verify or that can be computed again.
     """
     with suppress(FileNotFoundError):
-        shutil.copymode(target, new)
+        shutil.copymode(target, new_path)
     if durable:
-        sync(new)
-    os.replace(new, target)
+        sync(new_path)
+    os.replace(new_path, target)
     if durable:
         sync(target.parent)
 
 
-def link_if_missing(new: Path, target: Path) -> None:
+def link_if_missing(new_path: Path, target: Path) -> None:
     """Renames ``new`` to ``target`` unless ``target`` exists, or removes ``new`` if ``target`` exists.
 
     If several processes call this function at the same time, ``target`` is the file of the first one.
     """
-    sync(new)
+    sync(new_path)
     try:
-        os.link(new, target)
+        os.link(new_path, target)
     except FileExistsError:
         pass
     except OSError:  # no hard links on this file system
         if not target.exists():
-            os.replace(new, target)
-    new.unlink(missing_ok=True)
+            os.replace(new_path, target)
+    new_path.unlink(missing_ok=True)
     sync(target.parent)
 
 
 def copy_if_missing(source: Path, target: Path) -> None:
     """Copies ``source`` to ``target`` atomically unless ``target`` exists."""
-    new = _temporary_path(target)
+    new_path = _temporary_path(target)
     try:
-        shutil.copyfile(source, new)
-        link_if_missing(new, target)
+        shutil.copyfile(source, new_path)
+        link_if_missing(new_path, target)
     finally:
-        new.unlink(missing_ok=True)
+        new_path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -101,17 +101,17 @@ def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
     ``durable=False`` skips fsync, for content that can be computed again.
     """
-    new = _temporary_path(target)
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
+    new_path = _temporary_path(target)
+    shutil.rmtree(new_path, ignore_errors=True)
+    new_path.mkdir(parents=True)
     try:
-        yield new
-        replace_folder(new, target, durable=durable)
+        yield new_path
+        replace_folder(new_path, target, durable=durable)
     finally:
-        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(new_path, ignore_errors=True)
 
 
-def replace_folder(new: Path, target: Path, *, durable: bool = True) -> None:
+def replace_folder(new_path: Path, target: Path, *, durable: bool = True) -> None:
     """Renames the folder ``new`` to ``target``. An existing ``target`` gets the name ``new``.
 
     Linux swaps the two names atomically. On other systems, ``target`` is missing for a moment between two
@@ -119,21 +119,21 @@ def replace_folder(new: Path, target: Path, *, durable: bool = True) -> None:
     again.
     """
     if durable:
-        for folder, _, names in os.walk(new):
+        for folder, _, names in os.walk(new_path):
             for name in names:
                 sync(Path(folder, name))
             sync(Path(folder))
     if not target.exists():
-        os.rename(new, target)
-    elif not _exchange(new, target):
-        previous = new.with_name(f"{new.name}.before.tmp")
+        os.rename(new_path, target)
+    elif not _swap_names(new_path, target):
+        previous = new_path.with_name(f"{new_path.name}.before.tmp")
         os.rename(target, previous)
         try:
-            os.rename(new, target)
+            os.rename(new_path, target)
         except OSError:
             os.rename(previous, target)
             raise
-        os.rename(previous, new)
+        os.rename(previous, new_path)
     if durable:
         sync(target.parent)
 
@@ -166,21 +166,21 @@ def replaced_database(
     Raises:
         OSError: A checkpoint has left a write-ahead log. ``file`` is unchanged.
     """
-    new = file.with_name(f"{file.stem}-new{file.suffix}")
-    _remove_database(new)  # left by a killed process
+    new_path = file.with_name(f"{file.stem}-new{file.suffix}")
+    _remove_database(new_path)  # left by a killed process
     try:
         if file.exists():
             with _open_checkpointed(file, connect):
                 pass
             sync(file)
             if copy:
-                shutil.copyfile(file, new)
-        with _open_checkpointed(new, connect) as connection:
+                shutil.copyfile(file, new_path)
+        with _open_checkpointed(new_path, connect) as connection:
             yield connection
         _check_no_log(file)
-        replace_file(new, file)
+        replace_file(new_path, file)
     finally:
-        _remove_database(new)
+        _remove_database(new_path)
 
 
 @contextmanager
@@ -226,7 +226,7 @@ def _temporary_path(target: Path) -> Path:
     return target.with_name(f"{target.name}.{os.getpid()}.tmp")
 
 
-def _exchange(first: Path, second: Path) -> bool:
+def _swap_names(first: Path, second: Path) -> bool:
     """Swaps the names of two folders atomically. Returns False if the system does not support this."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     return rename is not None and not rename(

@@ -1,4 +1,4 @@
-"""Sums embedding rows per bag in NumPy, for processes without torch. A bag is the tokens of a title."""
+"""Sums embedding rows per bag (the tokens of a title) in NumPy, for processes that do not import torch."""
 
 import sys
 
@@ -32,7 +32,7 @@ def sum_rows(
             return torch.nn.functional.embedding_bag(*bags, **options).numpy()
     sums = np.zeros((len(offsets) - 1, rows.shape[1]), dtype=np.float32)
     bounds = offsets.tolist()
-    for total, begin, end in zip(sums, bounds, bounds[1:], strict=False):
+    for bag_sum, begin, end in zip(sums, bounds, bounds[1:], strict=False):
         if begin < end:
-            np.dot(weights[begin:end], rows.take(ids[begin:end], axis=0), out=total)
+            np.dot(weights[begin:end], rows.take(ids[begin:end], axis=0), out=bag_sum)
     return sums

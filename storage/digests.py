@@ -17,7 +17,7 @@ import numpy as np
 
 from storage.json_file import write_json
 
-_MIN_AGE_SECONDS = 10  # digests of files that were modified more recently are not cached
+_MIN_AGE_SECONDS = 10  # minimum time since the last change of a file whose digest is cached
 ABSENT = "absent"  # digest of a missing file
 
 
@@ -32,20 +32,20 @@ def content_digest(path: str | Path) -> str:
         stat = path.stat()
     except OSError:
         return ABSENT
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "guidespace" / "digests"
-    entry = cache / f"{hashlib.sha256(str(path).encode()).hexdigest()}.json"
+    cache_folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "guidespace" / "digests"
+    cache_file = cache_folder / f"{hashlib.sha256(str(path).encode()).hexdigest()}.json"
     # programs cannot set st_ctime_ns
-    state = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+    file_state = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
     with suppress(OSError, ValueError, TypeError):  # no entry, or a damaged one
-        *cached_state, digest = json.loads(entry.read_text(encoding="utf-8"))
-        if cached_state == state:
+        *cached_state, digest = json.loads(cache_file.read_text(encoding="utf-8"))
+        if cached_state == file_state:
             return str(digest)
     with open(path, "rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
     if time.time() - stat.st_mtime > _MIN_AGE_SECONDS:
         with suppress(OSError):  # the cache is not writable
-            cache.mkdir(parents=True, exist_ok=True)
-            write_json(entry, [*state, digest])
+            cache_folder.mkdir(parents=True, exist_ok=True)
+            write_json(cache_file, [*file_state, digest])
     return digest
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from storage.atomic import replace_file
 
 SEGMENT_ROWS = 1 << 16  # rows per merged segment: 64 MB for 512 dimensions
-MAX_SMALL_SEGMENTS = 16  # if there are more segments with fewer rows, they are merged
-MAX_UNUSED_RATIO = 4  # unused rows are removed if the store has more rows than this multiple of the used ones
+MAX_SMALL_SEGMENTS = 16  # segments with fewer than SEGMENT_ROWS rows; if there are more, they are merged
+MAX_UNUSED_RATIO = 4  # maximum ratio of stored rows to used rows; above it, unused rows are removed
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
@@ -95,19 +95,19 @@ class SentenceStore:
         Args:
             used_keys: Keys of texts that are still used.
         """
-        for leftover in (*self.damaged, *self.folder.glob("*.tmp")):
-            leftover.unlink(missing_ok=True)
-        drop_unused = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used_keys)).sum()
+        for file in (*self.damaged_files, *self.folder.glob("*.tmp")):
+            file.unlink(missing_ok=True)
+        removes_unused = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used_keys)).sum()
         old_segments = [
-            file for file, keys in self._segments.items() if drop_unused or len(keys) < SEGMENT_ROWS
+            file for file, keys in self._segments.items() if removes_unused or len(keys) < SEGMENT_ROWS
         ]
-        if not drop_unused and len(old_segments) <= MAX_SMALL_SEGMENTS:
+        if not removes_unused and len(old_segments) <= MAX_SMALL_SEGMENTS:
             return
         keys = np.unique(np.concatenate([self._segments[file] for file in old_segments]))
-        keys = keys[np.isin(keys, used_keys)] if drop_unused else keys
+        keys = keys[np.isin(keys, used_keys)] if removes_unused else keys
         for begin in range(0, len(keys), SEGMENT_ROWS):
-            part = keys[begin : begin + SEGMENT_ROWS]
-            self.add(part, self._take_vectors(part))
+            key_block = keys[begin : begin + SEGMENT_ROWS]
+            self.add(key_block, self._take_vectors(key_block))
         for file in old_segments:
             file.unlink()
         self._open_segments()
@@ -119,9 +119,9 @@ class SentenceStore:
         while True:
             with suppress(FileNotFoundError):  # compacted by another process: list the files again
                 files = self._segment_files()
-                intact = [file for file in files if self._is_intact(file)]
-                self._segments = {file: np.array(self._map_rows(file)["key"]) for file in intact}
-                self.damaged = [file for file in files if file not in self._segments]
+                intact_files = [file for file in files if self._is_intact(file)]
+                self._segments = {file: np.array(self._map_rows(file)["key"]) for file in intact_files}
+                self.damaged_files = [file for file in files if file not in self._segments]
                 self.__dict__.pop("_sorted_index", None)
                 return
 
@@ -132,7 +132,7 @@ class SentenceStore:
 
     @functools.cached_property
     def _sorted_index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns three arrays (keys,): all keys, sorted; the index of each key's segment; its row there."""
+        """Returns three arrays (keys,): the sorted keys, the segment index of each, and its row there."""
         lengths = [len(keys) for keys in self._segments.values()]
         rows = np.concatenate([np.zeros(0, np.int64), *map(np.arange, lengths)])
         all_keys = np.concatenate([np.zeros(0, "<u8"), *self._segments.values()])
@@ -140,7 +140,7 @@ class SentenceStore:
         return keys, np.repeat(np.arange(len(lengths)), lengths)[first], rows[first]
 
     def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the position of each key in ``_sorted_index``, and whether it is there, both (keys,)."""
+        """Returns, for each key, its position in ``_sorted_index`` and whether it is stored: two (keys,)."""
         index = self._sorted_index[0]
         positions = np.searchsorted(index, keys)
         positions[positions == len(index)] = 0
@@ -154,8 +154,8 @@ class SentenceStore:
         _, segments, rows = self._sorted_index
         files = list(self._segments)
         for segment in np.unique(segments[positions]):  # one map at a time, to limit resident memory
-            selected = np.flatnonzero(segments[positions] == segment)
-            vectors[selected] = self._map_rows(files[segment])["vector"][rows[positions[selected]]]
+            segment_rows = np.flatnonzero(segments[positions] == segment)
+            vectors[segment_rows] = self._map_rows(files[segment])["vector"][rows[positions[segment_rows]]]
         return vectors
 
     @staticmethod

@@ -1,8 +1,8 @@
 """Provides type annotations of arrays with dtype and shape, such as ``Float[Tensor, "titles dim"]``.
 
 Tests verify the annotations at run time (tests/conftest.py installs jaxtyping's import hook with beartype).
-Otherwise ``Float[Tensor, "titles dim"]`` is just ``Tensor``: importing jaxtyping takes 0.05 s. Each of these
-axis names has one meaning in the whole project: titles, tokens, dim, unique, neighbours, queries, bags,
+Outside of tests, ``Float[Tensor, "titles dim"]`` is ``Tensor``, because importing jaxtyping takes 0.05 s.
+These axis names have one meaning in all modules: titles, tokens, dim, unique, neighbours, queries, bags,
 chars, labels, any.
 """
 

@@ -30,9 +30,23 @@ from storage.memory import release_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("flows", "tasks", "storage", "deployments")
-NOT_INPUTS = ("home", "run", "previous", "at", "submit")  # parameters of tasks that are not in the cache key
-COMPANIONS = {".html", ".css", ".js", ".txt", ".csv", ".toml"}  # data files next to code, part of its digest
-NOT_CODE = ("storage.tracking",)  # packages that only report results, so they are not in the cache key
+UNKEYED_PARAMETERS = (
+    "home",
+    "run",
+    "previous",
+    "at",
+    "submit",
+)  # parameters of tasks that are not in the cache key
+DATA_SUFFIXES = {
+    ".html",
+    ".css",
+    ".js",
+    ".txt",
+    ".csv",
+    ".toml",
+}  # data files next to code, part of its digest
+# Packages that are not in the cache key, because they only report results.
+UNKEYED_PACKAGES = ("storage.tracking",)
 DISTRIBUTIONS = {  # import name -> name on PyPI, if they differ
     "faiss": "faiss-cpu",
     "sentence_transformers": "sentence-transformers",
@@ -41,8 +55,8 @@ DISTRIBUTIONS = {  # import name -> name on PyPI, if they differ
     "yaml": "pyyaml",
 }
 ArtifactT = TypeVar("ArtifactT", bound=Artifact)
-IMPORT = re.compile(r"^[ \t]*(?:from (\w[\w.]*) import (\([^)]*\)|.+)|import (\w.*))$", re.MULTILINE)
-COMMENT = re.compile(r"#.*")
+IMPORT_PATTERN = re.compile(r"^[ \t]*(?:from (\w[\w.]*) import (\([^)]*\)|.+)|import (\w.*))$", re.MULTILINE)
+COMMENT_PATTERN = re.compile(r"#.*")
 _fingerprint_lock = threading.Lock()  # one of several threads reads the files, the others use its result
 
 
@@ -67,11 +81,9 @@ class Stage(Generic[ArtifactT]):
 
     @contextmanager
     def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[ArtifactT]]:
-        """Yields a Draft, into whose folder the block writes files; at its end, the artifact is published.
+        """Yields a Draft. The block writes files into its folder, which is published at the end of the block.
 
-        Its name is the cache key of the inputs.
-
-        The inputs are recorded in ``artifact.json``.
+        The name of the published folder is the cache key of the inputs. ``artifact.json`` records the inputs.
         """
         values = list(_flatten(inputs))
         artifacts = [value for value in values if isinstance(value, Artifact)]
@@ -100,12 +112,12 @@ class Stage(Generic[ArtifactT]):
         return self.name or Path(self.file).parent.name
 
     def _cache_key(self, context: Any, parameters: Mapping[str, Any]) -> str | None:
-        """Returns the cache key if its folder is intact, and stores the result for Prefect; otherwise None.
+        """Returns the cache key and stores the result for Prefect if the folder is intact, otherwise None.
 
-        This is the ``cache_key_fn`` of the Prefect task. If the task will run, imports torch, so that sums do
-        not depend on other stages, which may import it.
+        This is the ``cache_key_fn`` of the Prefect task. If it returns None, the task runs. It then imports
+        torch first, so that the rounding of sums does not depend on whether another stage has imported torch.
         """
-        key = self.key(*(value for name, value in parameters.items() if name not in NOT_INPUTS))
+        key = self.key(*(value for name, value in parameters.items() if name not in UNKEYED_PARAMETERS))
         if (artifact := Workspace(parameters["home"]).read(self.kind, key)) is None:
             import torch  # noqa: F401  (its sums round differently: see storage/bag_sums.py)
 
@@ -165,8 +177,8 @@ def fingerprint(file: str) -> str:
 def _source_bytes(path: Path) -> bytes:
     """Returns the name and content of a source file and of the data files (COMPANIONS) in its folder."""
     chunks = [path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes()]
-    companions = sorted(file for file in path.parent.iterdir() if file.suffix in COMPANIONS)
-    chunks += [companion.name.encode() + b"\0" + companion.read_bytes() for companion in companions]
+    data_files = sorted(file for file in path.parent.iterdir() if file.suffix in DATA_SUFFIXES)
+    chunks += [data_file.name.encode() + b"\0" + data_file.read_bytes() for data_file in data_files]
     return b"".join(chunks)
 
 
@@ -185,7 +197,7 @@ def import_closure(file: Path) -> tuple[set[Path], set[str]]:
         files.add(path)
         for name in _imported_names(path):
             top_package = name.split(".")[0]
-            if top_package in PACKAGES and not name.startswith(NOT_CODE):
+            if top_package in PACKAGES and not name.startswith(UNKEYED_PACKAGES):
                 pending_files += _executed_files(name)
             elif top_package not in PACKAGES and top_package not in sys.stdlib_module_names:
                 packages.add(top_package)
@@ -199,7 +211,9 @@ def _imported_names(path: Path) -> set[str]:
     For all stages, a regular expression takes 0.05 s and ``ast`` takes 0.6 s; a test compares the results.
     """
     names: set[str] = set()
-    for module, imported, listed in IMPORT.findall(COMMENT.sub("", path.read_text(encoding="utf-8"))):
+    for module, imported, listed in IMPORT_PATTERN.findall(
+        COMMENT_PATTERN.sub("", path.read_text(encoding="utf-8"))
+    ):
         module_names = [
             name.split()[0] for name in (imported or listed).strip("()").split(",") if name.strip()
         ]

@@ -33,11 +33,11 @@ def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[.
         "fastmath": {"reassoc", "contract", "nsz"} if fastmath else False,
     }
     try:
-        cached: Any = numba.njit(function, cache=True, **options)
+        compiled_function: Any = numba.njit(function, cache=True, **options)
     except RuntimeError:  # numba has no writable cache folder
         return numba.njit(function, **options)
-    _discard_unreadable_index(cached._cache._cache_file)
-    return cached
+    _discard_unreadable_index(compiled_function._cache._cache_file)
+    return compiled_function
 
 
 def _discard_unreadable_index(cache_file: Any) -> None:

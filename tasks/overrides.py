@@ -34,23 +34,23 @@ def override(settings: SettingsT, assignments: Sequence[str]) -> SettingsT:
     adapter: TypeAdapter[Any] = TypeAdapter(type(settings))
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
-        *parents, last = path.strip().split(".")
+        *parents, key = path.strip().split(".")
         parent: Any = values
         for name in parents:
             parent = parent.get(name) if isinstance(parent, dict) else None
-        if not separator or not isinstance(parent, dict) or (last not in parent and "name" not in parent):
+        if not separator or not isinstance(parent, dict) or (key not in parent and "name" not in parent):
             names = ", ".join(sorted(parent if isinstance(parent, dict) else values))
             example = "train.epochs=5" if "train" in values else "ingest.batch_rows=1000"
             expected = f"expected NAME=VALUE such as {example}; known here: {names}"
             raise SettingError(f"--set {assignment!r}: {expected}")
-        previous, parent[last] = parent.get(last), text
-        if isinstance(previous, dict) and "name" in previous:
-            parent[last] = {"name": text}
+        previous_value, parent[key] = parent.get(key), text
+        if isinstance(previous_value, dict) and "name" in previous_value:
+            parent[key] = {"name": text}
             with contextlib.suppress(ValidationError):  # inserts defaults, which may contain strategies
                 values = dataclasses.asdict(adapter.validate_python(values))
-        elif not isinstance(previous, str):
+        elif not isinstance(previous_value, str):
             with contextlib.suppress(ValueError):
-                parent[last] = from_json(text)
+                parent[key] = from_json(text)
     try:
         return adapter.validate_python(values)
     except ValidationError as error:
@@ -69,7 +69,7 @@ def _explain(error: ValidationError) -> str:
     lines = {
         f"{'.'.join(map(str, item['loc']))}: {item['msg']}{_input_of(item)}"
         for item in problems
-        if not any(item["loc"][: len(other)] == other for other in other_locations)
+        if not any(item["loc"][: len(location)] == location for location in other_locations)
     }
     if lines:
         return "; ".join(sorted(lines)[:4])

@@ -33,8 +33,8 @@ def make_figure(
 
 def show_message(figure: go.Figure, text: str) -> go.Figure:
     """Hides the axes and shows a sentence, for a figure without data."""
-    font, middle = {"size": 15, "color": MUTED}, {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-    figure.add_annotation(text=text, showarrow=False, font=font, **middle)
+    font, centre = {"size": 15, "color": MUTED}, {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    figure.add_annotation(text=text, showarrow=False, font=font, **centre)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     return figure

@@ -38,8 +38,8 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
     if pool == "dask":
         from distributed import Client  # extra dask
 
-        local: Any = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-        with Client(address) if address else Client(**local) as client:
+        local_options: Any = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        with Client(address) if address else Client(**local_options) as client:
             yield lambda function, *args: client.submit(function, *args, pure=False)
     elif pool == "ray":
         import ray  # pyright: ignore[reportMissingImports]  (extra ray)

@@ -1,4 +1,4 @@
-"""Other objectives and small models: neighbourhood, rare events, sub-title patterns.
+"""Other objectives and small models: neighbourhood and sub-title patterns; rare events with --full.
 
 Each part has a file in this folder, whose docstring describes the measurement.
 """
@@ -24,10 +24,9 @@ OBJECTIVES = {
 }
 
 
-def rare_categories(quick: bool) -> Iterator[Claim]:
+def rare_categories() -> Iterator[Claim]:
     """Measures macro-F1 of rare categories, with intervals of the paired difference to label mode."""
-    names = rare.GUIDES[2:3] if quick else rare.GUIDES
-    *_, (_, differences) = rare.compare(OBJECTIVES, LABEL_MODE, names)
+    *_, (_, differences) = rare.compare(OBJECTIVES, LABEL_MODE, rare.GUIDES)
     for name, difference in differences.items():
         if name != LABEL_MODE:
             about = f"{name}: macro-F1 of {difference.labels} rare labels less {LABEL_MODE}'s"
@@ -35,13 +34,12 @@ def rare_categories(quick: bool) -> Iterator[Claim]:
 
 
 def measure_objectives(quick: bool) -> Sequence[Claim]:
-    """Measures the claims of all parts."""
+    """Measures the claims of neighbourhood and sub-title patterns."""
     return [
-        *rare_categories(quick),
         *neighbourhood.measure_neighbourhood(quick),
         *([] if quick else subtitles.claims(quick)),
     ]
 
 
 if __name__ == "__main__":
-    sys.exit(run(measure_objectives, __doc__ or ""))
+    sys.exit(run(measure_objectives, __doc__ or "", lambda: [*rare_categories()]))

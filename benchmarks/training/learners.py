@@ -1,6 +1,6 @@
 """Hogwild learners beside one learner and beside the sequential runner (docs/runners.md).
 
-Speed: batches of 32, five runs of each, which alternate. The speed of a run is the median over its epochs
+Speed: batches of 32, three runs of each, which alternate. The speed of a run is the median over its epochs
 without the first, in which processes start; the time of scoring is not included. CPU seconds are those of the
 learners only. Precision: after the same number of epochs, by batch size, with one seed each.
 """
@@ -19,7 +19,7 @@ from tasks.train.objectives import Label
 from tasks.train.runners import Hogwild, OneProcess, Runner
 from tasks.train.settings import TrainSettings
 
-SIZE, ROUNDS, EPOCHS, PROTOCOL = 32, 5, 6, "unseen_title"
+SIZE, ROUNDS, EPOCHS, PROTOCOL = 32, 3, 6, "unseen_title"
 ONE, TWO, SELDOM = Hogwild(learners=1), Hogwild(), Hogwild(interval=8)
 NAMES = {ONE: "1 learner", TWO: "2 learners", SELDOM: "2 learners, interval 8"}
 

@@ -24,7 +24,7 @@ from benchmarks.training.training import DIM, PROTOCOL, SHORT_BAGS, Run
 from tasks.text.words import Words, WordsAndNgrams
 from tasks.train.settings import TrainSettings
 
-ROUNDS, EPOCHS = 5, 2
+ROUNDS, EPOCHS = 3, 2
 
 
 def measure_runners(quick: bool) -> Sequence[Claim]:

@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Home and settings": (home.settings, home.zone, home.gc, home.doctor),
     "Servers": (up, serve),
 }
-NIGHT = (  # commands that need the packages of the extra ``night``
+NIGHT_COMMANDS = (  # commands that need the packages of the extra ``night``
     run.nightly,
     run.patterns,
     run.rollback,
@@ -47,7 +47,18 @@ NIGHT = (  # commands that need the packages of the extra ``night``
 )
 NAME_WIDTH = max(len(command.__name__) for group in COMMANDS.values() for command in group)
 # Commands that print a line immediately. The others print that they are loading.
-REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
+COMMANDS_WITH_IMMEDIATE_OUTPUT = (
+    "nightly",
+    "tune",
+    "ablate",
+    "patterns",
+    "ingest",
+    "backfill",
+    "doctor",
+    "serve",
+    "up",
+    "gc",
+)
 LOADING_SECONDS = 0.7  # after which the terminal shows that a command is loading
 
 
@@ -71,7 +82,7 @@ class GroupedHelp(TyperGroup):
 app = Typer(add_completion=False, rich_markup_mode=None, cls=GroupedHelp)
 for functions in COMMANDS.values():
     for function in functions:
-        app.command()(require_night_packages(function) if function in NIGHT else function)
+        app.command()(require_night_packages(function) if function in NIGHT_COMMANDS else function)
 
 
 @app.callback(invoke_without_command=True)
@@ -91,7 +102,7 @@ def _report_loading(subcommand: str) -> Iterator[None]:
     line = f"guidespace {subcommand}: loading …"
     timer = threading.Timer(LOADING_SECONDS, print, [line], {"file": sys.stderr, "flush": True})
     timer.daemon = True
-    if subcommand not in REPORTING and sys.stderr.isatty():
+    if subcommand not in COMMANDS_WITH_IMMEDIATE_OUTPUT and sys.stderr.isatty():
         timer.start()
     try:
         yield

@@ -46,12 +46,15 @@ def examine(home: str | Path) -> Iterator[Finding]:
         advice = "run `make setup`, or `pip install -e .` in the checkout"
         yield Finding("bad", PROJECT, f"not installed in this environment; {advice}")
     else:
-        allowed, python = importlib.metadata.metadata(PROJECT)["Requires-Python"], platform.python_version()
+        allowed_versions, python = (
+            importlib.metadata.metadata(PROJECT)["Requires-Python"],
+            platform.python_version(),
+        )
         advice = "make a new environment with `rm -rf .venv; make setup PYTHON=python3.11`"
-        if Requirement(f"python{allowed}").specifier.contains(python):
+        if Requirement(f"python{allowed_versions}").specifier.contains(python):
             yield Finding("ok", "Python", f"{python} on {platform.platform()}")
         else:
-            yield Finding("bad", "Python", f"{python}, expected {allowed}: {advice}")
+            yield Finding("bad", "Python", f"{python}, expected {allowed_versions}: {advice}")
         yield from map(_check_library, _list_requirements(with_night=has_night))
     if has_night:
         yield from _check_devices()
@@ -98,8 +101,8 @@ def _check_devices() -> Iterator[Finding]:
     import torch
 
     if not torch.cuda.is_available():
-        how = f"training runs on the CPU with {torch.get_num_threads()} threads"
-        yield Finding("note", "GPU", f"torch {torch.__version__} finds no GPU; {how}")
+        consequence = f"training runs on the CPU with {torch.get_num_threads()} threads"
+        yield Finding("note", "GPU", f"torch {torch.__version__} finds no GPU; {consequence}")
     for number in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(number)
         yield Finding(
@@ -108,8 +111,8 @@ def _check_devices() -> Iterator[Finding]:
     if importlib.util.find_spec("cupy"):
         yield _check_kernels(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     else:
-        use = "only embedding tables larger than the GPU's memory would use it (extra `gpu`)"
-        yield Finding("note", "CuPy", f"not installed; {use}")
+        purpose = "only embedding tables larger than the GPU's memory would use it (extra `gpu`)"
+        yield Finding("note", "CuPy", f"not installed; {purpose}")
 
 
 def _check_kernels(device: "torch.device") -> Finding:
@@ -122,8 +125,8 @@ def _check_kernels(device: "torch.device") -> Finding:
         check_kernels(device)
     except Exception as error:  # of CuPy, of its compiler, of the driver
         advice = "install the extra `gpu` (CUDA 12) or `gpu-cuda13`, whichever fits the driver"
-        slower = "embedding tables larger than the GPU's memory are slower"
-        return Finding("bad", "CuPy", f"{package_text} does not work ({error}): {slower}; {advice}")
+        consequence = "embedding tables larger than the GPU's memory are slower"
+        return Finding("bad", "CuPy", f"{package_text} does not work ({error}): {consequence}; {advice}")
     result = (
         "compiles the kernels, and the GPU runs them" if device.type == "cuda" else "compiles the kernels"
     )

@@ -30,8 +30,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
 SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
 
-_reported = threading.Lock()
-_received: int = 0  # the signal's number
+_report_once = threading.Lock()
+_signal_number: int = 0  # number of the received signal; 0: none
 _message_fd: int = 2  # standard error; after _silence_stderr, a copy of it
 
 
@@ -43,7 +43,10 @@ def expected_error(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return REFUSED, f"the path {str(error.filename)[:60]!r}… is too long; name a shorter one"
     if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, without the name
-        return REFUSED, "a path begins with ~ and a user that this machine does not have; name another path"
+        return (
+            REFUSED,
+            "a path begins with ~ and a user who does not exist on this machine; name another path",
+        )
     return (error.exit_code, str(error)) if isinstance(error, ExpectedError) else None
 
 
@@ -96,25 +99,25 @@ class Signals:
 
 def report_interrupted() -> None:
     """Prints MESSAGE once. Does not use Python's buffers, because their locks may be held."""
-    if _reported.acquire(blocking=False):
+    if _report_once.acquire(blocking=False):
         os.write(_message_fd, f"{SHOW_CURSOR if os.isatty(_message_fd) else ''}{MESSAGE}\n".encode())
 
 
 def exit_code() -> int:
     """Returns 128 plus the number of the signal, as shells do: 130 for Ctrl-C, 143 for SIGTERM."""
-    return 128 + (_received or signal.SIGINT)
+    return 128 + (_signal_number or signal.SIGINT)
 
 
 def signal_received() -> bool:
     """Returns whether SIGINT or SIGTERM has arrived. Later errors may be caused by it."""
-    return bool(_received)
+    return bool(_signal_number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    global _received
-    _received = number
-    for other in SIGNALS:  # a second signal must not interrupt the unwinding; its duration is limited
-        signal.signal(other, lambda number, frame: None)
+    global _signal_number
+    _signal_number = number
+    for signal_number in SIGNALS:  # a second signal must not interrupt the unwinding; its duration is limited
+        signal.signal(signal_number, lambda number, frame: None)
     _silence_stderr()
     raise KeyboardInterrupt
 
@@ -132,8 +135,8 @@ def _silence_stderr() -> None:
 def _exit_after_signal(read_end: int) -> None:
     while (number := os.read(read_end, 1)[0]) not in SIGNALS:
         pass
-    global _received
-    _received = number
+    global _signal_number
+    _signal_number = number
     time.sleep(SECONDS_TO_UNWIND)
     report_interrupted()
     os._exit(128 + number)

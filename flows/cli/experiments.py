@@ -52,8 +52,8 @@ def tune(
 
     check_feeds(feeds, IngestSettings())
     searches = {kind.name: kind for kind in get_args(Search)}
-    if unknown := ", ".join(sorted(set(search) - searches.keys())):
-        raise BadParameter(f"no search is called {unknown}; known are {', '.join(searches)}")
+    if unknown_names := ", ".join(sorted(set(search) - searches.keys())):
+        raise BadParameter(f"unknown search {unknown_names}; expected one of {', '.join(searches)}")
     options = {
         "optimizers": tuple(optimizers),
         "sizes": tuple(sizes),

@@ -25,7 +25,7 @@ EVIDENCE = {  # why a programme has its kind (film, series …), by source
     "structure": "because its airings have episode numbers",
     "predicted": "predicted with probability {:.2f}",
 }
-MAX_PAIRS = 6  # printed pairs of words, each of the largest and of the smallest contributions
+MAX_PAIRS = 6  # number of printed pairs of words with the largest contributions, and with the smallest
 MIN_CONTRIBUTION = 0.005  # pairs with a smaller absolute contribution are not printed
 
 
@@ -54,8 +54,8 @@ def neighbour_documents(
     documents = []
     for neighbour in neighbours:
         correction = corrections.get(parse_title(neighbour.title).show_key)
-        corrected = correction.document if correction else {}
-        documents.append({**vars(neighbour), **corrected, "title": neighbour.title})
+        corrected_fields = correction.document if correction else {}
+        documents.append({**vars(neighbour), **corrected_fields, "title": neighbour.title})
     return documents
 
 
@@ -63,10 +63,12 @@ def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Formats each neighbour as a line: cosine, title, categories, kinds, first channels, other editions."""
     width = min(60, max((len(neighbour["title"]) for neighbour in neighbours), default=0))
     for neighbour in neighbours:
-        corrected = f" ({corrected_on(neighbour['corrected_at'])})" if "corrected_at" in neighbour else ""
+        correction_note = (
+            f" ({corrected_on(neighbour['corrected_at'])})" if "corrected_at" in neighbour else ""
+        )
         kinds = f" ({', '.join(neighbour['kinds'])})" if neighbour["kinds"] else ""
         channels = ", ".join(neighbour["channels"][:3])
-        description = f"{', '.join(neighbour['categories'])}{kinds}{corrected}  [{channels}]"
+        description = f"{', '.join(neighbour['categories'])}{kinds}{correction_note}  [{channels}]"
         count = neighbour["editions"]
         editions_text = f"  and {count} more edition{'s' * (count > 1)}" if count else ""
         yield f"{neighbour['cosine']:.3f}  {neighbour['title']:<{width}}  {description}{editions_text}"
@@ -91,13 +93,13 @@ def explain_titles(
 
         folder = champion_folder(home, model)
         category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
-        decision, corrected = decide(category_model, left), corrections_of(home, left)
-        document = {**asdict(decision), "corrected": [correction.document for correction in corrected]}
-        return document, [*map(str, corrected), *decision_lines(decision)]
+        decision, corrections = decide(category_model, left), corrections_of(home, left)
+        document = {**asdict(decision), "corrected": [correction.document for correction in corrections]}
+        return document, [*map(str, corrections), *decision_lines(decision)]
     explanation = explain(open_champion(home, model=model), left, right)
-    corrected = corrections_of(home, left, right)
-    document = {**asdict(explanation), "corrected": [correction.document for correction in corrected]}
-    return document, [*map(str, corrected), *explanation_lines(explanation)]
+    corrections = corrections_of(home, left, right)
+    document = {**asdict(explanation), "corrected": [correction.document for correction in corrections]}
+    return document, [*map(str, corrections), *explanation_lines(explanation)]
 
 
 def decision_lines(decision: "Decision") -> Iterator[str]:
@@ -174,4 +176,6 @@ def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
 def duplicate_line(pair: Mapping[str, Any]) -> str:
     """Formats a pair of nearly equal titles as a line: cosine, and both titles with their channels."""
     titles = zip(pair["titles"], pair["channels"], strict=True)
-    return f"{pair['cosine']:.3f}  " + "  =  ".join(f"{title} [{', '.join(on[:2])}]" for title, on in titles)
+    return f"{pair['cosine']:.3f}  " + "  =  ".join(
+        f"{title} [{', '.join(title_channels[:2])}]" for title, title_channels in titles
+    )

@@ -123,13 +123,13 @@ def sql(
 ) -> None:
     """Query the last run by SQL. Without a query, print the views as SQL for another DuckDB."""
     from flows.cli.render import table_lines
-    from flows.cli.sql import answer, run_folders, to_json_values
+    from flows.cli.sql import query_rows, run_folders, to_json_values
     from storage.catalogue.views import view_statements
 
     if query is None:
         print(view_statements(run_folders(home)))
     else:
-        rows = answer(home, query, values)
+        rows = query_rows(home, query, values)
         show(to_json_values(rows) if as_json else None, as_json, table_lines(rows))
 
 

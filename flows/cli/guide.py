@@ -51,24 +51,24 @@ def guide(
     from tasks.overrides import override
 
     settings = override(RefreshSettings(), ["ingest.private_addresses=true", *changes])
-    merging = replace(settings.guide, playlist=playlist) if playlist else settings.guide
+    merge_settings = replace(settings.guide, playlist=playlist) if playlist else settings.guide
     options = replace(settings.enrich, players=make_players(players)) if players else settings.enrich
     options = set_precision(options, precision)
     folder, workspace = champion_folder(home, model), Workspace(home, create=False)
     references = list(feeds) or list_home_feeds(workspace.home, settings.ingest)
     if not references:
         raise HomeError(f"{workspace.home} has read no feed; name one with --feed")
-    newest = current_guide(workspace)
+    newest_guide = current_guide(workspace)
     copies = Copies(workspace.home, settings.ingest, options, folder).update(
-        open_secrets(references, workspace.home), home_guide=newest and workspace.folder(newest)
+        open_secrets(references, workspace.home), home_guide=newest_guide and workspace.folder(newest_guide)
     )
     for copy in copies:
         if copy.error:
             print(copy.error, file=sys.stderr)
     now = datetime.datetime.now(datetime.UTC)
-    merged = merge_copies(workspace.home, copies, settings.ingest, merging, now, out, options)
-    stream, name = (sys.stderr, "standard output") if out == "-" else (sys.stdout, merged.file)
-    for line in merged.report.lines(name):
+    merged_guide = merge_copies(workspace.home, copies, settings.ingest, merge_settings, now, out, options)
+    stream, name = (sys.stderr, "standard output") if out == "-" else (sys.stdout, merged_guide.file)
+    for line in merged_guide.report.lines(name):
         print(line, file=stream)
     return INCOMPLETE if any(copy.error for copy in copies) else DONE
 
@@ -100,9 +100,9 @@ def list_home_feeds(home: Path, ingest_settings: "IngestSettings") -> list[str]:
 
     status: Any = read_status(home)
     sources = (feed["source"] for feed in status["feeds"])
-    chosen = (
+    selected_sources = (
         source
         for source in sources
         if "{date}" not in source and not matches_any(source, ingest_settings.leave_out)
     )
-    return list(dict.fromkeys(source.partition("!")[0] for source in chosen))
+    return list(dict.fromkeys(source.partition("!")[0] for source in selected_sources))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tasks.enrich.settings import EnrichOptions
     from tasks.ingest.settings import IngestSettings
 
-SUGGESTIONS = 5  # known categories in the message about an unknown one
+SUGGESTIONS = 5  # number of categories that the message about an unknown category suggests
 LOCK_PURPOSE = "correction of a title"
 GUIDE_HELP = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
 OUT_HELP = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output"
@@ -86,8 +86,8 @@ def enrich(
     if not out and not dry_run:
         raise EnrichError("OUT is missing: name a file to write, or - for standard output, or use --dry-run")
     output = "" if dry_run else out
-    reading = ingest_settings(["ingest.private_addresses=true", *changes])
-    report = enrich_guide(guide, output, home, options, reading, model)
+    ingest_limits = ingest_settings(["ingest.private_addresses=true", *changes])
+    report = enrich_guide(guide, output, home, options, ingest_limits, model)
     stream, name = (sys.stderr, "standard output") if output == "-" else (sys.stdout, output)
     for line in report_lines(report, options, name):
         print(line, file=stream)
@@ -127,12 +127,12 @@ def enrich_guide(
         check_output(out, options)
     read_vocabulary(options.vocabulary, {})  # reports an error in the file before the guide is read
     model_folder, workspace = champion_folder(home, model), Workspace(home, create=False)
-    newest = current_guide(workspace) if options.adds_numbers else None
-    episodes = newest and workspace.folder(newest)
-    with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
-        work = Path(name)
-        with open_source(guide, work, limits, home_zone(home).key) as source:
-            content = read_guide(source, work, options)
+    newest_guide = current_guide(workspace) if options.adds_numbers else None
+    episodes = newest_guide and workspace.folder(newest_guide)
+    with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as temporary_folder:
+        work_folder = Path(temporary_folder)
+        with open_source(guide, work_folder, limits, home_zone(home).key) as source:
+            content = read_guide(source, work_folder, options)
             category_model = CategoryModel(model_folder, read_corrections(workspace.home))
             enrichment = plan(source, *content, category_model, options, episodes)
             if out:
@@ -201,8 +201,10 @@ def correct_title(
     folder, show_key = champion_folder(home, model), _show_key(title)
     spellings = read_categories(folder)
     labels = tuple(dict.fromkeys(find_category(category, spellings) for category in categories))
-    of_show = [("show_key", "==", show_key)]
-    titles = pq.read_table(folder / "titles.parquet", columns=["title"], filters=of_show)["title"].to_pylist()
+    show_filter = [("show_key", "==", show_key)]
+    titles = pq.read_table(folder / "titles.parquet", columns=["title"], filters=show_filter)[
+        "title"
+    ].to_pylist()
     correction = Correction(
         show_key=show_key, title=(titles or [title])[0], categories=labels, corrected_at=corrected_at
     )

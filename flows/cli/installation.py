@@ -11,7 +11,16 @@ from typing import Any
 from storage.errors import ExpectedError
 from storage.installed import is_installed
 
-NIGHT = ("prefect", "torch", "mlflow", "sqlalchemy", "scipy", "sklearn", "numba", "plotly")  # import names
+NIGHT_PACKAGES = (
+    "prefect",
+    "torch",
+    "mlflow",
+    "sqlalchemy",
+    "scipy",
+    "sklearn",
+    "numba",
+    "plotly",
+)  # import names
 REMEDY = "pip install 'guidespace[night]'"
 
 
@@ -23,23 +32,23 @@ def require_night_packages(command: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a command so that it raises NightMissing before it does anything in a light installation."""
 
     @functools.wraps(command)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         require_night(command.__name__)
         return command(*args, **kwargs)
 
-    return checked
+    return wrapper
 
 
 def require_night(command: str) -> None:
     """Raises NightMissing if packages of the extra ``night`` are missing."""
-    if missing := [package for package in NIGHT if not is_installed(package)]:
+    if missing := [package for package in NIGHT_PACKAGES if not is_installed(package)]:
         raise NightMissing(_missing_message(command, missing))
 
 
 def explain_missing(command: str, error: BaseException) -> NightMissing | None:
     """Converts the ImportError of a package of ``night`` to NightMissing. Returns None for other errors."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    return NightMissing(_missing_message(command, [package])) if package in NIGHT else None
+    return NightMissing(_missing_message(command, [package])) if package in NIGHT_PACKAGES else None
 
 
 def _missing_message(command: str, missing: list[str]) -> str:

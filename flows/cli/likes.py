@@ -7,6 +7,7 @@ import datetime
 import difflib
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from tasks.text.titles import parse_title
 from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
-SUGGESTIONS = 5  # known titles in the message about an unknown one
+SUGGESTIONS = 5  # number of titles that the message about an unknown title suggests
 WAIT_SECONDS = 6 * 3600.0  # to wait until another run in the home ends
 PLAYER_SUFFIXES = ".db", ".sqlite", ".sqlite3"  # databases of Kodi and Jellyfin
 
@@ -67,13 +68,13 @@ def import_likes(home: str, file: Path, viewer: str, default_time: datetime.date
     folder = Workspace(home, create=False).home
     if not file.is_file():
         raise LikesError(f"{file} is not a file")
-    read = read_player if file.suffix.lower() in PLAYER_SUFFIXES else read_export
-    rows = read(file, viewer, utc(default_time), viewer_zone(folder, viewer))
+    read_file = read_player if file.suffix.lower() in PLAYER_SUFFIXES else read_export
+    rows = read_file(file, viewer, utc(default_time), viewer_zone(folder, viewer))
     if rows is None:
         rows = read_likes_table(file, viewer, utc(default_time))
     new_count = add_likes(folder, rows)
-    people, titles = (len(rows[name].unique()) for name in ("viewer", "show_key"))
-    counts_text = f"{len(rows):,} rows of {people:,} viewer{'s' * (people != 1)} about {titles:,} titles"
+    viewers, titles = (len(rows[name].unique()) for name in ("viewer", "show_key"))
+    counts_text = f"{len(rows):,} rows of {viewers:,} viewer{'s' * (viewers != 1)} about {titles:,} titles"
     return f"{file}: {counts_text}, {new_count:,} of them new"
 
 
@@ -81,31 +82,31 @@ def forget(home: str, viewer: str) -> int:
     """Deletes all data of a viewer, and returns the number of deleted likes.
 
     A file of recommendations contains the lists of all viewers for an evening. Therefore, the lists of all
-    viewers and their pages in MLflow are deleted, too; the flow ``recommend`` creates them again. The
-    function waits for a running flow before it deletes lists, because this flow may have read the likes
-    already.
+    viewers and their pages in MLflow are deleted, too; the flow ``recommend`` creates them again. Before it
+    deletes lists, the function waits for the end of a running flow, which may have read the likes already.
 
     Raises:
         NightMissing: The lists are also in MLflow, which is not installed; nothing is deleted.
         HomeLocked: Another process still writes to the home after ``WAIT_SECONDS``; the lists remain.
     """
     workspace = Workspace(home, create=False)
-    runs = Retention(workspace.home)
-    has_pages = not runs.uses_home_database or runs.database.exists() or ChampionRecord(workspace.home).read()
+    retention = Retention(workspace.home)
+    has_pages = (
+        not retention.uses_home_database
+        or retention.database.exists()
+        or ChampionRecord(workspace.home).read()
+    )
     if has_pages:
         require_night("forget")
     count = forget_viewer(workspace.home, viewer)
     forget_unlisted(workspace.home)
-    with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=_warn):
+    report_wait = partial(print, file=sys.stderr)
+    with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=report_wait):
         if (lists := workspace.artifact_folder(Tonight, "any").parent).exists():
             shutil.rmtree(lists)
         if has_pages:
-            runs.remove_files(PAGES)
+            retention.remove_files(PAGES)
     return count
-
-
-def _warn(message: str) -> None:
-    print(message, file=sys.stderr)
 
 
 def _unknown_title_message(title: str, titles: dict[str, str], show_key: str, folder: Path) -> str:

@@ -25,13 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     # After Ctrl-C the process ends immediately, and multiprocessing would warn of each leaked semaphore.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
-    command, words = get_group(app), sys.argv[1:] if arguments is None else arguments
+    command, arguments_to_parse = get_group(app), sys.argv[1:] if arguments is None else arguments
     try:
-        _check_decoded(words)
-        with command.make_context("guidespace", _repeat_options(command, words)) as context:
+        _check_decoded(arguments_to_parse)
+        with command.make_context("guidespace", _repeat_options(command, arguments_to_parse)) as context:
             return int(command.invoke(context) or DONE)
-    except Exit as ended:  # --help, --version
-        return ended.exit_code
+    except Exit as exit_request:  # --help, --version
+        return exit_request.exit_code
     except TyperException as error:
         path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
         problems = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else ()
@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if signal_received():
             report_interrupted()
             return exit_code()
-        from flows.cli.progress import explain
+        from flows.cli.progress import report_error
 
-        return explain(explain_missing(next(iter(words), ""), error) or error)
+        return report_error(explain_missing(next(iter(arguments_to_parse), ""), error) or error)
 
 
 def _check_decoded(arguments: Sequence[str]) -> None:
@@ -108,9 +108,9 @@ def entry() -> None:
     escape_unprintable()
     watch_signals()
     configure_memory()
-    from flows.server import leave
+    from flows.server import exit_process
 
-    leave(main())
+    exit_process(main())
 
 
 if __name__ == "__main__":

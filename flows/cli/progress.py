@@ -22,8 +22,8 @@ from flows.cli.exits import DONE, FAILED, INCOMPLETE, expected_error, signal_rec
 from storage.addresses import without_secrets
 from storage.home.readings import read_readings
 
-STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged, reused"}
-REDUNDANT = (  # beginnings of Prefect's messages that repeat ours
+STATE_TEXTS = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged, reused"}
+REDUNDANT_PREFIXES = (  # beginnings of Prefect's messages that repeat ours
     "Encountered exception",
     "Finished in state Failed(",
     "Beginning flow run",
@@ -47,8 +47,9 @@ STAGES = (
     "ingest", "check", "tokenize", "preprocess", "baselines", "train", "augment", "embed", "neighbours",
     "layout", "cluster", "evaluate", "draw", "pack", "register", "promote", "report",
 )  # fmt: skip
-MEMBER = "member"  # name of tasks that are not printed: each trains one of hundreds of models of a search
-QUIET_SECONDS = 3.0  # if no message was printed for so long, the current stage is printed
+# Name of tasks whose messages are not printed: each trains one of the hundreds of models of a search.
+HIDDEN_TASK = "member"
+QUIET_SECONDS = 3.0  # the current stage is printed if no message was printed for this time
 
 
 class Ticker:
@@ -58,10 +59,10 @@ class Ticker:
         started: Start of the run, a value of time.perf_counter.
     """
 
-    def __init__(self, started: float) -> None:
-        self._started = self._since = self._last = started
-        self._stage, self._lock, self._ended = "Prefect", threading.Lock(), threading.Event()
-        self._done: set[str] = set()  # stages; some run in parallel
+    def __init__(self, start_time: float) -> None:
+        self._start_time = self._stage_start = self._last_message_time = start_time
+        self._stage, self._lock, self._stop_event = "Prefect", threading.Lock(), threading.Event()
+        self._done_stages: set[str] = set()  # stages; some run in parallel
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
         self._task = self._bar.add_task(self._stage, total=len(STAGES))
@@ -74,7 +75,7 @@ class Ticker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._stop_event.set()
         self._bar.stop()
         if self._bar.disable:
             self._thread.join()
@@ -88,26 +89,26 @@ class Ticker:
         if signal_received():
             return
         with self._lock:
-            now = self._last = time.perf_counter()
-            line = f"{now - self._started:6.1f} s  {stage:<10}  {text}"
+            now = self._last_message_time = time.perf_counter()
+            line = f"{now - self._start_time:6.1f} s  {stage:<10}  {text}"
             self._bar.console.print(line, soft_wrap=True, markup=False, emoji=False, highlight=False)
             if ended and stage in STAGES:
-                self._done.add(stage)
+                self._done_stages.add(stage)
             current = stage
-            if not stage or stage in self._done:
-                current = next((name for name in STAGES if name not in self._done), "the end")
+            if not stage or stage in self._done_stages:
+                current = next((name for name in STAGES if name not in self._done_stages), "the end")
             if current != self._stage:
-                self._stage, self._since = current, now
-            self._bar.update(self._task, completed=len(self._done), description=current)
+                self._stage, self._stage_start = current, now
+            self._bar.update(self._task, completed=len(self._done_stages), description=current)
 
     def _watch(self) -> None:
-        while not self._ended.wait(0.5):
+        while not self._stop_event.wait(0.5):
             self.report_quiet(time.perf_counter())
 
     def report_quiet(self, now: float) -> None:
-        """Prints the current stage if nothing was printed during the ``QUIET_SECONDS`` before ``now``."""
-        if now - self._last >= QUIET_SECONDS:
-            self.print(self._stage, f"running for {now - self._since:.0f} s")
+        """Prints the current stage if the last message was printed at least QUIET_SECONDS before ``now``."""
+        if now - self._last_message_time >= QUIET_SECONDS:
+            self.print(self._stage, f"running for {now - self._stage_start:.0f} s")
 
 
 def run(
@@ -117,7 +118,7 @@ def run(
     parameters: Mapping[str, Any],
     wait_for_server: Callable[[], None] | None,
 ) -> int:
-    """Runs a flow that reads feeds, prints where its results are, and returns the exit code.
+    """Runs a flow that reads feeds, prints the locations of its results, and returns the exit code.
 
     Args:
         name: Name of the flow.
@@ -128,12 +129,12 @@ def run(
     """
     from tasks.ingest.sources.feeds import conceal
 
-    started, folder = time.perf_counter(), Path(home).expanduser()
+    start_time, folder = time.perf_counter(), Path(home).expanduser()
     arguments = {"feeds": conceal(feeds), "home": str(folder.resolve()), **parameters}
     result = vars(run_flow(name, home, arguments, wait_for_server))
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))
-    print(f"Done in {time.perf_counter() - started:.1f} s.")
+    print(f"Done in {time.perf_counter() - start_time:.1f} s.")
     failures = [feed.failure for feed in read_readings(folder) if feed.failure]
     for reason in failures:
         print(f"guidespace: feed FAILED: {reason}", file=sys.stderr)
@@ -154,12 +155,12 @@ def run_flow(
         arguments: Parameters of the flow.
         wait_for_server: Waits for the Prefect server that this process started; None if it started none.
     """
-    started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "of Prefect's profile")
+    start_time, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "of Prefect's profile")
     print("starting Prefect …" if wait_for_server else f"Prefect server: {without_secrets(url)}", flush=True)
     # Hides warnings of libraries, because threads that import in parallel undo each other's filters.
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").propagate = False
-    with Ticker(started) as ticker:
+    with Ticker(start_time) as ticker:
         flow = getattr(importlib.import_module(f"flows.{name}"), name)
         from storage.tracking.connection import Connection
 
@@ -174,7 +175,7 @@ def run_flow(
             return flow(**arguments)
 
 
-def explain(error: Exception) -> int:
+def report_error(error: Exception) -> int:
     """Prints an error as one line if it is expected, else with the traceback, and returns the exit code."""
     if expected := expected_error(error):
         code, message = expected
@@ -188,12 +189,15 @@ def explain(error: Exception) -> int:
 def _print_logs(ticker: Ticker) -> None:
     """Prints log messages of flows and tasks, without Prefect's prefixes and tracebacks."""
 
-    class Lines(logging.Handler):
+    class LogPrinter(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             message, stage = record.getMessage(), str(getattr(record, "task_run_name", ""))
-            last_failure = "failed with exception" in message and " - Retry " not in message
-            if not message.startswith(REDUNDANT) and not last_failure and stage != MEMBER:
-                text = next((words for state, words in STATES.items() if message.startswith(state)), message)
+            is_last_failure = "failed with exception" in message and " - Retry " not in message
+            if not message.startswith(REDUNDANT_PREFIXES) and not is_last_failure and stage != HIDDEN_TASK:
+                text = next(
+                    (state_text for state, state_text in STATE_TEXTS.items() if message.startswith(state)),
+                    message,
+                )
                 ticker.print(stage, text, ended=message.startswith("Finished in state"))
 
     # Hides the warning that events are still being sent when a run ends early.
@@ -201,5 +205,5 @@ def _print_logs(ticker: Ticker) -> None:
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
-        logger.addHandler(Lines())
+        logger.addHandler(LogPrinter())
         logger.propagate = False

@@ -102,8 +102,8 @@ def _column_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Formats rows as lines, with the first column aligned to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *other_cells in rows:
-        right = (cell.rjust(width) for cell, width in zip(other_cells, widths[1:], strict=True))
-        yield "  ".join([first.ljust(widths[0]), *right]).rstrip()
+        right_cells = (cell.rjust(width) for cell, width in zip(other_cells, widths[1:], strict=True))
+        yield "  ".join([first.ljust(widths[0]), *right_cells]).rstrip()
 
 
 def _format_number(value: float | None) -> str:

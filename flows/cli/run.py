@@ -93,7 +93,7 @@ def backfill(
 
 
 def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestSettings") -> int:
-    """Reads feeds without Prefect, which starts slowly; prints a line per feed and returns the exit code."""
+    """Reads feeds without Prefect, which starts slowly. Prints a line per feed and returns the exit code."""
     from storage.home.readings import read_readings
     from storage.home.workspace import Workspace
     from tasks.ingest.publish import read_and_publish
@@ -138,8 +138,8 @@ def patterns(
 
 
 def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
-    labelled = sum(counts.counts.values())
-    yield f"{labelled:,} of {counts.sub_titles:,} sub-titles have a pattern ({counts.seconds:.1f} s):"
+    labelled_count = sum(counts.counts.values())
+    yield f"{labelled_count:,} of {counts.sub_titles:,} sub-titles have a pattern ({counts.seconds:.1f} s):"
     for name, count in counts.counts.items():
         examples = "; ".join(counts.examples.get(name, ()))
         by_rule = counts.by_rule.get(name, 0)
@@ -148,7 +148,7 @@ def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
 
 
 def rollback(home: Home = DEFAULT_HOME) -> None:
-    """Restore the previous champion. The gate then skips the model that was rolled back."""
+    """Restore the previous champion. The replaced model is not promoted automatically again."""
     from storage.home.workspace import Workspace
     from storage.tracking import Registry
 

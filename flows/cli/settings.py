@@ -26,11 +26,13 @@ def list_settings(prefix: str = "") -> list[dict[str, Any]]:
     Raises:
         SettingError: No setting has this prefix.
     """
-    beginnings = (f"{prefix}.", f"{prefix} (") if prefix else ("",)
-    rows = [row for row in _setting_rows(Settings(), "") if f"{row['name']}.".startswith(beginnings)]
+    prefixes = (f"{prefix}.", f"{prefix} (") if prefix else ("",)
+    rows = [row for row in _setting_rows(Settings(), "") if f"{row['name']}.".startswith(prefixes)]
     if not rows:
         stages = ", ".join(field.name for field in dataclasses.fields(Settings))
-        raise SettingError(f"no setting is named {prefix!r}; known are {stages} and the settings below them")
+        raise SettingError(
+            f"no setting is named {prefix!r}; expected {stages}, or a setting below one of them"
+        )
     return rows
 
 

@@ -26,11 +26,12 @@ def run_folders(home: str | Path) -> dict[str, Path]:
     folder = Path(latest["corpus"])
     corpus = workspace.read(Corpus, folder.name)
     digest = corpus.digest if corpus else None
-    scored = _input_digests(Path(latest["scores"]).with_name("artifact.json"), Clustering)
+    scored_digests = _input_digests(Path(latest["scores"]).with_name("artifact.json"), Clustering)
     clusterings = (
         candidate
         for candidate in newest_first(workspace, Clustering)
-        if workspace.details(candidate).get("corpus") == digest and (not scored or candidate.digest in scored)
+        if workspace.details(candidate).get("corpus") == digest
+        and (not scored_digests or candidate.digest in scored_digests)
     )
     clustering, guide = next(clusterings, None), current_guide(workspace)
     if corpus is None or clustering is None or guide is None or not (folder / "variants.parquet").exists():
@@ -52,7 +53,7 @@ def _input_digests(file: Path, kind: type[Artifact]) -> list[str]:
     return [source["digest"] for source in made_of.get("inputs", ()) if source["kind"] == kind.kind]
 
 
-def answer(home: str | Path, query: str, assignments: Sequence[str]) -> list[dict[str, Any]]:
+def query_rows(home: str | Path, query: str, assignments: Sequence[str]) -> list[dict[str, Any]]:
     """Runs a query and returns its rows as dictionaries.
 
     ``$title`` in the query is the value of an assignment such as ``title=Murder, She Wrote``. Repeated column

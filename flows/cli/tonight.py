@@ -53,11 +53,11 @@ def list_tonight(
     uses_all_viewers = isinstance(settings.recommender, FactorisedLikes | Popularity)
     opinions, seen = read_likes(folder, None if uses_all_viewers else code)
     if code not in opinions["viewer"].to_pylist():
-        like = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
-        raise TonightError(f"{viewer!r} has no likes; {like}")
+        advice = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
+        raise TonightError(f"{viewer!r} has no likes; {advice}")
     champion = find_champion(folder, model)
-    opened = open_evening(folder, begin, end, opinions, seen, settings, champion)
-    return opened.explain(next(opened.evening.recommend([code]))), opened.hidden
+    evening = open_evening(folder, begin, end, opinions, seen, settings, champion)
+    return evening.explain(next(evening.evening.recommend([code]))), evening.hidden
 
 
 def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
@@ -85,8 +85,8 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
 
 def why_line(recommendation: Recommendation) -> str:
     """Formats the liked titles that explain a recommendation: "because you like A (60%), B (40%)"."""
-    liked = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
-    return f"because you like {', '.join(liked)}" if liked else ""
+    liked_titles = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
+    return f"because you like {', '.join(liked_titles)}" if liked_titles else ""
 
 
 def people_line(recommendation: Recommendation) -> str:
@@ -97,7 +97,7 @@ def people_line(recommendation: Recommendation) -> str:
     )
 
 
-def as_json(recommendation: Recommendation) -> dict[str, Any]:
+def recommendation_document(recommendation: Recommendation) -> dict[str, Any]:
     """Converts a recommendation to JSON (docs/tonight.md)."""
     document = asdict(recommendation)
     programme = document.pop("programme")
@@ -150,6 +150,8 @@ def write_files(
             elif kind == ".ics":
                 file.write_bytes(render_calendar(recommendations, now).encode())
             else:
-                write_json(file, [as_json(recommendation) for recommendation in recommendations])
+                write_json(
+                    file, [recommendation_document(recommendation) for recommendation in recommendations]
+                )
         except OSError as error:
             raise TonightError(f"--out {file} cannot be written: {error.strerror or error}") from error

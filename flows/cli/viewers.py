@@ -37,7 +37,7 @@ RECOMMENDER_HELP = "how titles are scored: nearest_likes, factorisation or popul
 Recommender = Annotated[str, Option(metavar="NAME", help=RECOMMENDER_HELP)]
 ProgrammeCount = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
 INCLUDE_HELP = "also list placeholders, shopping or adult programmes; may be repeated"
-IncludedExclusions = Annotated[list[str], Option(metavar="KIND", help=INCLUDE_HELP)]
+IncludedKinds = Annotated[list[str], Option(metavar="KIND", help=INCLUDE_HELP)]
 KIND_HELP = "only films, series …: film, series, news, sport, children, music, other; may be repeated"
 OnlyKinds = Annotated[list[str], Option(metavar="KIND", help=KIND_HELP)]
 HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide programmes shown before that are not new")]
@@ -90,7 +90,7 @@ def tonight(
     hide_repeats: HideRepeats = False,
     age: Age = None,
     hide_unrated: HideUnrated = False,
-    include: IncludedExclusions = NO_VALUES,
+    include: IncludedKinds = NO_VALUES,
     out: Out = NO_VALUES,
     home: Home = DEFAULT_HOME,
     model: Model = None,
@@ -98,9 +98,8 @@ def tonight(
 ) -> None:
     """Recommend programmes of this evening, with reasons."""
     if until is not None and hours is not None:
-        raise BadParameter("Give --until or --hours, not both.")
-    from flows.cli.tonight import as_json as as_document
-    from flows.cli.tonight import list_tonight, tonight_lines, write_files
+        raise BadParameter("--until and --hours exclude each other; name one of them.")
+    from flows.cli.tonight import list_tonight, recommendation_document, tonight_lines, write_files
     from storage.catalogue.likes import viewer_zone
     from storage.home.zones import home_zone, in_zone
     from tasks.kinds.kinds import KINDS
@@ -134,5 +133,5 @@ def tonight(
     for message in hidden.messages(settings):
         print(f"note: {message}", file=sys.stderr)
     write_files(out, recommendations, viewer, first, last, now, page_zone)
-    documents = [as_document(recommendation) for recommendation in recommendations]
+    documents = [recommendation_document(recommendation) for recommendation in recommendations]
     show(documents, as_json, tonight_lines(recommendations, zone))

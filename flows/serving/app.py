@@ -68,13 +68,15 @@ class Metrics:
             "request_seconds", "Time to answer a request", ["path"], buckets=LATENCY_BUCKETS, **options
         )
         self.titles = Counter("titles", "Requested titles by path", ["path"], **options)
-        about_cached = "Requested titles of requests that were answered from the cache"
-        self.cached_titles = Counter("cached_titles", about_cached, ["path"], **options)
+        description = "Requested titles of requests that were answered from the cache"
+        self.cached_titles = Counter("cached_titles", description, ["path"], **options)
         self._model = Gauge("model_info", "The serving model", ["model", "version", "digest"], **options)
-        reloads = Gauge("model_reloads", "How often another model was loaded", **options)
-        reloads.set_function(lambda: reloader.reloads)
-        failures = Gauge("reload_failures", "How often checking for or loading a model failed", **options)
-        failures.set_function(lambda: reloader.failures)
+        reload_gauge = Gauge("model_reloads", "How often another model was loaded", **options)
+        reload_gauge.set_function(lambda: reloader.reloads)
+        failure_gauge = Gauge(
+            "reload_failures", "How often checking for or loading a model failed", **options
+        )
+        failure_gauge.set_function(lambda: reloader.failures)
         stale_gauge = Gauge("stale", "1 if the last check for or load of a model failed, else 0", **options)
         stale_gauge.set_function(lambda: reloader.is_stale)
         ProcessCollector(registry=self.registry)
@@ -98,23 +100,23 @@ class MetricsMiddleware:
         """Forwards one request to the application, and records its status and duration."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        started, status = time.perf_counter(), 500
+        start_time, status = time.perf_counter(), 500
         name = "/" + scope["path"].rpartition("/")[2]  # without a token
         path = scope["path"] if scope["path"] in ENDPOINTS else name if name in PATHS else "other"
 
-        async def send_and_note(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, send_and_note)
+            await self.app(scope, receive, send_and_record)
         finally:
             self.metrics.requests.labels(path, status).inc()
             if status >= 400:
                 self.metrics.errors.labels(path, status).inc()
-            self.metrics.seconds.labels(path).observe(time.perf_counter() - started)
+            self.metrics.seconds.labels(path).observe(time.perf_counter() - start_time)
 
 
 def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") -> FastAPI:

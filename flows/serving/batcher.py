@@ -74,10 +74,10 @@ class RequestBatcher(Generic[AnswerT]):
         """Removes the oldest job, and all jobs with the same key, from the queue, up to MAX_BATCH queries."""
         batch, remaining, count = [], [], 0
         for job in self._queue:
-            has_space = not batch or (
+            fits_batch = not batch or (
                 job.batch_key == batch[0].batch_key and count + len(job.queries) <= MAX_BATCH
             )
-            (batch if has_space else remaining).append(job)
-            count += len(job.queries) * has_space
+            (batch if fits_batch else remaining).append(job)
+            count += len(job.queries) * fits_batch
         self._queue = remaining
         return batch

@@ -28,15 +28,15 @@ def is_unmodified(request: Request, etag: str, modified: float) -> bool:
         modified: Time of the last modification in seconds since 1970.
     """
     if tags := request.headers.get("If-None-Match"):
-        return matches(tags, etag)
+        return etag_matches(tags, etag)
     try:
-        since = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
-        return int(modified) <= since.timestamp()
+        client_time = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
+        return int(modified) <= client_time.timestamp()
     except (ValueError, TypeError, OverflowError):
         return False
 
 
-def matches(if_none_match: str, etag: str) -> bool:
+def etag_matches(if_none_match: str, etag: str) -> bool:
     """Returns whether If-None-Match contains an ETag or ``*``, by weak comparison (RFC 9110, 8.8.3.2)."""
     tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
     return not tags.isdisjoint({"*", etag})

@@ -90,9 +90,9 @@ def _read_blocks(file: IO[bytes], is_unpacked: bool) -> Iterator[bytes]:
 
 
 def _gzip_trailer(file: IO[bytes], size: int) -> tuple[str, int]:
-    """Reads a tag for the ETag and the uncompressed size (bytes) from the end of a gzip file.
+    """Returns the text of an ETag (checksum and sizes) and the uncompressed size in bytes of a gzip file.
 
-    The file must have one member.
+    The gzip file must consist of a single member (compressed stream).
     """
     checksum, length = struct.unpack("<II", os.pread(file.fileno(), 8, size - 8))
     return f"{checksum:08x}-{length:x}-{size:x}", length

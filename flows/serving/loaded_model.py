@@ -67,10 +67,10 @@ class LoadedModel:
         Raises:
             Unavailable: The home has no programmes for this evening, or the model stores no votes.
         """
-        cached = {query: self.cached_answer(kind, query) for query in queries}
-        answers = {query: answer for query, answer in cached.items() if answer is not None}
-        if missing := [query for query in cached if query not in answers]:
-            for query, answer in zip(missing, self._compute(kind, missing), strict=True):
+        cached_answers = {query: self.cached_answer(kind, query) for query in queries}
+        answers = {query: answer for query, answer in cached_answers.items() if answer is not None}
+        if missing_queries := [query for query in cached_answers if query not in answers]:
+            for query, answer in zip(missing_queries, self._compute(kind, missing_queries), strict=True):
                 answers[query] = to_json(answer)
                 self.cache.put(self._cache_kind(kind), query, answers[query])
         return [answers[query] for query in queries]
@@ -80,7 +80,7 @@ class LoadedModel:
         return self.cache.get(self._cache_kind(kind), query)
 
     def _cache_kind(self, kind: RequestKind) -> tuple[RequestKind, datetime.datetime | None]:
-        """Returns the kind as part of the cache key. For this evening, it contains the time of loading."""
+        """Returns the kind in the cache key; for this evening, it includes the time of loading."""
         return kind, self.now if kind.tonight else None
 
     def _compute(self, kind: RequestKind, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -91,18 +91,18 @@ class LoadedModel:
         )
 
     def _answer_similar(self, queries: Sequence[Query], k: int, tonight: bool) -> list[dict[str, Any]]:
-        among = self.evening.search if tonight else None
-        if tonight and among is None:
+        evening_search = self.evening.search if tonight else None
+        if tonight and evening_search is None:
             raise Unavailable(self.evening.reason)
         answers: list[dict[str, Any]] = []
-        for query, result in zip(queries, self.search.similar_many(queries, k, among), strict=True):
-            failed = isinstance(result, SearchError)
-            neighbours = None if failed else neighbour_documents(self.corrections, result)
+        for query, result in zip(queries, self.search.similar_many(queries, k, evening_search), strict=True):
+            is_error = isinstance(result, SearchError)
+            neighbours = None if is_error else neighbour_documents(self.corrections, result)
             if tonight:
                 for neighbour in neighbours or ():
                     show_key = parse_title(neighbour["title"]).show_key
                     neighbour["airings"] = self.evening.airings[show_key]
-            reason = str(result) if failed else None
+            reason = str(result) if is_error else None
             answers.append({"title": query.title, "neighbours": neighbours, "reason": reason})
         return answers
 
@@ -110,8 +110,8 @@ class LoadedModel:
         answers = []
         for query in queries:
             try:
-                resolved = self.search.look_up(query)
-                vector, aired = self.search.embed([resolved])[0], resolved.aired
+                resolved_query = self.search.look_up(query)
+                vector, aired = self.search.embed([resolved_query])[0], resolved_query.aired
                 reason = None if vector.any() else f"nothing is known of the title {query.title!r}"
             except SearchError as error:
                 vector, aired, reason = None, False, str(error)
@@ -124,14 +124,14 @@ class LoadedModel:
         titles = [query.title for query in queries]
         answers = []
         for title, result in zip(titles, decide_many(model, titles, predictor), strict=True):
-            failed = isinstance(result, SearchError)
-            decision, reason = (None, str(result)) if failed else (asdict(result), None)
+            is_error = isinstance(result, SearchError)
+            decision, reason = (None, str(result)) if is_error else (asdict(result), None)
             answers.append({"title": title, "decision": decision, "reason": reason})
         return answers
 
     @cached_property
     def category_model(self) -> tuple[CategoryModel, NamePredictor]:
-        """The model that predicts categories, and its calibrated candidates."""
+        """The model that predicts categories, and the predictor that calibrates their confidence."""
         try:
             model = CategoryModel(self.champion.folder, self.corrections)
         except EnrichError as error:
@@ -141,7 +141,7 @@ class LoadedModel:
 
     @cached_property
     def evening(self) -> EveningSearch:
-        """The search over titles of this evening that start after ``now``. Created at the first use."""
+        """The search over the titles that start this evening, after ``now``. Created at the first use."""
         from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
         from storage.catalogue.feeds import utc
         from tasks.tonight.evening import evening_interval
@@ -176,13 +176,13 @@ class LoadedModel:
     def warm_up(self) -> None:
         """Answers sample queries, so that the first requests do not wait until files are loaded.
 
-        A light installation, for machines with little memory, loads the sentence encoder (140 MB) only for
-        the first title that the guide lacks.
+        In a light installation, which is for machines with little memory, the sentence encoder (140 MB) is
+        loaded only by the first request for a title that the guide lacks.
         """
         self.search.replace_indexes_(with_codes)
         titles = self.search.columns["title"][:1]
-        new = ["A Film that No Guide Has"] if is_installed("torch") else []
-        self.answer(RequestKind("similar", 1), [*map(Query, [*titles, *new])])
+        unknown_titles = ["A Film that No Guide Has"] if is_installed("torch") else []
+        self.answer(RequestKind("similar", 1), [*map(Query, [*titles, *unknown_titles])])
         with suppress(Unavailable):
             self.answer(RequestKind("categories"), [*map(Query, titles)])
         self.evening  # noqa: B018

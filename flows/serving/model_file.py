@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from flows.serving.conditions import matches
+from flows.serving.conditions import etag_matches
 from storage.formats.model_file import MEDIA_TYPE, ModelIdentity, pack
 from storage.tracking import Champion
 
@@ -43,10 +43,10 @@ class PackedModel:
     @property
     def headers(self) -> dict[str, str]:
         """HTTP headers with the version. They require clients to revalidate a cached copy before each use."""
-        encoded = base64.b64encode(self.digest.digest()).decode()
+        base64_digest = base64.b64encode(self.digest.digest()).decode()
         return {
             "ETag": f'"{self.digest.hexdigest()}"',
-            "Repr-Digest": f"sha-256=:{encoded}:",  # RFC 9530
+            "Repr-Digest": f"sha-256=:{base64_digest}:",  # RFC 9530
             "Cache-Control": "no-cache",
         }
 
@@ -73,7 +73,7 @@ def add_model_file(app: FastAPI, reloader: "ModelReloader", auth: dict[str, Any]
     def model(request: Request) -> Response:
         """Returns the champion as a file for `--model`; its ETag is the SHA-256. Send it in If-None-Match."""
         packed = pack_champion(reloader.current.champion)
-        if matches(request.headers.get("If-None-Match", ""), packed.headers["ETag"]):
+        if etag_matches(request.headers.get("If-None-Match", ""), packed.headers["ETag"]):
             return Response(status_code=304, headers=packed.headers)
         attachment = f'attachment; filename="{packed.name}"'
         headers = {**packed.headers, "Content-Length": str(packed.size), "Content-Disposition": attachment}

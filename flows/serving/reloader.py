@@ -20,7 +20,7 @@ from tasks.search.query import Query
 from tasks.search.search import TitleSearch
 
 POLL_SECONDS = 2.0
-EVENING_SECONDS = 600  # interval at which programmes that have begun are removed
+EVENING_SECONDS = 600  # interval at which programmes that have begun are removed from the evening's search
 
 
 class Fingerprint(NamedTuple):
@@ -46,15 +46,15 @@ class ModelReloader:
         self.reloads = self.failures = 0
         self._fingerprint = self._read_state()
         self.current = self._load(self._fingerprint.champion, None)
-        self._stopped, self._failure, self._is_warm = threading.Event(), "", False
+        self._stop_event, self._failure, self._is_warm = threading.Event(), "", False
 
     def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
-        """Returns the answer to each query, and the champion that computed it."""
+        """Returns (champion, answer) for each query: the model that computed it, and the answer as JSON."""
         model = self.current
         return [(model.champion, answer) for answer in model.answer(kind, queries)]
 
     def cached_answers(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
-        """Returns the answers and the champion if all answers are cached, else an empty list."""
+        """Returns (champion, answer) for each query if all answers are cached, else an empty list."""
         model = self.current
         answers = [model.cached_answer(kind, query) for query in queries]
         return [(model.champion, answer) for answer in answers if answer] if None not in answers else []
@@ -66,7 +66,7 @@ class ModelReloader:
 
     def watch(self) -> None:
         """Calls ``reload_if_stale`` regularly until ``stop`` is called. Reports failures and tries again."""
-        while not self._stopped.is_set():
+        while not self._stop_event.is_set():
             try:
                 self.reload_if_stale()
                 failure = self.models.problem
@@ -76,11 +76,11 @@ class ModelReloader:
             if failure and failure != self._failure:
                 print(f"guidespace serve: reload failed: {failure}", file=sys.stderr, flush=True)
             self._failure = failure
-            self._stopped.wait(POLL_SECONDS)
+            self._stop_event.wait(POLL_SECONDS)
 
     def stop(self) -> None:
         """Makes ``watch`` return."""
-        self._stopped.set()
+        self._stop_event.set()
 
     def reload_if_stale(self) -> None:
         """Replaces ``current`` if it is out of date. The first call also warms up the model."""
@@ -102,10 +102,10 @@ class ModelReloader:
     def _read_state(self) -> Fingerprint:
         champion = require_champion(self.models)
         file = self.home / CORRECTIONS
-        corrected = file.stat().st_mtime_ns if file.exists() else 0
+        corrections_mtime = file.stat().st_mtime_ns if file.exists() else 0
         guide = current_guide(Workspace(self.home, create=False))
-        slot = int(_now_in_home_zone(self.home).timestamp() // EVENING_SECONDS)
-        return Fingerprint(champion, corrected, guide.path if guide else "", slot)
+        time_slot = int(_now_in_home_zone(self.home).timestamp() // EVENING_SECONDS)
+        return Fingerprint(champion, corrections_mtime, guide.path if guide else "", time_slot)
 
     def _load(self, champion: Champion, previous: LoadedModel | None) -> LoadedModel:
         """Loads a model. Reuses search and cache of the previous LoadedModel if they are still valid."""

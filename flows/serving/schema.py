@@ -12,7 +12,7 @@ from tasks.enrich.explain import Decision
 from tasks.search.query import Query
 from tasks.search.search import MAX_NEIGHBOURS, Neighbour
 
-MAX_TITLES = 256  # per request, because other requests wait meanwhile
+MAX_TITLES = 256  # per request, because a long request delays the requests of other clients
 MAX_BODY_BYTES = 1 << 20
 MAX_SHOWN_CHARACTERS = 80  # of a rejected value
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
@@ -47,7 +47,7 @@ class TitlesRequest(BaseModel):
 
 
 class SimilarRequest(TitlesRequest):
-    """Titles whose similar titles are requested."""
+    """Request for the titles that are most similar to each title in ``titles``."""
 
     k: int = Field(10, ge=1, le=MAX_NEIGHBOURS, description="number of neighbours per title")
     tonight: bool = Field(False, description="only titles that have yet to begin this evening")

@@ -12,7 +12,7 @@ import psutil
 from flows.up.network import MLFLOW_PORT, PREFECT_PORT, describe_listener
 from flows.up.processes import read_record
 
-CRITICAL_BYTES, LOW_BYTES = 1 << 30, 10 << 30  # needed for one night, and for a month of a national guide
+CRITICAL_BYTES, LOW_BYTES = 1 << 30, 10 << 30  # free space for one night; for a month of a national guide
 SQLITE_FILES = ("mlflow.db", "prefect/prefect.db")
 
 CheckResult = tuple[Literal["ok", "note", "bad"], str, str]
@@ -22,14 +22,14 @@ def examine_machine(home: Path) -> Iterator[CheckResult]:
     """Checks processes of ``up``, ports, disk and databases. Yields (state, subject, text) of each check."""
     yield _check_disk(home)
     record = read_record(home)
-    running = [process for process in record.processes if process.find()] if record else []
+    running_processes = [process for process in record.processes if process.find()] if record else []
     is_up = record is not None and record.supervisor.find() is not None
     if record and is_up:
         urls = f"{record.prefect}, {record.mlflow}"
         yield "ok", "up", f"`guidespace up` has been running since {record.since}: {urls}"
-    elif running:
-        leftover = ", ".join(f"{process.name} (process {process.pid})" for process in running)
-        problem = f"an earlier `guidespace up` was killed and left {leftover}"
+    elif running_processes:
+        leftover_text = ", ".join(f"{process.name} (process {process.pid})" for process in running_processes)
+        problem = f"an earlier `guidespace up` was killed and left {leftover_text}"
         yield "bad", "up", f"{problem}; the next `guidespace up` ends them"
     if not is_up:
         yield _check_port("Prefect", PREFECT_PORT)

@@ -46,22 +46,24 @@ def has_mlflow_password(environment: Mapping[str, str]) -> bool:
     return all(environment.get(name) for name in MLFLOW_AUTH)
 
 
-def choose_port(option: str, requested: int, previous: int, default: int, host: str) -> int:
+def choose_port(option: str, requested_port: int, previous_port: int, default_port: int, host: str) -> int:
     """Returns the requested port or, if it is 0, the first free one of ``previous``, ``default`` and others.
 
     Raises:
         NetworkError: The requested port is in use, or the host is not an address of this machine.
     """
     problem: OSError | None = None
-    for port in (requested,) if requested else (previous, default, 0):
+    for port in (requested_port,) if requested_port else (previous_port, default_port, 0):
         try:
             return _bind(host, port)
         except OSError as error:
-            if requested and (holder := describe_listener(requested)):
-                message = f"{option} {requested} is in use by {holder}; choose another port, or omit {option}"
+            if requested_port and (holder := describe_listener(requested_port)):
+                message = (
+                    f"{option} {requested_port} is in use by {holder}; choose another port, or omit {option}"
+                )
                 raise NetworkError(message) from error
             problem = error
-    raise NetworkError(f"cannot listen on {host}{f':{requested}' if requested else ''} ({problem})")
+    raise NetworkError(f"cannot listen on {host}{f':{requested_port}' if requested_port else ''} ({problem})")
 
 
 def _bind(host: str, port: int) -> int:
@@ -99,7 +101,7 @@ def _accepts_connections(port: int) -> bool:
 
 
 def server_url(host: str, port: int, *, for_users: bool = False) -> str:
-    """Returns the URL of a server for clients on this machine, or, if ``for_users``, for users."""
+    """Returns the URL of a server for clients on this machine or, if ``for_users``, the URL to print."""
     if host in ("0.0.0.0", "::"):
         host = socket.getfqdn() if for_users else "127.0.0.1" if host == "0.0.0.0" else "::1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -19,7 +19,7 @@ class FlowRuns:
 
     def __init__(self, api: httpx.Client) -> None:
         self._client = api
-        self._since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=5)
+        self._created_at = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=5)
         self._states: dict[str, str] = {}  # flow run id to last reported state
 
     def changes(self) -> Iterator[str]:
@@ -27,7 +27,7 @@ class FlowRuns:
         query = {
             "flow_runs": {
                 "tags": {"all_": ["guidespace"]},
-                "start_time": {"after_": self._since.isoformat()},
+                "start_time": {"after_": self._created_at.isoformat()},
                 "state": {"type": {"any_": REPORTED_STATES}},
             },
             "sort": "START_TIME_ASC",
@@ -48,7 +48,10 @@ class FlowRuns:
 
 
 class PrefectAuth(httpx.Auth):
-    """Authentication by password, if any, and CSRF token, requested after the first rejected request."""
+    """Authenticates requests by a password, if any, and by a CSRF token.
+
+    The token is requested after the server has rejected the first request.
+    """
 
     requires_response_body = True
 

@@ -76,14 +76,16 @@ def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) 
 
     Each process gets SIGTERM, and SIGKILL after ``seconds``. Returns the names of those that were running.
     """
-    running = [(process.name, tree) for process in processes if (tree := _tree(process))]
-    for _, tree in reversed(running):
-        _send(tree, signal.SIGTERM)
-        _, alive = psutil.wait_procs(tree, timeout=seconds)
-        remaining = {process for parent in alive for process in (parent, *_descendants(parent))}
-        _send(remaining, signal.SIGKILL)
-        psutil.wait_procs(list(remaining), timeout=seconds)
-    return [name for name, _ in running]
+    running_trees = [(process.name, tree) for process in processes if (tree := _process_tree(process))]
+    for _, tree in reversed(running_trees):
+        _send_signal(tree, signal.SIGTERM)
+        _, alive_processes = psutil.wait_procs(tree, timeout=seconds)
+        remaining_processes = {
+            process for parent in alive_processes for process in (parent, *_descendants(parent))
+        }
+        _send_signal(remaining_processes, signal.SIGKILL)
+        psutil.wait_procs(list(remaining_processes), timeout=seconds)
+    return [name for name, _ in running_trees]
 
 
 def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
@@ -94,7 +96,7 @@ def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
     return "\n".join([f"{ending}; the last lines of {log}:", *(f"  {line}" for line in lines)])
 
 
-def _tree(process: Process) -> list[psutil.Process]:
+def _process_tree(process: Process) -> list[psutil.Process]:
     """Returns a process and its descendants or, if it has ended, the remaining processes of its session."""
     if leader := process.find():
         return [leader, *_descendants(leader)]
@@ -122,7 +124,7 @@ def _descendants(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+def _send_signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):  # psutil compares start times before it sends
             process.send_signal(number)
@@ -149,7 +151,7 @@ class RunningProcesses:
 
 
 def read_record(home: Path) -> RunningProcesses | None:
-    """Reads the record of the last ``up`` of a home, or returns None if it is missing or damaged."""
+    """Reads ``up.json``, the record of the last ``up`` of a home; returns None if missing or damaged."""
     try:
         content: dict[str, Any] = json.loads((home / RECORD_FILE).read_text(encoding="utf-8"))
         return RunningProcesses(
@@ -164,7 +166,7 @@ def read_record(home: Path) -> RunningProcesses | None:
 
 
 def write_record(home: Path, record: RunningProcesses) -> None:
-    """Writes the record of ``up`` in place, because a new file would not have the lock of the old one."""
+    """Overwrites ``up.json`` in place, because a new file would not have the lock of the old one."""
     content = asdict(record)
     content["own"] = content.pop("supervisor")
     with open(home / RECORD_FILE, "r+", encoding="utf-8") as file:
@@ -176,7 +178,7 @@ def write_record(home: Path, record: RunningProcesses) -> None:
 
 @contextmanager
 def locked_record(home: Path) -> Iterator[RunningProcesses | None]:
-    """Locks the record of a home and yields the previous content.
+    """Locks ``up.json`` of a home and yields its previous content.
 
     Raises:
         AlreadyUp: Another process holds the lock.

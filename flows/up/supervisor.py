@@ -19,7 +19,7 @@ class ProcessEnded(Exception):
 
 
 class Supervisor:
-    """Starts processes, keeps their record up to date, and stops all after a signal or a failure."""
+    """Starts processes, records them in ``up.json``, and stops all of them after a signal or a failure."""
 
     def __init__(
         self, home: Path, record: RunningProcesses, environment: Mapping[str, str], stop: Signals
@@ -46,8 +46,8 @@ class Supervisor:
             self._one_shot.add(name)
         if not self.is_stopped:
             command_line = [sys.executable, "-m", *command]
-            started = start_process(name, command_line, self._log(name), self.environment, folder)
-            process, self._running[name] = started
+            process_pair = start_process(name, command_line, self._log(name), self.environment, folder)
+            process, self._running[name] = process_pair
             self.record.processes.append(process)
             write_record(self.home, self.record)
 
@@ -65,7 +65,7 @@ class Supervisor:
                 raise ProcessEnded(f"not ready after {START_TIMEOUT_SECONDS:.0f} s; the logs are in {logs}")
 
     def remove_finished(self, name: str) -> bool:
-        """Returns whether a one-shot process has succeeded. If so, removes it from the record."""
+        """Returns whether a process has ended successfully. If so, removes it from the record ``up.json``."""
         if self._running[name].poll() != 0:
             return False
         del self._running[name]
@@ -81,7 +81,7 @@ class Supervisor:
                 raise ProcessEnded(f"{name} {describe_exit(process, self._log(name))}")
 
     def stop_all(self) -> None:
-        """Terminates all processes and clears the record."""
+        """Terminates all processes and removes them from the record ``up.json``."""
         terminate(self.record.processes)
         for process in self._running.values():
             process.wait()

@@ -69,8 +69,10 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
     check_host(host, environment)
     try:
         with locked_record(folder) as previous, Signals() as stop:
-            if leftover := terminate(previous.processes if previous else []):
-                print(f"Ended {', '.join(leftover)}, which an earlier `guidespace up` had left running.")
+            if leftover_names := terminate(previous.processes if previous else []):
+                print(
+                    f"Ended {', '.join(leftover_names)}, which an earlier `guidespace up` had left running."
+                )
             urls = (previous.prefect, previous.mlflow) if previous else ("", "")
             previous_ports = [urlsplit(url).port or 0 for url in urls]
             ports = (
@@ -144,22 +146,22 @@ def _start(supervisor: Supervisor, host: str, prefect: int, mlflow: int, feeds: 
     # with a password, host names need not be checked, because pages of other sites do not know the password
     hosts = "*" if environment.get(PREFECT_AUTH) else host
     supervisor.start("Prefect", "flows.up.prefect_server", "--allowed-hosts", hosts, *listen, str(prefect))
-    site = ("deployments", "deployments.site", str(home), *feeds)
+    site_command = ("deployments", "deployments.site", str(home), *feeds)
     uses_home_database = environment["MLFLOW_TRACKING_URI"] == environment[STORE]
     if uses_home_database:  # our client creates the database atomically, unlike MLflow's server
-        supervisor.start(*site, one_shot=True)
+        supervisor.start(*site_command, one_shot=True)
         supervisor.wait((home / "mlflow.db").exists)
-    login = ("--app-name", "basic-auth") if has_mlflow_password(environment) else ()
-    hosts = "*" if login else ",".join(page_hosts(host, mlflow))
-    server = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login)
-    supervisor.start("MLflow", *server, *listen, str(mlflow), folder=home)
+    login_arguments = ("--app-name", "basic-auth") if has_mlflow_password(environment) else ()
+    hosts = "*" if login_arguments else ",".join(page_hosts(host, mlflow))
+    server_command = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login_arguments)
+    supervisor.start("MLflow", *server_command, *listen, str(mlflow), folder=home)
     supervisor.wait(lambda: _is_healthy(f"{server_url(host, mlflow)}/health"))
     if not uses_home_database:
-        supervisor.start(*site, one_shot=True)
+        supervisor.start(*site_command, one_shot=True)
     supervisor.wait(lambda: supervisor.remove_finished("deployments"))
     if not supervisor.is_stopped:
-        worker = ("prefect", "worker", "start", "--pool", POOL, "--name", socket.gethostname())
-        supervisor.start("worker", *worker)
+        worker_command = ("prefect", "worker", "start", "--pool", POOL, "--name", socket.gethostname())
+        supervisor.start("worker", *worker_command)
         seconds = time.monotonic() - started_at
         print(f"{supervisor.record.summary()}\n  logs     {home / 'logs'}")
         print(f"Started in {seconds:.0f} s. Press Ctrl-C to stop everything.", flush=True)

@@ -55,7 +55,7 @@ class Catalogue:
     @staticmethod
     @contextmanager
     def open(home: Path) -> "Iterator[Catalogue]":
-        """Opens the database of a home for writing, creates it if missing, and applies pending migrations.
+        """Opens the database of a home for writing; creates it if missing, and applies pending migrations.
 
         Raises:
             HomeLocked: Another process has the file open; the message names the process.
@@ -152,8 +152,8 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
             ) from error
         if "lock" not in str(error).lower():
             raise
-        holder = re.search(r"held in (.*?)\(PID (\d+)\)", str(error))
-        process = f"process {holder[2]} ({holder[1].strip()})" if holder else "another process"
+        lock_match = re.search(r"held in (.*?)\(PID (\d+)\)", str(error))
+        process = f"process {lock_match[2]} ({lock_match[1].strip()})" if lock_match else "another process"
         raise HomeLocked(
             f"{file} is held by {process}. Wait for it to end, or name another --home."
         ) from error
@@ -165,8 +165,8 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> None:
     """Applies the missing migrations to ``file``. Raises HomeError if its schema version is too new."""
-    first = schema_version(connection, migrations, file)
-    for version, (name, sql) in enumerate(migrations[first:], first + 1):
+    applied_count = schema_version(connection, migrations, file)
+    for version, (name, sql) in enumerate(migrations[applied_count:], applied_count + 1):
         with transaction(connection):
             connection.execute(sql)
             query = "INSERT INTO migrations VALUES (?, ?, make_timestamp(epoch_us(now())))"
@@ -191,12 +191,15 @@ def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[M
 @contextmanager
 def temporary_database(folder: Path, memory_bytes: int = 600_000_000) -> Iterator[Connection]:
     """Yields a connection to a new database in a subfolder of ``folder``, which is removed afterwards."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill, full_disk_as_oserror(folder):
-        with duckdb.connect(f"{spill}/work.duckdb") as connection:
+    with (
+        tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill_folder,
+        full_disk_as_oserror(folder),
+    ):
+        with duckdb.connect(f"{spill_folder}/work.duckdb") as connection:
             # the bar would mix with the output of commands
             connection.execute("SET enable_progress_bar = false")
             connection.execute(f"SET memory_limit = '{memory_bytes}B'")
-            connection.execute(f"SET temp_directory = '{escape_quotes(spill)}'")
+            connection.execute(f"SET temp_directory = '{escape_quotes(spill_folder)}'")
             yield connection
 
 
@@ -240,13 +243,13 @@ def escape_quotes(text: object) -> str:
 
 
 def present_columns(file: Path, types: Mapping[str, str]) -> str:
-    """Returns the columns of a SELECT clause on a Parquet file, with NULL for columns that the file lacks.
+    """Returns the column list of a SELECT from a Parquet file, with NULL for columns that the file lacks.
 
     Args:
-        file: Parquet file, maybe of an older version.
+        file: Parquet file, which an older version may have written.
         types: SQL type by name of the column.
     """
-    present = pq.read_schema(file).names
+    file_columns = pq.read_schema(file).names
     return ", ".join(
-        name if name in present else f"NULL::{sql_type} AS {name}" for name, sql_type in types.items()
+        name if name in file_columns else f"NULL::{sql_type} AS {name}" for name, sql_type in types.items()
     )

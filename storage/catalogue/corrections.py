@@ -27,16 +27,16 @@ def remove_correction(catalogue: Catalogue, show_key: str) -> Correction | None:
     query = f"DELETE FROM corrections WHERE show_key = ? RETURNING {_COLUMNS}"
     rows = catalogue.connection.execute(query, [show_key]).fetchall()
     publish_corrections(catalogue)
-    return _from_row(*rows[0]) if rows else None
+    return _to_correction(*rows[0]) if rows else None
 
 
 def publish_corrections(catalogue: Catalogue) -> None:
     """Writes all corrections to ``corrections.json`` atomically, oldest first."""
     query = f"SELECT {_COLUMNS} FROM corrections ORDER BY corrected_at, show_key"
     rows = catalogue.connection.execute(query).fetchall()
-    write_corrections(catalogue.home, [_from_row(*row) for row in rows])
+    write_corrections(catalogue.home, [_to_correction(*row) for row in rows])
 
 
-def _from_row(show_key: str, title: str, categories: list[str], corrected_utc: Any) -> Correction:
-    made_at = corrected_utc.replace(tzinfo=datetime.UTC)
-    return Correction(show_key=show_key, title=title, categories=tuple(categories), corrected_at=made_at)
+def _to_correction(show_key: str, title: str, categories: list[str], corrected_utc: Any) -> Correction:
+    corrected_at = corrected_utc.replace(tzinfo=datetime.UTC)
+    return Correction(show_key=show_key, title=title, categories=tuple(categories), corrected_at=corrected_at)

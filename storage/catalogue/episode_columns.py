@@ -1,7 +1,7 @@
 """Parses season, episode and part of TV programmes from their episode numbers, titles and sub-titles.
 
-Each distinct text is parsed once. The code of a parsed number is its index in a list of distinct numbers.
-Arrays contain one code per programme, and are converted to columns at the end.
+Each distinct text is parsed once. Parsed numbers are stored in a list of distinct numbers, and the code of a
+number is its index in this list. Arrays contain one code per programme; the codes become columns at the end.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.episodes.numbers import NOTHING, EpisodeNumber, complete, read_numbers, read_text
+from storage.episodes.numbers import UNKNOWN_EPISODE, EpisodeNumber, complete, read_numbers, read_text
 
 COLUMNS = EpisodeNumber._fields  # names of the columns of programmes that this module fills
 MIGRATION = "episode_columns"  # name of the migration that adds these columns to the database
@@ -24,12 +24,14 @@ class EpisodeReader:
     """Parses the episode numbers of the programmes of a feed, batch by batch, and caches parsed texts."""
 
     def __init__(self) -> None:
-        self._numbers = [NOTHING]  # index: code
-        self._code_of: dict[EpisodeNumber, int] = {NOTHING: 0}
-        self._episode_elements = _Codes(lambda joined: self._code(read_numbers(_split(joined))))
-        self._titles = _Codes(lambda text: self._code(read_text(text, True)))
-        self._sub_titles = _Codes(lambda text: self._code(read_text(text, False)))
-        self._complete = _Codes(lambda codes: self._code(complete(*(self._numbers[code] for code in codes))))
+        self._numbers = [UNKNOWN_EPISODE]  # index: code
+        self._code_by_number: dict[EpisodeNumber, int] = {UNKNOWN_EPISODE: 0}
+        self._episode_elements = _CodeCache(lambda joined: self._code_of_number(read_numbers(_split(joined))))
+        self._titles = _CodeCache(lambda text: self._code_of_number(read_text(text, True)))
+        self._sub_titles = _CodeCache(lambda text: self._code_of_number(read_text(text, False)))
+        self._completed_codes = _CodeCache(
+            lambda codes: self._code_of_number(complete(*(self._numbers[code] for code in codes)))
+        )
 
     def columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:
         """Returns the columns ``COLUMNS``, int32 (rows,) each, for a batch of programmes.
@@ -39,24 +41,26 @@ class EpisodeReader:
         """
         codes = self._episode_elements.encode(_join(rows["episode_systems"], rows["episode_numbers"]))
         has_episode = np.array([number.episode is not None for number in self._numbers])
-        incomplete = np.flatnonzero(~has_episode[codes])
+        incomplete_rows = np.flatnonzero(~has_episode[codes])
         titles, sub_titles = (
-            cache.encode(_texts_with_digits(rows[name].take(pa.array(incomplete))))
+            cache.encode(_texts_with_digits(rows[name].take(pa.array(incomplete_rows))))
             for name, cache in (("title", self._titles), ("sub_title", self._sub_titles))
         )
-        changed = np.flatnonzero(titles | sub_titles)
-        triples = np.stack([codes[incomplete], titles, sub_titles], axis=1)[changed].tolist()
-        codes[incomplete[changed]] = [self._complete[tuple(triple)] for triple in triples]
+        changed_rows = np.flatnonzero(titles | sub_titles)
+        code_triples = np.stack([codes[incomplete_rows], titles, sub_titles], axis=1)[changed_rows].tolist()
+        codes[incomplete_rows[changed_rows]] = [
+            self._completed_codes[tuple(triple)] for triple in code_triples
+        ]
         indices = pa.array(codes)
         return [pa.array(values, pa.int32()).take(indices) for values in zip(*self._numbers, strict=True)]
 
-    def _code(self, number: EpisodeNumber) -> int:
-        if (code := self._code_of.setdefault(number, len(self._numbers))) == len(self._numbers):
+    def _code_of_number(self, number: EpisodeNumber) -> int:
+        if (code := self._code_by_number.setdefault(number, len(self._numbers))) == len(self._numbers):
             self._numbers.append(number)
         return code
 
 
-class _Codes(dict):
+class _CodeCache(dict):
     """Dictionary from texts to codes (integers). Calls ``code`` to compute the code of a new text."""
 
     def __init__(self, code: Callable[[Any], int]) -> None:
@@ -96,18 +100,18 @@ def _texts_with_digits(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def fill_episode_columns(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the columns ``COLUMNS`` of all stored programmes, _CHUNK_ROWS at a time."""
-    first, last = connection.execute(
+    first_id, last_id = connection.execute(
         "SELECT min(programme_id), max(programme_id) FROM programmes"
     ).fetchall()[0]
     reader = EpisodeReader()
-    for begin in range(first or 0, (last or -1) + 1, _CHUNK_ROWS):
+    for begin_id in range(first_id or 0, (last_id or -1) + 1, _CHUNK_ROWS):
         query = """
             SELECT programme_id, title, sub_title, episode_numbers,
                    coalesce(episode_systems, [NULL::VARCHAR FOR _ IN episode_numbers]) AS episode_systems
             FROM programmes
             WHERE programme_id >= ? AND programme_id < ?
         """
-        rows = connection.execute(query, [begin, begin + _CHUNK_ROWS]).to_arrow_table()
+        rows = connection.execute(query, [begin_id, begin_id + _CHUNK_ROWS]).to_arrow_table()
         parsed = pa.table([rows["programme_id"], *reader.columns(rows)], names=["programme_id", *COLUMNS])  # noqa: F841  (SQL reads this variable)
         columns = ", ".join(f"{name} = parsed.{name}" for name in COLUMNS)
         connection.execute(

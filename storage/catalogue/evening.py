@@ -19,7 +19,7 @@ DETAILS = {
 }
 _NO_DESCRIPTIONS = "(SELECT '' AS title, '' AS description, 0 AS airings LIMIT 0)"
 # Values are formatted into the text: with query parameters, DuckDB would import pandas, which takes 0.14 s.
-_UPCOMING = """
+_UPCOMING_QUERY = """
     WITH upcoming AS (
         SELECT source, channel, start, stop, title, sub_title, categories,
                {numbers}, {details}, file_row_number AS row
@@ -56,12 +56,12 @@ _UPCOMING = """
 
 
 # Credits are a third of the bytes of a guide, so they are read only for the programmes that are displayed.
-_SHOWN = """
+_CREDITS_QUERY = """
     SELECT file_row_number, credits, coalesce(icon, '')
     FROM read_parquet('{programmes}', file_row_number = true)
     WHERE file_row_number IN ({rows})
 """
-_CREDITED = """
+_CREDITED_TITLES_QUERY = """
     SELECT title, credit.role AS role, credit.name AS name, count(*) AS airings
     FROM (SELECT title, unnest(credits) AS credit FROM read_parquet('{programmes}') WHERE credits IS NOT NULL)
     WHERE credit.name IN ({names})
@@ -86,14 +86,14 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
     """
     names = "programmes", "channels", "descriptions"
     files = {name: escape_quotes(escape_glob(guide / f"{name}.parquet")) for name in names}
-    has_texts = (guide / "descriptions.parquet").exists()  # not in guides of older versions
-    texts = f"read_parquet('{files['descriptions']}')" if has_texts else _NO_DESCRIPTIONS
-    present, number_columns = pq.read_schema(guide / "programmes.parquet").names, COLUMNS
-    if COLUMNS[0] not in present:  # guide of an older version
+    has_descriptions = (guide / "descriptions.parquet").exists()  # not in guides of older versions
+    description_source = f"read_parquet('{files['descriptions']}')" if has_descriptions else _NO_DESCRIPTIONS
+    file_columns, number_columns = pq.read_schema(guide / "programmes.parquet").names, COLUMNS
+    if COLUMNS[0] not in file_columns:  # guide of an older version
         number_columns = "episode_numbers", "[NULL::VARCHAR FOR _ IN episode_numbers] AS episode_systems"
-    values = files | {"descriptions": texts, "numbers": ", ".join(number_columns)}
+    values = files | {"descriptions": description_source, "numbers": ", ".join(number_columns)}
     values["details"] = present_columns(guide / "programmes.parquet", DETAILS)
-    query = _UPCOMING.format(**values, begin=begin, end=end, length=DESCRIPTION_CHARACTERS)
+    query = _UPCOMING_QUERY.format(**values, begin=begin, end=end, length=DESCRIPTION_CHARACTERS)
     with duckdb.connect() as connection:
         programmes = connection.sql(query).to_arrow_table()
     if number_columns is not COLUMNS:
@@ -114,12 +114,14 @@ def read_credits(guide: Path, rows: Iterable[int]) -> dict[int, tuple[list[dict[
         Row index -> (credits, icon). Each credit has the keys "role" and "name"; the icon is "" if there is
         none.
     """
-    row_list = ", ".join(map(str, rows))
-    if not row_list or not has_details(guide):
+    row_numbers = ", ".join(map(str, rows))
+    if not row_numbers or not has_details(guide):
         return {}
     programmes = escape_quotes(escape_glob(guide / "programmes.parquet"))
     with duckdb.connect() as connection:
-        credit_rows = connection.execute(_SHOWN.format(programmes=programmes, rows=row_list)).fetchall()
+        credit_rows = connection.execute(
+            _CREDITS_QUERY.format(programmes=programmes, rows=row_numbers)
+        ).fetchall()
     return {row: (credits or [], icon) for row, credits, icon in credit_rows}
 
 
@@ -132,7 +134,7 @@ def credited_titles(guide: Path, names: Iterable[str]) -> list[tuple[str, str, s
     quoted_names = ", ".join(f"'{escape_quotes(name)}'" for name in sorted(set(names)))
     if not quoted_names or not has_details(guide):
         return []
-    query = _CREDITED.format(
+    query = _CREDITED_TITLES_QUERY.format(
         names=quoted_names, programmes=escape_quotes(escape_glob(guide / "programmes.parquet"))
     )
     with duckdb.connect() as connection:

@@ -20,13 +20,13 @@ from storage.json_file import write_json
 STATUS = "status.json"
 TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
 RENAME_BYTES = 200  # memory that DuckDB takes per renamed programme, approximately
-_FEEDS = """
+_FEEDS_QUERY = """
     SELECT source, seen, stored, duplicates, rejected, invalid_bytes, coalesce(reasons, MAP {}) AS rejects
     FROM feeds
     LEFT JOIN (SELECT feed_id, histogram(reason) AS reasons FROM rejects GROUP BY feed_id) USING (feed_id)
     ORDER BY feed_id
 """
-_TOTALS = """
+_TOTALS_QUERY = """
     SELECT (SELECT count(*) FROM channels) AS channels,
            count(*) AS programmes, count(DISTINCT title) AS titles,
            (SELECT count(DISTINCT c) FROM (SELECT unnest(categories) AS c FROM programmes)) AS categories
@@ -114,7 +114,7 @@ def newest_import(catalogue: Catalogue, source: str) -> tuple[int, datetime.date
 
 
 def last_stop(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
-    """Returns when the last programme of an import ends (UTC without a zone), or None without programmes.
+    """Returns the end of the last programme of an import (UTC without a zone); None if it has no programmes.
 
     Implausibly late ends are ignored.
     """
@@ -148,7 +148,7 @@ def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, st
 def store_validators(
     catalogue: Catalogue, location: str, etag: str | None, last_modified: str | None
 ) -> None:
-    """Stores ETag and Last-Modified of a URL. To be called after all feeds of the URL are committed."""
+    """Stores ETag and Last-Modified of a URL. Call it after the transactions of all feeds of the URL."""
     query = "INSERT OR REPLACE INTO validators VALUES (?, ?, ?)"
     catalogue.connection.execute(query, [location, etag, last_modified])
 
@@ -191,13 +191,15 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
     set_memory_limit(connection, programmes * RENAME_BYTES)
     try:
         with transaction(connection):
-            for old, new in names.items():
+            for old_name, new_name in names.items():
                 for table in TABLES:
-                    connection.execute(f"UPDATE {table} SET source = ? WHERE source = ?", [new, old])
-                connection.execute("DELETE FROM validators WHERE source = ?", [old])
-            for new, count in Counter(names.values()).items():
+                    connection.execute(
+                        f"UPDATE {table} SET source = ? WHERE source = ?", [new_name, old_name]
+                    )
+                connection.execute("DELETE FROM validators WHERE source = ?", [old_name])
+            for new_name, count in Counter(names.values()).items():
                 if count > 1:
-                    replace_older(connection, new)
+                    replace_older(connection, new_name)
     finally:
         set_memory_limit(connection, 0)
 
@@ -207,7 +209,7 @@ def describe(catalogue: Catalogue) -> dict[str, object]:
 
     "titles" and "categories" are numbers of distinct values.
     """
-    results = [catalogue.connection.sql(query) for query in (_FEEDS, _TOTALS)]
+    results = [catalogue.connection.sql(query) for query in (_FEEDS_QUERY, _TOTALS_QUERY)]
     feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in results)
     return {"feeds": feeds, **totals}
 

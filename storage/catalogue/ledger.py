@@ -66,18 +66,18 @@ class FeedWriter:
             details: Other elements of these programmes (schema DETAILS).
             originals: Texts of these programmes before cleaning (schema ORIGINALS).
         """
-        first, self.next_id = self.next_id, self.next_id + rows.num_rows
-        ids = pa.array(np.arange(first, self.next_id))
-        numbered = self.open_ends.fill(rows).append_column("programme_id", ids)
+        first_id, self.next_id = self.next_id, self.next_id + rows.num_rows
+        ids = pa.array(np.arange(first_id, self.next_id))
+        numbered_rows = self.open_ends.fill(rows).append_column("programme_id", ids)
         for name, column in zip(COLUMNS, self.episodes.columns(rows), strict=True):
-            numbered = numbered.append_column(name, column)
+            numbered_rows = numbered_rows.append_column(name, column)
         columns = "programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)"
         names = {"feed_id": self.grab.feed_id, "source": self.grab.source}
-        self._insert(f"{self.grab.prefix}programmes SELECT {columns}", numbered, names)
+        self._insert(f"{self.grab.prefix}programmes SELECT {columns}", numbered_rows, names)
         for name, batch in (("details", details), ("originals", originals)):
             if batch is not None and batch.num_rows:
-                into = f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)"
-                self._insert(into, batch, {"first": first})
+                target = f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)"
+                self._insert(target, batch, {"first": first_id})
         self.staged += rows.num_rows
 
     def add_channels(self, rows: pa.RecordBatch) -> None:
@@ -105,7 +105,7 @@ class FeedWriter:
         Raises:
             LedgerError: The stored, duplicate and rejected programmes do not add up to those seen.
         """
-        grab, seen = self.grab, self.staged + self.rejected
+        grab, seen_count = self.grab, self.staged + self.rejected
         if self.open_ends.count:
             infer_stops(self.connection, grab, self.open_ends)
         duplicates = drop_duplicates(self.connection, grab, self.staged)
@@ -118,19 +118,19 @@ class FeedWriter:
                    (SELECT count(line) FROM rejects WHERE feed_id = $feed_id)
         """
         stored, rejected = self.connection.execute(query, {"feed_id": grab.feed_id}).fetchall()[0]
-        if seen != (total := stored + duplicates + rejected):
+        if seen_count != (total := stored + duplicates + rejected):
             raise LedgerError(
-                f"{grab.source}: {seen:,} programmes were seen, but {stored:,} stored + {duplicates:,} "
+                f"{grab.source}: {seen_count:,} programmes were seen, but {stored:,} stored + {duplicates:,} "
                 f"duplicates + {rejected:,} rejected are {total:,}. This feed was not stored. Please report "
                 f"this with the version of DuckDB ({duckdb.__version__})"
             )
-        self.counts = Counts(seen, stored, duplicates, rejected, self.invalid_bytes)
+        self.counts = Counts(seen_count, stored, duplicates, rejected, self.invalid_bytes)
         return self.counts
 
-    def _insert(self, into: str, rows: pa.RecordBatch | pa.Table, values: dict[str, Any]) -> None:
+    def _insert(self, target: str, rows: pa.RecordBatch | pa.Table, values: dict[str, Any]) -> None:
         # the SQL reads the local variable ``batch``; DuckDB would keep a registered table until the commit
         batch = rows  # noqa: F841
-        self.connection.execute(f"INSERT INTO {into} FROM batch", values)
+        self.connection.execute(f"INSERT INTO {target} FROM batch", values)
 
 
 @contextmanager
@@ -198,7 +198,10 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
     stored if it differs from that in the previous grab. If the next grab was already imported and has the
     same description as the previous grab, its description is stored again.
     """
-    feed, source = {"feed_id": grab.feed_id, "source": grab.source}, {"source": grab.source, "at": grab.at}
+    feed_values, source_values = (
+        {"feed_id": grab.feed_id, "source": grab.source},
+        {"source": grab.source, "at": grab.at},
+    )
     query = """
         CREATE OR REPLACE TEMP TABLE previous AS
         SELECT channel, name, names, icon, lcn, urls, extra
@@ -207,7 +210,7 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
         WHERE source = $source AND grabbed_at <= $at
         QUALIFY row_number() OVER (PARTITION BY channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
     """
-    connection.execute(query, source)
+    connection.execute(query, source_values)
     query = """
         INSERT INTO channel_history
         SELECT $feed_id, $source, new.*
@@ -215,7 +218,7 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
         LEFT JOIN previous USING (channel)
         WHERE new IS DISTINCT FROM previous
     """
-    connection.execute(query, feed)
+    connection.execute(query, feed_values)
     query = """
         INSERT INTO channel_history
         SELECT $feed_id, $source, channel, channel, [channel], NULL, NULL, [], NULL
@@ -223,7 +226,7 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
         WHERE feed_id = $feed_id
           AND channel NOT IN (SELECT channel FROM previous UNION ALL SELECT channel FROM feed_channels)
     """
-    connection.execute(query, feed)
+    connection.execute(query, feed_values)
     if grab.is_update:  # the next newer grab on the channel repeats the previous description
         query = """
             INSERT INTO channel_history
@@ -245,5 +248,5 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
                   AND feeds.grabbed_at > $at AND feeds.grabbed_at <= newer.at
               )
         """
-        connection.execute(query, feed | source)
+        connection.execute(query, feed_values | source_values)
     connection.execute("DROP TABLE temp.previous")

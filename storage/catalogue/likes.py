@@ -47,7 +47,7 @@ LIKES = pa.schema(
 )
 # Selects one row per viewer and show: the last stated opinion, else the mean over watched programmes. Values
 # are formatted into the text, because DuckDB would import pandas for query parameters (0.14 s).
-_OPINIONS = """
+_OPINIONS_QUERY = """
     SELECT viewer, show_key, arg_max(title, time) AS title, max(time) AS time,
            coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value))::FLOAT AS value
     FROM likes
@@ -56,7 +56,7 @@ _OPINIONS = """
     HAVING coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value)) != 0
     ORDER BY viewer, show_key
 """
-_WATCHED = """
+_WATCHED_QUERY = """
     SELECT DISTINCT viewer, show_key, episode, sub_title
     FROM likes
     WHERE seen AND {condition}
@@ -79,7 +79,7 @@ _UPSERT_LIKES = """
 
 def hash_viewer(home: Path, name: str) -> str:
     """Returns the salted hash of a viewer's name, as 32 hexadecimal digits."""
-    return _hash(home_salt(Path(home)), name)
+    return _hash_name(home_salt(Path(home)), name)
 
 
 def add_likes(home: Path, rows: pa.Table) -> int:
@@ -96,12 +96,12 @@ def add_likes(home: Path, rows: pa.Table) -> int:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.
     """
     salt, names = home_salt(Path(home)), rows["viewer"].to_pylist()
-    hashes = {name: _hash(salt, name) for name in set(names)}
+    hashes = {name: _hash_name(salt, name) for name in set(names)}
     column = pa.array([hashes[name] for name in names], pa.string())
-    hashed = rows.select(LIKES.names).cast(LIKES).set_column(0, "viewer", column)
+    hashed_rows = rows.select(LIKES.names).cast(LIKES).set_column(0, "viewer", column)
     with _open_likes(Path(home)) as connection, transaction(connection):
         previous_count = _count_likes(connection)
-        connection.register("hashed", hashed)
+        connection.register("hashed", hashed_rows)
         connection.execute(_UPSERT_LIKES)
         connection.unregister("hashed")
         return _count_likes(connection) - previous_count
@@ -133,9 +133,12 @@ def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
 
 def _query_likes(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa.Table, pa.Table]:
     condition = "true" if viewer is None else f"viewer = '{escape_quotes(viewer)}'"
-    queries = _OPINIONS.format(condition=condition, stated=STATED), _WATCHED.format(condition=condition)
-    opinions, seen = (connection.sql(query).to_arrow_table() for query in queries)
-    return opinions, seen
+    queries = (
+        _OPINIONS_QUERY.format(condition=condition, stated=STATED),
+        _WATCHED_QUERY.format(condition=condition),
+    )
+    opinions, watched = (connection.sql(query).to_arrow_table() for query in queries)
+    return opinions, watched
 
 
 def set_viewer_zone(home: Path, name: str, zone: str) -> None:
@@ -155,8 +158,8 @@ def viewer_zones(home: Path) -> dict[str, str]:
 def viewer_zone(home: Path, name: str) -> zoneinfo.ZoneInfo:
     """Returns the time zone of the viewer ``name``; if none is stored, the time zone of the home."""
     zones = viewer_zones(home)
-    stored = zones.get(hash_viewer(home, name)) if zones else None
-    return read_zone(stored) if stored else home_zone(home)
+    stored_zone = zones.get(hash_viewer(home, name)) if zones else None
+    return read_zone(stored_zone) if stored_zone else home_zone(home)
 
 
 def forget_viewer(home: Path, name: str) -> int:
@@ -177,7 +180,7 @@ def forget_viewer(home: Path, name: str) -> int:
         return count
 
 
-def _hash(salt: str, name: str) -> str:
+def _hash_name(salt: str, name: str) -> str:
     return hashlib.sha256((salt + unicodedata.normalize("NFC", name).strip()).encode()).hexdigest()[:32]
 
 
@@ -185,12 +188,12 @@ def home_salt(home: Path) -> str:
     """Returns the secret salt for hashing the names of viewers of a home; creates it at the first use."""
     file = home / SALT
     if not file.exists():  # link_if_missing keeps the file of the first of two processes
-        new = home / f"{SALT}.{os.getpid()}.tmp"
+        temporary = home / f"{SALT}.{os.getpid()}.tmp"
         with open(
-            os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as handle:
             handle.write(secrets.token_hex(32))
-        link_if_missing(new, file)
+        link_if_missing(temporary, file)
     return file.read_text(encoding="utf-8")
 
 

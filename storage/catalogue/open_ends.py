@@ -20,9 +20,11 @@ class OpenEnds:
     """Infers missing stops of the programmes of a feed, batch by batch."""
 
     count: int = 0  # number of programmes without a stop so far
-    ordered: bool = True  # whether each batch starts after all previous batches, on every channel
-    latest: dict[str, datetime.datetime] = field(default_factory=dict)  # last start of each channel so far
-    # (channel, last start in a batch, first start in the next batch that has the channel)
+    is_ordered: bool = True  # whether each batch starts after all previous batches, on every channel
+    last_starts: dict[str, datetime.datetime] = field(
+        default_factory=dict
+    )  # last start of each channel so far
+    # (channel, last start in a batch, first start in the next batch with programmes of the channel)
     bounds: list[tuple[str, datetime.datetime, datetime.datetime]] = field(default_factory=list)
 
     def fill(self, rows: pa.RecordBatch) -> pa.Table:
@@ -33,10 +35,10 @@ class OpenEnds:
         table = pa.Table.from_batches([rows])
         spans = table.group_by("channel").aggregate([("start", "min"), ("start", "max")]).to_pylist()
         for channel, begin, end in (tuple(span.values()) for span in spans):
-            if previous := self.latest.get(channel):
-                self.ordered &= begin > previous
+            if previous := self.last_starts.get(channel):
+                self.is_ordered &= begin > previous
                 self.bounds.append((channel, previous, begin))
-            self.latest[channel] = end
+            self.last_starts[channel] = end
         if not table["stop"].null_count:
             return table
         self.count += table["stop"].null_count
@@ -44,11 +46,15 @@ class OpenEnds:
         starts = table["start"].to_numpy()
         order = np.lexsort((starts, codes))
         codes, sorted_starts = codes[order], starts[order]
-        changes = 1 + np.flatnonzero((np.diff(codes) != 0) | (np.diff(sorted_starts) != np.timedelta64(0)))
-        later = np.append(changes, 0)[np.searchsorted(changes, np.arange(len(order)), side="right")]
-        gaps = sorted_starts[later] - sorted_starts
-        within_day = (codes[later] == codes) & (gaps > np.timedelta64(0)) & (gaps <= DAY)
-        inferred = np.full(len(order), np.datetime64("NaT"), "datetime64[us]")
-        inferred[order[within_day]] = sorted_starts[later[within_day]]
-        stops = pc.coalesce(table["stop"], pa.array(inferred))  # pyright: ignore[reportAttributeAccessIssue]
+        change_positions = 1 + np.flatnonzero(
+            (np.diff(codes) != 0) | (np.diff(sorted_starts) != np.timedelta64(0))
+        )
+        next_positions = np.append(change_positions, 0)[
+            np.searchsorted(change_positions, np.arange(len(order)), side="right")
+        ]
+        gaps = sorted_starts[next_positions] - sorted_starts
+        within_day = (codes[next_positions] == codes) & (gaps > np.timedelta64(0)) & (gaps <= DAY)
+        inferred_stops = np.full(len(order), np.datetime64("NaT"), "datetime64[us]")
+        inferred_stops[order[within_day]] = sorted_starts[next_positions[within_day]]
+        stops = pc.coalesce(table["stop"], pa.array(inferred_stops))  # pyright: ignore[reportAttributeAccessIssue]
         return table.set_column(table.schema.get_field_index("stop"), "stop", stops)

@@ -43,12 +43,13 @@ _FILLED_COLUMNS = " + ".join(
     if "stop" not in name
 )
 # Programme ``later`` displaces programme ``running``, unless an older grab already listed both.
-_DISPLACES = """
+_DISPLACEMENT = """
     later.channel = running.channel AND later.start > running.start AND later.start < running.stop
     AND (later.title = running.title OR later.start < running.stop - (running.stop - running.start) / 4)
 """
-_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"  # stop is plausible or inferred
-_NEWER = """
+# Whether the stop of a programme is plausible or inferred.
+_STOP_CONDITION = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"
+_NEWER_WINDOWS_QUERY = """
     CREATE OR REPLACE TEMP TABLE newer AS
     SELECT windows.feed_id, channel, begins, ends, grabbed_at
     FROM windows
@@ -56,7 +57,7 @@ _NEWER = """
     WHERE source = $source AND ($at::TIMESTAMP IS NULL OR grabbed_at > $at)
 """
 # For each programme of the relation {programmes}, selects the first grab in ``newer`` that replaces it.
-_FIRST_NEWER = f"""
+_FIRST_NEWER_QUERY = f"""
     WITH running AS (FROM {{programmes}})
     SELECT programme_id, arg_min(feed_id, (grabbed_at, feed_id)) AS feed_id
     FROM (
@@ -69,17 +70,17 @@ _FIRST_NEWER = f"""
         FROM running
         JOIN newer ON newer.channel = running.channel AND running.start < begins AND running.stop > begins
          AND (newer.grabbed_at, newer.feed_id) > (running.grabbed_at, running.feed_id)
-        JOIN programmes AS later ON later.feed_id = newer.feed_id AND {_DISPLACES}
+        JOIN programmes AS later ON later.feed_id = newer.feed_id AND {_DISPLACEMENT}
         LEFT JOIN running AS concurrent
           ON (concurrent.feed_id, concurrent.channel, concurrent.start, concurrent.title)
            = (running.feed_id, later.channel, later.start, later.title)
-        WHERE concurrent.programme_id IS NULL AND {_HAS_STOP.format("running")}
+        WHERE concurrent.programme_id IS NULL AND {_STOP_CONDITION.format("running")}
     )
     GROUP BY programme_id
 """
 _NEXT_STARTS = pa.schema({"channel": pa.string(), "start": pa.timestamp("us"), "next": pa.timestamp("us")})
 STOP_SEARCH_BYTES = 160  # memory that DuckDB takes per programme without a stop, approximately
-DUPLICATE_SEARCH_ROWS = 500_000  # programmes per search for duplicates; 3 million at once take 130 MB
+DUPLICATE_SEARCH_ROWS = 500_000  # programmes per search for duplicates; 3 million in one search take 130 MB
 
 
 class Grab(NamedTuple):
@@ -100,7 +101,7 @@ class Grab(NamedTuple):
 def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
     """Fills missing stops with the next start on the channel, if this start is within a day."""
     table, next_starts = f"{grab.prefix}programmes", "bounds"
-    if open_ends.ordered:
+    if open_ends.is_ordered:
         bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_NEXT_STARTS)  # noqa: F841  (the SQL reads this local variable)
     else:  # until the commit, DuckDB keeps updated rows and sorted channels in memory
         set_memory_limit(connection, open_ends.count * STOP_SEARCH_BYTES)
@@ -156,7 +157,7 @@ def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Stores the window of time that a grab covers on each channel. Implausible stops do not extend it.
+    """Stores the time on each channel that a grab (version of a feed) covers. Ignores implausible stops.
 
     If the same content was imported before in another time zone, the window also covers the earlier window,
     so that the programmes of the earlier import are replaced.
@@ -188,9 +189,9 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
     Returns:
         Number of programmes that were not moved, because they repeat a stored programme word for word.
     """
-    feed, source = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.at}
-    _find_affected(connection, feed | source)
-    is_late = connection.execute(_NEWER, source).fetchall()[0][0] > 0  # read after a newer grab
+    feed_values, source_values = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.at}
+    _find_affected(connection, feed_values | source_values)
+    has_newer_grab = connection.execute(_NEWER_WINDOWS_QUERY, source_values).fetchall()[0][0] > 0
     connection.execute(f"""
         CREATE OR REPLACE TEMP TABLE repeated AS
         SELECT min(programmes.programme_id) AS programme_id, affected.programme_id AS stored_id
@@ -201,29 +202,30 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
         GROUP BY affected.programme_id
     """)
     connection.execute("DELETE FROM affected WHERE programme_id IN (SELECT stored_id FROM repeated)")
-    if is_late:
+    if has_newer_grab:
         _restore_repeated(connection)
     query = """
         UPDATE programmes SET replaced_by = $feed_id
         WHERE programme_id IN (SELECT programme_id FROM affected)
     """
-    connection.execute(query, feed)
-    repetitions = _delete_programmes(connection, grab, "repeated")
-    if is_late:
-        staged = "(SELECT *, $at::TIMESTAMP AS grabbed_at FROM staged_programmes)"
+    connection.execute(query, feed_values)
+    repetition_count = _delete_programmes(connection, grab, "repeated")
+    if has_newer_grab:
+        staged_source = "(SELECT *, $at::TIMESTAMP AS grabbed_at FROM staged_programmes)"
         query = f"""
             UPDATE staged_programmes AS staged SET replaced_by = first_newer.feed_id
-            FROM ({_FIRST_NEWER.format(programmes=staged)}) AS first_newer
+            FROM ({_FIRST_NEWER_QUERY.format(programmes=staged_source)}) AS first_newer
             WHERE first_newer.programme_id = staged.programme_id
         """
         connection.execute(query, {"at": grab.at})
     for table in TABLES:
         connection.execute(f"INSERT INTO {table} FROM staged_{table}")
-    return repetitions
+    return repetition_count
 
 
 def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
-    """Creates the table ``affected`` of current programmes that the new grab may replace."""
+    """Creates the table ``affected`` of the current programmes that a new version of a feed may replace."""
+    has_stop = _STOP_CONDITION.format("programmes")
     query = f"""
         CREATE OR REPLACE TEMP TABLE affected AS
         SELECT programmes.programme_id, programmes.channel, programmes.start, programmes.stop, title,
@@ -232,7 +234,7 @@ def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]
         FROM programmes
         JOIN windows ON windows.feed_id = $feed_id AND windows.channel = programmes.channel
          AND programmes.start < ends
-         AND (programmes.start >= begins OR (programmes.stop > begins AND {_HAS_STOP.format("programmes")}))
+         AND (programmes.start >= begins OR (programmes.stop > begins AND {has_stop}))
         JOIN feeds AS introduced ON introduced.feed_id = programmes.feed_id
         LEFT JOIN feeds AS superseded ON superseded.feed_id = programmes.replaced_by
         LEFT JOIN details USING (programme_id)
@@ -245,7 +247,7 @@ def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]
         WHERE is_running AND programme_id NOT IN (
             SELECT running.programme_id
             FROM affected AS running
-            JOIN staged_programmes AS later ON {_DISPLACES}
+            JOIN staged_programmes AS later ON {_DISPLACEMENT}
             LEFT JOIN affected AS concurrent
               ON (concurrent.channel, concurrent.start, concurrent.title)
                = (later.channel, later.start, later.title)
@@ -256,18 +258,18 @@ def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]
 
 def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
     """Marks replaced programmes of the feed ``source`` after other feeds were renamed to ``source``."""
-    connection.execute(_NEWER, {"source": source, "at": None})
-    stored = "(SELECT * FROM programmes JOIN feeds USING (feed_id, source) WHERE source = $source)"
+    connection.execute(_NEWER_WINDOWS_QUERY, {"source": source, "at": None})
+    stored_programmes = "(SELECT * FROM programmes JOIN feeds USING (feed_id, source) WHERE source = $source)"
     query = f"""
         UPDATE programmes SET replaced_by = first_newer.feed_id
-        FROM ({_FIRST_NEWER.format(programmes=stored)}) AS first_newer
+        FROM ({_FIRST_NEWER_QUERY.format(programmes=stored_programmes)}) AS first_newer
         WHERE first_newer.programme_id = programmes.programme_id AND programmes.replaced_by IS NULL
     """
     connection.execute(query, {"source": source})
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copies programmes that an older grab replaces, but the next newer grab contains, to the newer grab."""
+    """Copies programmes that a late import replaces to the next newer version of the feed that has them."""
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,
@@ -285,13 +287,13 @@ def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
     """)
     columns = dict.fromkeys(TABLES, "new_id AS programme_id")
     columns["programmes"] += ", restored.feed_id AS feed_id, restored.replaced_by AS replaced_by"
-    for table, replaced in columns.items():
-        rows = f"SELECT {table}.* REPLACE ({replaced}) FROM {table} JOIN restored ON old_id = programme_id"
-        connection.execute(f"INSERT INTO {table} {rows}")
+    for table, replaced_columns in columns.items():
+        rows = f"SELECT {table}.* REPLACE ({replaced_columns}) FROM {table}"
+        connection.execute(f"INSERT INTO {table} {rows} JOIN restored ON old_id = programme_id")
 
 
 def _delete_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab, id_table: str) -> int:
-    """Deletes those programmes of a grab whose ids are in the table ``id_table``; returns their number."""
+    """Deletes the programmes of an import whose ids are in the table ``id_table``; returns their number."""
     for table in reversed(TABLES):  # programmes last, because their number is fetched
         ids = f"SELECT programme_id FROM {id_table}"
         connection.execute(f"DELETE FROM {grab.prefix}{table} WHERE programme_id IN ({ids})")

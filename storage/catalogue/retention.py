@@ -1,8 +1,8 @@
 """Deletes programmes that a later version of their feed replaced long ago.
 
-Current programmes and the counts of each feed do not change. Guides as of a date before the clean-up become
-incomplete. ``home.json`` therefore stores since when the history is complete, and requests for an earlier
-guide raise an error.
+Current programmes and the counts of each feed do not change. A guide as of an earlier date may then be
+incomplete. ``home.json`` therefore stores the instant from which on the history is complete, and requests
+for an earlier guide raise an error.
 """
 
 import datetime
@@ -12,18 +12,18 @@ from storage.catalogue.connection import FILE, Catalogue, copy_database, transac
 from storage.catalogue.feeds import publish_status, utc
 from storage.catalogue.replacing import TABLES
 from storage.home.marker import read_marker, write_marker
-from storage.home.retention import Removed
+from storage.home.retention import RemovalResult
 from storage.home.workspace import HomeError
 
 HISTORY_START = "known_since"  # key in home.json; the value is an instant in UTC
 REMOVED_KIND = "replaced programmes"
-_REPLACED_BEFORE = """
+_REPLACED_PROGRAMMES_QUERY = """
     SELECT programme_id
     FROM programmes
     JOIN feeds ON feeds.feed_id = replaced_by
     WHERE grabbed_at < ?
 """
-_BLOCK_COUNTS = """
+_BLOCK_COUNTS_QUERY = """
     SELECT used_blocks, free_blocks
     FROM pragma_database_size()
     WHERE database_name = current_database()
@@ -32,7 +32,7 @@ _BLOCK_COUNTS = """
 
 def delete_replaced_programmes(
     home: Path, replaced_before: datetime.datetime, *, dry_run: bool = False
-) -> Removed:
+) -> RemovalResult:
     """Deletes programmes that were replaced before an instant. Shrinks the database if most of it is free.
 
     The caller must hold the lock of the home. ``dry_run`` only counts the programmes.
@@ -42,14 +42,14 @@ def delete_replaced_programmes(
     """
     file, instant = home / FILE, utc(replaced_before)
     if not file.exists():
-        return Removed(what=REMOVED_KIND)
+        return RemovalResult(what=REMOVED_KIND)
     size = file.stat().st_size
     with Catalogue.open(home) as catalogue:
         connection = catalogue.connection
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE old AS {_REPLACED_BEFORE}", [instant])
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE old AS {_REPLACED_PROGRAMMES_QUERY}", [instant])
         count = connection.execute("SELECT count(*) FROM old").fetchall()[0][0]
         if dry_run:
-            return Removed(what=REMOVED_KIND, count=count)
+            return RemovalResult(what=REMOVED_KIND, count=count)
         if count:
             write_marker(home, **{HISTORY_START: max(instant.isoformat(), history_start(home))})
             with transaction(connection):
@@ -57,10 +57,10 @@ def delete_replaced_programmes(
                     connection.execute(f"DELETE FROM {table} WHERE programme_id IN (FROM old)")
             publish_status(catalogue)
             connection.execute("CHECKPOINT")
-        used_blocks, free_blocks = connection.execute(_BLOCK_COUNTS).fetchall()[0]
+        used_blocks, free_blocks = connection.execute(_BLOCK_COUNTS_QUERY).fetchall()[0]
     if free_blocks > used_blocks:
         copy_database(file, file)
-    return Removed(what=REMOVED_KIND, count=count, bytes=max(0, size - file.stat().st_size))
+    return RemovalResult(what=REMOVED_KIND, count=count, bytes=max(0, size - file.stat().st_size))
 
 
 def history_start(home: Path) -> str:

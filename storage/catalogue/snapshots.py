@@ -24,13 +24,15 @@ from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 from storage.source_patterns import matches_any, rank_of
 
-RULES = 7  # version of this module, incremented when the snapshot of an unchanged catalogue changes
-DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
+RULES_VERSION = 7  # version of this module, incremented when the snapshot of an unchanged catalogue changes
+MAX_DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
 ROLES = "actor", "director", "guest", "presenter"  # credits in a snapshot; most others are not shown anywhere
-_INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
+_INCLUDED_SCHEMA = pa.schema(
+    {"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()}
+)
 
 # Selects the newest names of each channel. ``folded`` has their letters and digits, without the channel id.
-_NAMED = r"""
+_CHANNEL_NAMES_QUERY = r"""
     CREATE OR REPLACE TEMP TABLE named AS
     SELECT rank, source, channel, name,
            list_filter(
@@ -43,7 +45,7 @@ _NAMED = r"""
     QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
 """
 # Selects the windows of preferred sources, and the ranks of other sources that are not used within them.
-_PREFERRED_WINDOWS = r"""
+_PREFERRED_WINDOWS_QUERY = r"""
     CREATE OR REPLACE TEMP TABLE preferred_windows AS
     SELECT DISTINCT lower_priority.rank AS lower_rank, channel, begins, ends
     FROM named AS preferred
@@ -56,7 +58,7 @@ _PREFERRED_WINDOWS = r"""
         OR (regexp_matches(channel, '\pL') AND (len(preferred.folded) = 0 OR len(lower_priority.folded) = 0))
       )
 """
-_FILES = {
+_FILE_QUERIES = {
     "programmes": """
         SELECT source, channel, start, stop, title, title_language, sub_title, categories,
                episode_numbers, episode_systems, season, seasons, episode, episodes, part, parts, date, zone,
@@ -92,8 +94,8 @@ _FILES = {
         ORDER BY title, airings DESC, description
     """,
 }
-_PATTERNS = "SELECT sub_title, pattern FROM sub_title_patterns ORDER BY sub_title"
-_NOT_LOWER_PRIORITY = """
+_PATTERNS_QUERY = "SELECT sub_title, pattern FROM sub_title_patterns ORDER BY sub_title"
+_PREFERRED_CONDITION = """
     NOT EXISTS (
         FROM preferred_windows AS preferred
         WHERE preferred.channel = programmes.channel AND preferred.lower_rank = ranks.rank
@@ -111,7 +113,7 @@ class SnapshotOptions:
 
     leave_out: Sequence[str] = ()  # patterns of feeds that are not in the snapshot
     priority: Sequence[str] = ()  # patterns of feeds in order of preference
-    as_of: datetime.datetime | None = None  # with a time zone; later versions of feeds are left out
+    as_of: datetime.datetime | None = None  # instant with a time zone; later versions of feeds are omitted
     zone: str = "UTC"  # time zone of channels whose feed has no IANA zone
 
     @property
@@ -124,11 +126,11 @@ class SnapshotOptions:
         return rank_of(source, self.priority)
 
 
-DEFAULTS = SnapshotOptions()
+DEFAULT_OPTIONS = SnapshotOptions()
 
 
 def included_feeds(
-    catalogue: Catalogue, options: SnapshotOptions = DEFAULTS
+    catalogue: Catalogue, options: SnapshotOptions = DEFAULT_OPTIONS
 ) -> list[tuple[int, str, str, str]]:
     """Returns (feed_id, source, content_digest, zone) of the imports in a snapshot, the earliest first."""
     query = """
@@ -141,29 +143,34 @@ def included_feeds(
     return [row for row in rows if not matches_any(row[1], options.leave_out)]
 
 
-def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = DEFAULTS) -> str:
+def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = DEFAULT_OPTIONS) -> str:
     """Computes a SHA-256 that changes if the content of the snapshot may change.
 
     The digest covers the versions of the schema and of this module, the included imports of feeds, the
     options, and the kinds of sub-titles, if any.
     """
     feeds = [feed[1:] for feed in included_feeds(catalogue, options)]
-    left_out, instant = sorted(set(options.leave_out)), options.instant and options.instant.isoformat()
+    excluded_patterns, instant = (
+        sorted(set(options.leave_out)),
+        options.instant and options.instant.isoformat(),
+    )
     content = [
         catalogue.schema_version,
-        RULES,
+        RULES_VERSION,
         feeds,
-        left_out,
+        excluded_patterns,
         list(options.priority),
         instant,
         options.zone,
     ]
-    if patterns := catalogue.connection.execute(_PATTERNS).fetchall():
+    if patterns := catalogue.connection.execute(_PATTERNS_QUERY).fetchall():
         content.append(hashlib.sha256(json.dumps(patterns).encode()).hexdigest())
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = DEFAULTS) -> dict[str, int]:
+def write_snapshot(
+    catalogue: Catalogue, folder: Path, options: SnapshotOptions = DEFAULT_OPTIONS
+) -> dict[str, int]:
     """Writes programmes, channels, feeds and descriptions to Parquet files with a fixed order of rows.
 
     If kinds of sub-titles are stored (`guidespace patterns`), patterns.parquet is written too.
@@ -177,27 +184,29 @@ def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = DEFA
     check_instant(catalogue.home, options.instant)
     connection = catalogue.connection
     feeds = included_feeds(catalogue, options)
-    first_read = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}
-    order = sorted(first_read, key=lambda source: (options.rank(source), first_read[source]))
+    first_feed_ids = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}
+    ranked_sources = sorted(first_feed_ids, key=lambda source: (options.rank(source), first_feed_ids[source]))
     zones = {
         source: local_zone(zone, options.zone) for _, source, _, zone in feeds
     }  # zone of the newest grab
-    ranked_feeds = [(feed_id, source, order.index(source), zones[source]) for feed_id, source, *_ in feeds]
-    included = pa.table(list(zip(*ranked_feeds)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (the SQL reads this local variable)
-    connection.execute(_NAMED)
-    preferred_count = connection.execute(_PREFERRED_WINDOWS).fetchall()[0][0]
-    current = "programmes WHERE replaced_by IS NULL"
+    ranked_feeds = [
+        (feed_id, source, ranked_sources.index(source), zones[source]) for feed_id, source, *_ in feeds
+    ]
+    included = pa.table(list(zip(*ranked_feeds)) or [[]] * 4, schema=_INCLUDED_SCHEMA)  # noqa: F841  (the SQL reads this local variable)
+    connection.execute(_CHANNEL_NAMES_QUERY)
+    preferred_count = connection.execute(_PREFERRED_WINDOWS_QUERY).fetchall()[0][0]
+    current_programmes = "programmes WHERE replaced_by IS NULL"
     if options.instant is not None:
-        current = f"programmes_as_of(TIMESTAMP '{options.instant}')"
+        current_programmes = f"programmes_as_of(TIMESTAMP '{options.instant}')"
     counts: dict[str, int] = {}
     has_patterns = connection.execute("SELECT count(*) > 0 FROM sub_title_patterns").fetchall()[0][0]
-    for name, query in (_FILES | ({"patterns": _PATTERNS} if has_patterns else {})).items():
-        is_preferred = _NOT_LOWER_PRIORITY if preferred_count else "true"
+    for name, query in (_FILE_QUERIES | ({"patterns": _PATTERNS_QUERY} if has_patterns else {})).items():
+        is_preferred = _PREFERRED_CONDITION if preferred_count else "true"
         query = query.format(
-            current=current, is_preferred=is_preferred, descriptions=DESCRIPTIONS, roles=ROLES
+            current=current_programmes, is_preferred=is_preferred, descriptions=MAX_DESCRIPTIONS, roles=ROLES
         )
         file = escape_quotes(folder / f"{name}.parquet")
-        copy = f"COPY ({query}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)"
-        counts[name] = connection.execute(copy).fetchall()[0][0]
+        copy_statement = f"COPY ({query}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)"
+        counts[name] = connection.execute(copy_statement).fetchall()[0][0]
     connection.execute("DROP TABLE temp.named; DROP TABLE temp.preferred_windows")
     return counts

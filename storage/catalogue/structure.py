@@ -10,25 +10,26 @@ from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 from storage.catalogue.titles import create_airings
 
 BATCH_ROWS, TITLES_PER_QUERY = 65_536, 2000  # programmes and titles read at once
-_PARSED = ["title", "sub_title", "episode_numbers", "episode_systems"]
-_COPIED = ["source", "channel", "start", "stop", "title", "sub_title", "categories", "date", "zone"]
+_PARSED_COLUMNS = ["title", "sub_title", "episode_numbers", "episode_systems"]
+_COPIED_COLUMNS = ["source", "channel", "start", "stop", "title", "sub_title", "categories", "date", "zone"]
 
 
-def with_episode_columns(programmes: Path, path: Path) -> Path:
-    """Returns a Parquet file of programmes with episode columns (storage/catalogue/episode_columns.py).
+def ensure_episode_columns(programmes: Path, path: Path) -> Path:
+    """Returns the path of a Parquet file of programmes with the columns of episode_columns.py.
 
-    This is ``programmes`` if it has these columns. Otherwise, a copy with these columns is written to
-    ``path``.
+    If ``programmes`` lacks these columns, a copy with these columns is written to ``path``.
     """
     file = pq.ParquetFile(programmes, pre_buffer=False)
     if {*COLUMNS} <= {*file.schema_arrow.names}:
         return programmes
     reader = EpisodeReader()
-    schema = pa.schema([file.schema_arrow.field(name) for name in _COPIED])
+    schema = pa.schema([file.schema_arrow.field(name) for name in _COPIED_COLUMNS])
     schema = pa.schema([*schema, *(pa.field(name, pa.int32()) for name in COLUMNS)])
     with pq.ParquetWriter(path, schema) as writer:
-        for batch in file.iter_batches(BATCH_ROWS, columns=list({*_PARSED, *_COPIED}), use_threads=False):
-            columns = [*(batch[name] for name in _COPIED), *reader.columns(batch)]
+        for batch in file.iter_batches(
+            BATCH_ROWS, columns=list({*_PARSED_COLUMNS, *_COPIED_COLUMNS}), use_threads=False
+        ):
+            columns = [*(batch[name] for name in _COPIED_COLUMNS), *reader.columns(batch)]
             writer.write_table(pa.table(columns, schema=schema))
     return path
 
@@ -62,7 +63,7 @@ class TitleAirings:
             from 18 to 23 o'clock local time); channels, days, hours, sub_titles, episodes, dates (numbers of
             distinct values).
         """
-        return self._in_ranges("""
+        return self._query_in_ranges("""
             SELECT title_id, mode(source ORDER BY source) AS source,
                    mode(channel ORDER BY channel) AS channel,
                    count(*) AS airings, count(episode) AS numbered,
@@ -86,7 +87,7 @@ class TitleAirings:
             Columns title_id, categories (a list), numbered (has an episode number) and airings (count),
             sorted.
         """
-        return self._in_ranges("""
+        return self._query_in_ranges("""
             SELECT title_id, categories, episode IS NOT NULL AS numbered, count(*) AS airings
             FROM title_airings
             WHERE len(categories) > 0 AND title_id >= $begin AND title_id < $end
@@ -94,7 +95,7 @@ class TitleAirings:
             ORDER BY ALL
         """)
 
-    def _in_ranges(self, query: str) -> pa.Table:
+    def _query_in_ranges(self, query: str) -> pa.Table:
         begins = range(0, max(1, self.titles), TITLES_PER_QUERY)
         ranges = ({"begin": begin, "end": begin + TITLES_PER_QUERY} for begin in begins)
         return pa.concat_tables([self.connection.sql(query, params=part).to_arrow_table() for part in ranges])

@@ -132,7 +132,7 @@ class Airings:
         The lists have at most ``limit`` display names, those with the most airings first.
         """
         lists = "list(name ORDER BY airings DESC, name)[1:$limit] AS channels"
-        return self._lists(begin, end, limit, "coalesce(names.name, channel) AS name", lists)
+        return self._query_lists(begin, end, limit, "coalesce(names.name, channel) AS name", lists)
 
     def days(self, begin: int, end: int, limit: int = 14) -> pa.Table:
         """Returns the last dates on which titles ``begin`` to ``end`` (exclusive) air: title_id and days.
@@ -140,7 +140,7 @@ class Airings:
         The lists have at most ``limit`` local dates such as "2026-11-27", in ascending order.
         """
         lists = "list(day ORDER BY day)[-$limit:] AS days"
-        return self._lists(begin, end, limit, "strftime(local_start, '%Y-%m-%d') AS day", lists)
+        return self._query_lists(begin, end, limit, "strftime(local_start, '%Y-%m-%d') AS day", lists)
 
     def times(self, begin: int, end: int, limit: int) -> pa.Table:
         """Returns the last ``limit`` airings of titles ``begin`` to ``end`` (exclusive).
@@ -148,11 +148,11 @@ class Airings:
         Columns: title_id, minutes (starts, in minutes since 1970, UTC) and names (channels of these airings).
         """
         values = "epoch_us(start) // 60_000_000 AS minute, coalesce(names.name, channel) AS name"
-        last = "list({0} ORDER BY minute, name)[-$limit:] AS {0}s".format
-        lists = f"{last('minute')}, {last('name')}"
-        return self._lists(begin, end, limit, values, lists)
+        last_values = "list({0} ORDER BY minute, name)[-$limit:] AS {0}s".format
+        lists = f"{last_values('minute')}, {last_values('name')}"
+        return self._query_lists(begin, end, limit, values, lists)
 
-    def _lists(self, begin: int, end: int, limit: int, values: str, lists: str) -> pa.Table:
+    def _query_lists(self, begin: int, end: int, limit: int, values: str, lists: str) -> pa.Table:
         query = f"""
             WITH distinct_values AS (
                 SELECT title_id, {values}, count(*) AS airings

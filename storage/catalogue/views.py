@@ -39,7 +39,7 @@ VIEWS = {
     "tonight": "FROM '{tonight}/tonight.parquet'",
 }
 # Hashes a viewer's name as storage/catalogue/likes.py does. Contains the secret salt of the home.
-_TONIGHT_OF = """
+_TONIGHT_OF_MACRO = """
     CREATE MACRO tonight_of(name) AS TABLE
     SELECT * EXCLUDE viewer
     FROM tonight
@@ -109,7 +109,7 @@ def run_query(
         try:
             _create_views(connection, folders)
             if salt and "tonight" in folders:
-                connection.execute(_TONIGHT_OF.format(salt=escape_quotes(salt)))
+                connection.execute(_TONIGHT_OF_MACRO.format(salt=escape_quotes(salt)))
             result = connection.execute(query, dict(values) if values else None)
             if result is None:  # an empty query
                 raise QueryError("the query is empty")

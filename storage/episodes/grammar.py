@@ -28,13 +28,17 @@ _CROSS = r"(?<![\w/.,])(\d{1,3})x(\d{1,6})(?![\w.,])"  # 1x5, in a text that con
 class Grammar(NamedTuple):
     """Compiled regular expressions for episode numbers, and the words that they contain."""
 
-    together: tuple[re.Pattern[str], ...]  # season and episode in one expression
-    cross: re.Pattern[str]  # season and episode as in 1x5
-    words: re.Pattern[str]  # any word and the number before or behind it
-    signs: re.Pattern[str]  # a word of a script that needs no spaces, and the number before or behind it
+    season_and_episode: tuple[re.Pattern[str], ...]  # season and episode in one expression
+    season_x_episode: re.Pattern[str]  # season and episode as in 1x5
+    word_and_number: re.Pattern[str]  # any word and the number before or behind it
+    sign_and_number: re.Pattern[
+        str
+    ]  # a word of a script that needs no spaces, and the number before or behind it
     fraction: re.Pattern[str]  # number and total, such as "4/6" or "3 of 8"
     kinds: dict[str, str]  # case-folded word -> "season", "episode" or "part"
-    weak: frozenset[str]  # ambiguous words, used only in an episode-num element or if a total follows
+    ambiguous_words: frozenset[
+        str
+    ]  # ambiguous words, used only in an episode-num element or if a total follows
 
 
 @cache
@@ -47,16 +51,18 @@ def grammar() -> Grammar:
     of_words = "|".join(sorted({word for table in tables for word in table["of"]}))
     total = rf" *(?:/|\b(?:{of_words})\b) *(?P<total>\d{{1,5}})(?!\d)"
     # The number must not be part of another word ("E1F0"), a decimal, or the beginning of an id.
-    words = (
+    word_and_number = (
         rf"(?<!\w)(?P<before>[^\W\d_]++)\.?[:#]? ?(?P<number>\d{{1,6}})(?![^\W_]|[.,:]\d)(?:{total})?"
         rf"|(?<![\w.,/:])(?P<first>\d{{1,6}}){_ORDINAL} ?(?P<behind>[^\W\d_]++)(?!\d)"
     )
-    signs = rf"(?P<before>{sign}) ?(?P<number>\d{{1,6}})(?!\d)|(?P<first>\d{{1,6}}) ?(?P<behind>{sign})"
+    sign_and_number = (
+        rf"(?P<before>{sign}) ?(?P<number>\d{{1,6}})(?!\d)|(?P<first>\d{{1,6}}) ?(?P<behind>{sign})"
+    )
     return Grammar(
         tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SEASON_AND_EPISODE),
         re.compile(_CROSS, re.IGNORECASE),
-        re.compile(words, re.IGNORECASE),
-        re.compile(signs),
+        re.compile(word_and_number, re.IGNORECASE),
+        re.compile(sign_and_number),
         re.compile(rf"(?<![\w.,/-])(?P<number>\d{{1,5}}){total}(?![\w/])", re.IGNORECASE),
         kinds,
         frozenset(word.casefold() for table in tables for word in table["weak"]),
@@ -69,5 +75,7 @@ def words_pattern(kind: str) -> str:
     A dot may follow the word. One-letter words are included for seasons only.
     """
     min_length = 1 if kind == "season" else 2
-    words = [word for word, group in grammar().kinds.items() if group == kind and len(word) >= min_length]
-    return rf"(?:(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})\.?)"
+    word_and_number = [
+        word for word, group in grammar().kinds.items() if group == kind and len(word) >= min_length
+    ]
+    return rf"(?:(?:{'|'.join(map(re.escape, sorted(word_and_number, key=len, reverse=True)))})\.?)"

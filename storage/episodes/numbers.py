@@ -34,7 +34,7 @@ _DIGIT = re.compile(r"\d")
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 _FIRST_TO_LAST_DIGIT = re.compile(r"\d(?:.*\d)?", re.DOTALL)
 _NO_LETTERS = re.compile(r"[\W_]+")
-_MAX_WORD_LENGTH = 24  # maximum characters of a word and the text between the word and its number
+_MAX_WORD_LENGTH = 24  # maximum number of characters of a word with the text between it and its number
 _MAX_NUMBER = 2**31 - 2  # maximum of a number counted from 0; number + 1 must fit into an SQL INTEGER
 
 
@@ -64,11 +64,11 @@ class EpisodeNumber(NamedTuple):
         A text is empty if unknown. The key is also empty if only a part and a sub-title are known, because
         the sub-title then identifies the episode better.
         """
-        folded = fold_sub_title(sub_title)
-        return ("" if self.episode is None and folded else self.key), folded
+        folded_sub_title = fold_sub_title(sub_title)
+        return ("" if self.episode is None and folded_sub_title else self.key), folded_sub_title
 
 
-NOTHING = EpisodeNumber()
+UNKNOWN_EPISODE = EpisodeNumber()
 
 
 def read_episode(
@@ -89,9 +89,9 @@ def read_episode(
 
 def complete(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumber) -> EpisodeNumber:
     """Returns ``number``, completed with numbers in title and sub-title if its episode is unknown."""
-    for other in (title, sub_title):
+    for text_number in (title, sub_title):
         if number.episode is None:
-            number = merge([number, other])
+            number = merge([number, text_number])
     return number
 
 
@@ -110,7 +110,7 @@ def read_numbers(numbers: tuple[tuple[str | None, str], ...]) -> EpisodeNumber:
             or ((season_and_episode := _SXXEXX.fullmatch(text)) and season_and_episode["season"])
         ):
             onscreen.append(_read_onscreen(text))
-    return merge([*xmltv, *([_make_number(pair)] if pair else ()), *onscreen] or [NOTHING])
+    return merge([*xmltv, *([_make_number(pair)] if pair else ()), *onscreen] or [UNKNOWN_EPISODE])
 
 
 def read_text(text: str, is_title: bool) -> EpisodeNumber:
@@ -136,9 +136,9 @@ def merge(numbers: Sequence[EpisodeNumber]) -> EpisodeNumber:
     if len(numbers) == 1:
         return numbers[0]
     merged, *other_numbers = sorted(numbers, key=lambda number: number.episode is None)
-    for other in other_numbers:
-        if all(None in pair or pair[0] == pair[1] for pair in zip(merged[:3:2], other[:3:2], strict=True)):
-            merged = EpisodeNumber(*(b if a is None else a for a, b in zip(merged, other, strict=True)))
+    for number in other_numbers:
+        if all(None in pair or pair[0] == pair[1] for pair in zip(merged[:3:2], number[:3:2], strict=True)):
+            merged = EpisodeNumber(*(b if a is None else a for a, b in zip(merged, number, strict=True)))
     return merged
 
 
@@ -163,7 +163,7 @@ def _read_onscreen(text: str) -> EpisodeNumber:
     if match := _SXXEXX.fullmatch(text):  # the usual form; five times as fast as searching for words
         return _make_number({name: int(value) for name, value in match.groupdict().items() if value})
     if _ID.search(text):
-        return NOTHING
+        return UNKNOWN_EPISODE
     text = _DATE.sub(_mask_date, text)
     values, _ = _read_words(text, strict=False)
     if "episode" not in values:
@@ -185,12 +185,12 @@ def _read_text(text: str, is_title: bool) -> tuple[dict[str, int], list[tuple[in
             values |= {"episode": int(fraction["number"]), "episodes": int(fraction["total"])}
             spans.append(fraction.span())
         elif (
-            other := _NUMBER_AT_END.search(text)
+            number_match := _NUMBER_AT_END.search(text)
             if is_title
             else _NUMBER_AT_START.match(text) or _BARE.fullmatch(text)
         ):
-            values["episode"] = int(next(filter(None, other.groups())))
-            spans.append(other.span())
+            values["episode"] = int(next(filter(None, number_match.groups())))
+            spans.append(number_match.span())
     return values, spans
 
 
@@ -228,14 +228,18 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
     if (digits := _FIRST_TO_LAST_DIGIT.search(text)) is None:
         return values, spans
     begin, end = max(0, digits.start() - _MAX_WORD_LENGTH), digits.end() + _MAX_WORD_LENGTH
-    for pattern in rules.together if strict else (*rules.together, rules.cross):
+    for pattern in (
+        rules.season_and_episode if strict else (*rules.season_and_episode, rules.season_x_episode)
+    ):
         if match := pattern.search(text, begin, end):
             values |= {"season": int(match[1]), "episode": int(match[2])}
             spans.append(match.span())
             break
     for word, number, total, span in _find_pairs(text, begin, end):
         kind, is_short = rules.kinds[word], len(word) <= 3
-        if (strict and word in rules.weak and total is None) or (kind == "season" and total is not None):
+        if (strict and word in rules.ambiguous_words and total is None) or (
+            kind == "season" and total is not None
+        ):
             continue
         if (
             number in _YEARS
@@ -256,7 +260,7 @@ def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int
     Words are case-folded. Only text[begin:end] is searched.
     """
     rules, ascii_only = grammar(), text.isascii()
-    while pair := rules.words.search(text, begin, end):
+    while pair := rules.word_and_number.search(text, begin, end):
         side = "before" if pair["before"] else "behind"
         word = pair[side].casefold()
         if word not in rules.kinds:
@@ -270,15 +274,15 @@ def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int
             yield word, int(pair["number"] or pair["first"]), int(total) if total else None, pair.span()
         begin = pair.end() if is_accepted else pair.start("number" if side == "before" else side)
     if not ascii_only:
-        for pair in rules.signs.finditer(text):
+        for pair in rules.sign_and_number.finditer(text):
             yield pair["before"] or pair["behind"], int(pair["number"] or pair["first"]), None, pair.span()
 
 
 def _make_number(values: dict[str, int]) -> EpisodeNumber:
-    """Creates an EpisodeNumber. Removes episode 0, part 0, and totals that are less than the number."""
+    """Creates an EpisodeNumber without episode 0, part 0, and totals that are less than the number."""
     for kind in KINDS if values else ():
         if values.get(kind) == 0 and kind != "season":
             del values[kind]
         if values.get(f"{kind}s", 0) < values.get(kind, 1 << 31):
             values.pop(f"{kind}s", None)
-    return EpisodeNumber(**values) if values else NOTHING
+    return EpisodeNumber(**values) if values else UNKNOWN_EPISODE

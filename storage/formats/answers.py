@@ -1,4 +1,4 @@
-"""Reads and writes answers.parquet: the result for each held-out title in one run of an ablation study.
+"""Reads and writes answers.parquet: the result of each held-out title in one trial of an ablation study.
 
 The file has a row for each combination of form, protocol and held-out title. The form is the input of the
 model (title alone, or title with airing context), and the protocol is the held-out set (SPLITS in
@@ -23,7 +23,7 @@ Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
-    """Writes answers.parquet. ``answers`` maps (form, protocol) to the columns for its held-out titles."""
+    """Writes answers.parquet; ``answers`` maps (form of the input, held-out set) to columns."""
     parts = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
     pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
 
@@ -36,14 +36,14 @@ def _columns(
     family: np.ndarray,
     oov: np.ndarray,
 ) -> dict[str, object]:
-    missing = pa.nulls(len(correct), pa.float64())
+    null_column = pa.nulls(len(correct), pa.float64())
     names = {"form": [form] * len(correct), "protocol": [protocol] * len(correct)}
-    precision_column = missing if precision is None else precision
+    precision_column = null_column if precision is None else precision
     return {**names, "correct": correct, "precision_at_10": precision_column, "family": family, "oov": oov}
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
-    """Reads answers.parquet; returns the columns for the held-out titles of each (form, protocol)."""
+    """Reads answers.parquet; returns the columns by (form of the input, held-out set)."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
     correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])

@@ -13,13 +13,13 @@ BaselineScores = dict[tuple[str, str], Mapping[str, object]]  # scores[form, pro
 
 
 def write_baselines(folder: Path, scores: BaselineScores) -> None:
-    """Writes baselines.json; ``scores`` maps (form, protocol) to the scores of each simple model."""
+    """Writes baselines.json; ``scores`` maps (form of the input, held-out set) to scores by simple model."""
     rows = [{"form": key[0], "protocol": key[1], "scores": values} for key, values in scores.items()]
     (folder / FILE).write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 def read_baselines(folder: Path) -> BaselineScores:
-    """Reads baselines.json; returns the scores of each simple model by (form, protocol)."""
+    """Reads baselines.json; returns scores by (form of the input, held-out set), then by simple model."""
     return {
         (row["form"], row["protocol"]): row["scores"]
         for row in json.loads((folder / FILE).read_text(encoding="utf-8"))

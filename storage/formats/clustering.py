@@ -1,6 +1,6 @@
 """Reads and writes the clusters of titles, the artifact Clustering.
 
-    clusters.npy        int32 (titles,), cluster id; -1: noise
+    clusters.npy        int32 (titles,), cluster id; -1: in no cluster
     clusters.json       list with name, size, label, identity, colour … of each cluster
     subclusters.npy     int32 (titles,), subcluster id; -1: none
     subclusters.json    list with name ("" if no name applies), size, label, parent cluster … of each
@@ -25,7 +25,7 @@ from storage.arrays import open_array
 
 @dataclass(frozen=True, kw_only=True)
 class Density:
-    """Parameters of a density-based clustering algorithm, as of DBSCAN."""
+    """Parameters of a density-based clustering algorithm such as DBSCAN."""
 
     eps: float  # maximum cosine distance of neighbours
     min_samples: int  # minimum number of neighbours of a core point, including itself
@@ -69,7 +69,7 @@ def write_clustering(
         memberships[name] = pa.array(ids, mask=ids < 0)
         names = pa.array([entry["name"] or None for entry in entries], pa.string())
         memberships[f"{name}_name"] = names.take(memberships[name])
-    numbered = {"title_id": np.arange(len(titles), dtype=np.int32)}
+    title_ids = {"title_id": np.arange(len(titles), dtype=np.int32)}
     title_columns = {name: titles[name] for name in ("title", "show_key")}
-    table = pa.table({**numbered, **title_columns, **memberships})
+    table = pa.table({**title_ids, **title_columns, **memberships})
     pq.write_table(table, folder / "clusters.parquet", compression="zstd")

@@ -69,16 +69,16 @@ class OpenCorpus:
 
 def open_corpus(folder: Path) -> OpenCorpus:
     """Opens the arrays of a Corpus folder as memory maps. Reads only headers and label names."""
-    single = ("split", "show", "family", "oov", "rare", "kinds", "weights")
-    opened = {name: open_array(folder, name) for name in single}
-    empty_vectors = np.zeros((len(opened["split"]), 0), dtype=np.float16)
+    array_names = ("split", "show", "family", "oov", "rare", "kinds", "weights")
+    arrays = {name: open_array(folder, name) for name in array_names}
+    empty_vectors = np.zeros((len(arrays["split"]), 0), dtype=np.float16)
     for name in ("sentences", "descriptions"):
-        opened[name] = open_array(folder, name) if (Path(folder) / f"{name}.npy").exists() else empty_vectors
-        empty_vectors = np.broadcast_to(np.float16(0), opened[name].shape)  # zeros that take no memory
+        arrays[name] = open_array(folder, name) if (Path(folder) / f"{name}.npy").exists() else empty_vectors
+        empty_vectors = np.broadcast_to(np.float16(0), arrays[name].shape)  # zeros that take no memory
     return OpenCorpus(
         folder=Path(folder),
         tokens=Ragged.open(folder, "tokens"),
         labels=Ragged.open(folder, "labels"),
         label_names=json.loads((Path(folder) / "label_names.json").read_text(encoding="utf-8")),
-        **opened,
+        **arrays,
     )

@@ -48,13 +48,13 @@ def write_linear_model(
         names: Names of features, labels, users or items, by file name without suffix.
         settings: JSON-serializable settings.
     """
-    with replaced_folder(folder) as new:
+    with replaced_folder(folder) as new_folder:
         for name, rows in names.items():
             table = pa.table({"name": pa.array(rows, pa.string())})
-            pq.write_table(table, new / f"{name}.parquet", compression="zstd")
+            pq.write_table(table, new_folder / f"{name}.parquet", compression="zstd")
         metadata = {"model": model, "settings": json.dumps(settings), "names": json.dumps(list(names))}
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(contiguous, new / ARRAYS, metadata)
+        contiguous_arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(contiguous_arrays, new_folder / ARRAYS, metadata)
 
 
 def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
@@ -66,11 +66,11 @@ def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
     file = folder / ARRAYS
     if not file.exists():
         raise ValueError(f"{folder} holds no {model}: {ARRAYS} is missing. Name the folder it was saved to.")
-    with safe_open(file, framework="numpy") as opened:
-        metadata = opened.metadata()
+    with safe_open(file, framework="numpy") as tensors:
+        metadata = tensors.metadata()
         if (saved_model := metadata.get("model")) != model:
             raise ValueError(f"{file} is {saved_model or 'no linear model'}, expected {model}")
-        arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no dict)
+        arrays = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (no dict)
     names = {
         name: pq.read_table(folder / f"{name}.parquet")["name"].to_pylist()
         for name in json.loads(metadata["names"])

@@ -17,14 +17,14 @@ FILE = "linear.safetensors"
 
 def write_linear_part(folder: Path, labels: Sequence[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Writes linear.safetensors; ``labels`` are the names of the labels."""
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(contiguous, folder / FILE, {"labels": json.dumps([*labels], ensure_ascii=False)})
+    contiguous_arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    save_file(contiguous_arrays, folder / FILE, {"labels": json.dumps([*labels], ensure_ascii=False)})
 
 
 def read_linear_part(folder: Path) -> tuple[list[str], dict[str, np.ndarray]] | None:
     """Returns the names of labels and the arrays by name; None if an older version wrote the folder."""
     if not (folder / FILE).exists():
         return None
-    with safe_open(folder / FILE, framework="numpy") as opened:
-        arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no dict)
-        return json.loads(opened.metadata()["labels"]), arrays
+    with safe_open(folder / FILE, framework="numpy") as tensors:
+        arrays = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (no dict)
+        return json.loads(tensors.metadata()["labels"]), arrays

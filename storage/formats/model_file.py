@@ -63,9 +63,9 @@ def pack(folder: Path, info: ModelIdentity, handle: IO[bytes]) -> None:
     """Packs a Model folder into an open binary file."""
     parts = {file.name: file for file in sorted(folder.iterdir()) if _PART.fullmatch(file.name)}
     parts.pop("artifact.json", None)  # describes the home
-    described = {name: describe_file(file) for name, file in parts.items()}
+    part_descriptions = {name: describe_file(file) for name, file in parts.items()}
     versions = {"format": FORMAT, "format_version": FORMAT_VERSION, "guidespace": version("guidespace")}
-    manifest = json.dumps({**versions, **asdict(info), "parts": described}, indent=1)
+    manifest = json.dumps({**versions, **asdict(info), "parts": part_descriptions}, indent=1)
     with zipfile.ZipFile(handle, "w") as archive:
         archive.writestr(zipfile.ZipInfo(MANIFEST, _EPOCH), manifest)
         for name, file in parts.items():
@@ -131,21 +131,21 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
         parts, sizes = manifest["parts"], {}
         for part, expected in parts.items():
             sizes[part] = expected["size"]
-            _check(_DIGEST.fullmatch(expected["sha256"]), f"no SHA-256 of {part}")
-        _check(_DIGEST.fullmatch(manifest["digest"]), "no digest of the model")
-        _check(_VERSION.fullmatch(manifest["version"]), "no version of the model")
+            _require(_DIGEST.fullmatch(expected["sha256"]), f"no SHA-256 of {part}")
+        _require(_DIGEST.fullmatch(manifest["digest"]), "no digest of the model")
+        _require(_VERSION.fullmatch(manifest["version"]), "no version of the model")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise _damaged_error(f"{MANIFEST}: {error!r}") from error
-    _check(
+    _require(
         sizes == {name: info.file_size for name, info in members.items() if name != MANIFEST}, "other parts"
     )
-    _check(parts.keys() >= REQUIRED, f"not all of {', '.join(sorted(REQUIRED))}")
+    _require(parts.keys() >= REQUIRED, f"not all of {', '.join(sorted(REQUIRED))}")
     return manifest
 
 
-def _check(is_valid: object, problem: str) -> None:
+def _require(is_valid: object, problem: str) -> None:
     if not is_valid:
         raise _damaged_error(f"{MANIFEST} lists {problem}")
 

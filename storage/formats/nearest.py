@@ -33,28 +33,28 @@ def write_nearest(
     """
     np.save(folder / "neighbours.npy", ids.astype(np.int32))
     np.save(folder / "similarities.npy", cosines)
-    with ExitStack() as files:
+    with ExitStack() as stack:
         writers: dict[str, pq.ParquetWriter] = {}
         for block in row_blocks(len(ids)):
             for name, table in _to_tables(block.start, ids[block], cosines[block], vectors[block]).items():
                 if name not in writers:
                     writer = pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd")
-                    writers[name] = files.enter_context(writer)
+                    writers[name] = stack.enter_context(writer)
                 writers[name].write_table(table)
 
 
 def _to_tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarray) -> dict[str, pa.Table]:
     """Returns the rows of neighbours.parquet and vectors.parquet for a block of titles from ``first`` on."""
     rows, ranks = np.nonzero(ids >= 0)
-    nonzero = np.flatnonzero(vectors.any(axis=1))
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[nonzero].reshape(-1)), vectors.shape[1])
+    nonzero_rows = np.flatnonzero(vectors.any(axis=1))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[nonzero_rows].reshape(-1)), vectors.shape[1])
     neighbours = {
         "title_id": (rows + first).astype(np.int32),
         "neighbour_id": ids[rows, ranks].astype(np.int32),
         "rank": (ranks + 1).astype(np.int16),
         "cosine": cosines[rows, ranks],
     }
-    vector_columns = {"title_id": (nonzero + first).astype(np.int32), "vector": lists}
+    vector_columns = {"title_id": (nonzero_rows + first).astype(np.int32), "vector": lists}
     return {"neighbours": pa.table(neighbours), "vectors": pa.table(vector_columns)}
 
 

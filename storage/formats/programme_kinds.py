@@ -29,17 +29,17 @@ COLUMNS = pa.schema(
 
 def write_kind_arrays(folder: Path, arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> None:
     """Writes kinds.safetensors: the arrays of the classifier of kinds by name, and its settings as JSON."""
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(contiguous, folder / ARRAYS, {"settings": json.dumps(settings)})
+    contiguous_arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    save_file(contiguous_arrays, folder / ARRAYS, {"settings": json.dumps(settings)})
 
 
 def read_kind_arrays(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Reads arrays and settings from kinds.safetensors; returns None if an older version wrote the folder."""
     if not (folder / ARRAYS).exists():
         return None
-    with safe_open(folder / ARRAYS, framework="numpy") as opened:
-        arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no dict)
-        return arrays, json.loads(opened.metadata()["settings"])
+    with safe_open(folder / ARRAYS, framework="numpy") as tensors:
+        arrays = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (no dict)
+        return arrays, json.loads(tensors.metadata()["settings"])
 
 
 def read_title_kinds(folder: Path) -> pa.Table:

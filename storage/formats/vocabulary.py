@@ -23,7 +23,7 @@ TITLES = pa.schema([*_TEXTS, ("airings", pa.int64()), ("first_airing", pa.timest
 
 
 def dictionary_file(folder: Path, piece: int) -> Path:
-    """Returns the path of the file with the tokens of a piece (row group number of titles.parquet)."""
+    """Returns the path of the dictionary of a piece; ``piece`` is a row group number of titles.parquet."""
     return folder / f"dictionary-{piece:05}.parquet"
 
 
@@ -54,8 +54,8 @@ def pieces_of(file: Path) -> range:
 
 def read_piece(file: Path, piece: int, columns: Sequence[str] | None = None) -> pa.Table:
     """Reads one piece (row group) of a Parquet file."""
-    opened = pq.ParquetFile(file)
-    return opened.read_row_group(piece, columns) if opened.num_row_groups else opened.read(columns)
+    parquet = pq.ParquetFile(file)
+    return parquet.read_row_group(piece, columns) if parquet.num_row_groups else parquet.read(columns)
 
 
 def batches_of(file: Path, columns: list[str] | None = None, rows: int = 1 << 16) -> Iterator[pa.RecordBatch]:

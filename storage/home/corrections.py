@@ -45,7 +45,10 @@ def write_corrections(home: Path, corrections: Iterable[Correction]) -> None:
     """Writes all corrections to corrections.json atomically."""
     write_json(
         home / CORRECTIONS,
-        [{**asdict(item), "corrected_at": item.corrected_at.isoformat()} for item in corrections],
+        [
+            {**asdict(correction), "corrected_at": correction.corrected_at.isoformat()}
+            for correction in corrections
+        ],
     )
 
 

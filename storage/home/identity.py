@@ -1,8 +1,8 @@
 """Reads and creates the id of a home, which distinguishes homes that share an MLflow server.
 
-The id is the name of the folder and eight random digits, such as "home-3fa2b1c4". It is stored in home.json
-with the path of the folder. A home keeps its id when it is moved. A copy gets a new id; a home is a copy if
-the folder at the stored path still has the same id.
+The id is the name of the folder and eight random digits, such as "home-3fa2b1c4". home.json stores the id and
+the path of the folder. A home that is moved keeps its id, and a copy gets a new one. A home is a copy if the
+folder at the stored path still exists and has the same id.
 """
 
 import re
@@ -17,10 +17,10 @@ from storage.home.workspace import Workspace
 def read_home_id(home: Path) -> str:
     """Returns the id of a home, or '' if the home has no id yet or is a copy. Writes nothing."""
     marker = read_marker(home)
-    last_user = Path(marker.get("folder", home))
+    previous_folder = Path(marker.get("folder", home))
     with suppress(OSError):  # last_user is missing or unreadable
-        has_same_id = read_marker(last_user).get("id") == marker.get("id")
-        if last_user != home and has_same_id and not last_user.samefile(home):
+        has_same_id = read_marker(previous_folder).get("id") == marker.get("id")
+        if previous_folder != home and has_same_id and not previous_folder.samefile(home):
             return ""
     return str(marker.get("id", ""))
 

@@ -13,12 +13,14 @@ from storage.home.workspace import HomeError, Workspace
 from storage.json_file import write_json
 
 LATEST = "latest.json"
-PATHS = ("map", "scores", "model", "corpus")  # keys whose values are paths
+PATH_KEYS = ("map", "scores", "model", "corpus")  # keys whose values are paths
 
 
 def write_latest(home: Path, content: Mapping[str, Any]) -> None:
     """Writes latest.json atomically, with paths relative to the home, so that the home can be moved."""
-    write_json(home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATHS}})
+    write_json(
+        home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATH_KEYS}}
+    )
 
 
 def read_latest(home: str | Path, key: str) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def read_latest(home: str | Path, key: str) -> dict[str, Any]:
 
 def _read_absolute(home: Path) -> dict[str, Any]:
     content = json.loads((home / LATEST).read_text(encoding="utf-8"))
-    return {**content, **{name: str(home / content[name]) for name in PATHS}}
+    return {**content, **{name: str(home / content[name]) for name in PATH_KEYS}}
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
@@ -51,7 +53,7 @@ def folders_of_last_run(home: Path) -> set[Path]:
     if not (home / LATEST).exists():
         return set()
     content = _read_absolute(home)
-    files = [Path(content[name]).resolve() for name in PATHS]
+    files = [Path(content[name]).resolve() for name in PATH_KEYS]
     return {file if file.is_dir() else file.parent for file in files}
 
 
@@ -66,15 +68,9 @@ def last_instant(home: Path) -> str:
 def read_scores(home: str | Path) -> dict[str, Any]:
     """Reads the scores of the last run and whether its model is the champion."""
     latest = read_latest(home, "scores")
-    return {
-        **json.loads(_rename_metrics(Path(latest["scores"]).read_text(encoding="utf-8"))),
-        "champion": latest["champion"],
-    }
-
-
-def _rename_metrics(text: str) -> str:
-    """Replaces names of metrics that earlier versions used in scores.json."""
-    return text.replace('"precision_at_10"', '"precision_at_k"')
+    text = Path(latest["scores"]).read_text(encoding="utf-8")
+    text = text.replace('"precision_at_10"', '"precision_at_k"')  # name in earlier versions
+    return {**json.loads(text), "champion": latest["champion"]}
 
 
 def read_category_report(home: str | Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from storage.home.workspace import Workspace, last_used
 
 
 @dataclass(frozen=True, kw_only=True)
-class Removed:
+class RemovalResult:
     """Items that a clean-up has removed, or would remove in a dry run."""
 
     what: str  # kind of data, such as "artifacts"
@@ -23,9 +23,9 @@ class Removed:
 
 
 def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()) -> list[Path]:
-    """Lists folders of artifacts that can be removed: those that were not used recently.
+    """Returns the folders of artifacts that were not used recently and can be removed.
 
-    Interrupted trainings (``*.partial``) are listed if they are older than the artifacts to keep.
+    Interrupted trainings (``*.partial``) are included if they are older than all artifacts that are kept.
 
     Args:
         workspace: The home.
@@ -37,19 +37,23 @@ def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()
     """
     if keep < 1:
         raise ValueError(f"keep must be at least 1, got {keep}, because the last run needs its artifacts")
-    old = []
+    removable = []
     for kind in sorted((workspace.home / "artifacts").glob("*/")):
-        complete = [file.parent for file in kind.glob("*/artifact.json") if file.parent.suffix != ".tmp"]
-        complete.sort(key=last_used, reverse=True)
-        old += [folder for folder in complete[keep:] if folder not in pinned]
-        oldest_kept = last_used(complete[keep - 1]) if len(complete) >= keep else 0
-        old += [partial for partial in kind.glob("*.partial") if partial.stat().st_mtime_ns < oldest_kept]
-    return old
+        published_folders = [
+            file.parent for file in kind.glob("*/artifact.json") if file.parent.suffix != ".tmp"
+        ]
+        published_folders.sort(key=last_used, reverse=True)
+        removable += [folder for folder in published_folders[keep:] if folder not in pinned]
+        oldest_kept_use = last_used(published_folders[keep - 1]) if len(published_folders) >= keep else 0
+        removable += [
+            partial for partial in kind.glob("*.partial") if partial.stat().st_mtime_ns < oldest_kept_use
+        ]
+    return removable
 
 
-def prune(
+def prune_artifacts(
     workspace: Workspace, keep: int, pinned: Collection[Path] = (), *, dry_run: bool = False
-) -> Removed:
+) -> RemovalResult:
     """Removes the artifacts that ``old_artifacts`` lists. The caller must hold the lock of the home.
 
     Models in the MLflow registry are not affected. ``dry_run`` only counts.
@@ -57,7 +61,7 @@ def prune(
     return _remove_folders("artifacts", old_artifacts(workspace, keep, pinned), dry_run)
 
 
-def prune_fetched(workspace: Workspace, digest: str, *, dry_run: bool = False) -> Removed:
+def prune_downloaded_models(workspace: Workspace, digest: str, *, dry_run: bool = False) -> RemovalResult:
     """Removes downloaded models except the one with the digest ``digest``; ``dry_run`` only counts."""
     folders = list((workspace.home / "champions").glob(f"{'[0-9a-f]' * 16}*"))
     return _remove_folders(
@@ -65,9 +69,9 @@ def prune_fetched(workspace: Workspace, digest: str, *, dry_run: bool = False) -
     )
 
 
-def _remove_folders(what: str, folders: Collection[Path], dry_run: bool) -> Removed:
-    removed = Removed(what=what, count=len(folders), bytes=sum(map(folder_size, folders)))
+def _remove_folders(what: str, folders: Collection[Path], dry_run: bool) -> RemovalResult:
+    result = RemovalResult(what=what, count=len(folders), bytes=sum(map(folder_size, folders)))
     if not dry_run:
         for folder in folders:
             remove_folder(folder)
-    return removed
+    return result

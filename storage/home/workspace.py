@@ -137,8 +137,8 @@ class Workspace:
     ) -> Iterator[str]:
         """Holds the exclusive lock for writing. The operating system releases the lock if the process dies.
 
-        Yields the id of the Prefect flow run of the previous writer if it crashed, else "". If this writer is
-        not a flow run, the id stays in the lock file for the next writer.
+        Yields the Prefect flow run id of the previous writer if it died while it held the lock, else "". If
+        this writer is not a flow run, the id stays in the lock file for the next writer.
 
         Args:
             what: Description of this writer, which is shown to processes that wait for the lock.
@@ -199,7 +199,7 @@ class Workspace:
 
     @contextmanager
     def publishing(self, kind: type[ArtifactT], key: str) -> Iterator[Draft[ArtifactT]]:
-        """Yields a Draft. At the end of the block, its folder is renamed to ``artifacts/KIND/KEY``.
+        """Yields a Draft (new artifact). At the end of the block, its folder becomes ``artifacts/KIND/KEY``.
 
         An exception leaves the previous version unchanged. The digest of the artifact covers the names and
         contents of its files, unless the block sets ``draft.digest``.
@@ -208,8 +208,8 @@ class Workspace:
         with replaced_folder(target, durable=False) as temporary:  # ``read`` verifies the content
             draft = Draft(kind, temporary)
             yield draft
-            written = sorted(file for file in temporary.rglob("*") if file.is_file())
-            files = {file.relative_to(temporary).as_posix(): describe_file(file) for file in written}
+            paths = sorted(file for file in temporary.rglob("*") if file.is_file())
+            files = {file.relative_to(temporary).as_posix(): describe_file(file) for file in paths}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
             content = {"kind": kind.kind, "digest": digest, "files": files, "published_at": _now_text()}
             content |= {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
@@ -291,7 +291,9 @@ def newest_first(
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # removed or damaged
             if file.parent.suffix != ".tmp":
                 instants[file.parent.name] = instant(file, json.loads(file.read_text(encoding="utf-8")))
-    end = instants.pop(before, None)
+    end_instant = instants.pop(before, None)
     for key in sorted(instants, key=instants.__getitem__, reverse=True):
-        if (end is None or instants[key] < end) and (artifact := workspace.read(kind, key)) is not None:
+        if (end_instant is None or instants[key] < end_instant) and (
+            artifact := workspace.read(kind, key)
+        ) is not None:
             yield artifact

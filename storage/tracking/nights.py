@@ -34,12 +34,14 @@ class Night:
 
 
 def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
-    """Returns the last ``limit`` nightly runs of a home that have evaluated a model, in order of ``at``."""
-    has_report = f"tags.`{VERSION}` != ''"
-    of_home = "" if tracking.uses_home_database else f" AND tags.`{HOME}` = '{read_home_id(tracking.home)}'"
+    """Returns the last ``limit`` nightly runs of a home that evaluated a model, oldest guide first."""
+    report_filter = f"tags.`{VERSION}` != ''"
+    home_filter = (
+        "" if tracking.uses_home_database else f" AND tags.`{HOME}` = '{read_home_id(tracking.home)}'"
+    )
     newest_first = [f"tags.`{AS_OF}` DESC", "attributes.start_time DESC"]
     runs = tracking.client.search_runs(
-        [tracking.experiment_id], has_report + of_home, max_results=limit, order_by=newest_first
+        [tracking.experiment_id], report_filter + home_filter, max_results=limit, order_by=newest_first
     )
     zone = home_zone(tracking.home)
     return [_to_night(run.info, run.data.tags, run.data.metrics, zone) for run in reversed(runs)]

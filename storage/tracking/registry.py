@@ -33,7 +33,7 @@ DIGEST, LINEAGE = "guidespace.model", "guidespace.lineage"
 FEEDS = "guidespace.feeds"  # tag with fingerprints of the feeds with which a version was trained
 PROMOTED_AT, REASON = "guidespace.promoted_at", "guidespace.reason"
 QUALITY = "guidespace.score.quality"
-ROLLED_BACK = "guidespace.rolled_back_at"
+ROLLED_BACK_AT = "guidespace.rolled_back_at"
 MAX_ROLLBACK_VERSIONS = 1_000  # promoted versions that ``rollback`` considers
 HOME = "guidespace.home"
 DESCRIPTION_LENGTH = 5000  # MLflow's limit
@@ -42,7 +42,7 @@ LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store does not save the
 
 
 class ModelVersion(NamedTuple):
-    """Version that was champion, and its score on held-out titles (None without held-out titles)."""
+    """Number of a version that was champion, and its score on held-out titles (None: there were none)."""
 
     version: str
     quality: float | None
@@ -59,14 +59,13 @@ class Registry(Connection):
 
     def __init__(self, home: Path | str, code: Path | None = None, name: str | None = None) -> None:
         super().__init__(home)
-        self.code, self._chosen = code, name
-
-    problem = ""  # why a newer version is not used; always empty here, set for models of other machines
+        self.code, self._chosen_name = code, name
+        self.problem = ""  # reason why a newer version is not used; only FollowedModel sets it
 
     @property
     def name(self) -> str:
         """Returns the name of the registered model in MLflow."""
-        return self.model_name(self._chosen)
+        return self.model_name(self._chosen_name)
 
     def register(
         self,
@@ -136,8 +135,8 @@ class Registry(Connection):
         """Moves the alias ``champion`` to a version, and records time, reason and quality (score) as tags."""
         tags = {PROMOTED_AT: at.astimezone(UTC).isoformat(), REASON: reason}
         self._tag(version, tags if quality is None else {**tags, QUALITY: repr(quality)})
-        if ROLLED_BACK in self.client.get_model_version(self.name, version).tags:
-            self.client.delete_model_version_tag(self.name, version, ROLLED_BACK)
+        if ROLLED_BACK_AT in self.client.get_model_version(self.name, version).tags:
+            self.client.delete_model_version_tag(self.name, version, ROLLED_BACK_AT)
         self._set_champion(version)
 
     def refuse(self, version: str, reason: str) -> None:
@@ -155,20 +154,20 @@ class Registry(Connection):
         model = self._registered_model()
         if model is None or not (current := str(model.aliases.get("champion", ""))):
             raise TrackingError(f"no version of {self.name} is champion, so there is nothing to roll back")
-        versions = [promoted.version for promoted in self.promoted(limit=MAX_ROLLBACK_VERSIONS)]
-        older = versions[versions.index(current) + 1 :] if current in versions else versions
-        for version in older:
+        versions = [version.version for version in self.promoted(limit=MAX_ROLLBACK_VERSIONS)]
+        first_older = versions.index(current) + 1 if current in versions else 0
+        for version in versions[first_older:]:
             if self._has_files(self.client.get_model_version(self.name, version)):
-                self._tag(current, {ROLLED_BACK: at.astimezone(UTC).isoformat()})
+                self._tag(current, {ROLLED_BACK_AT: at.astimezone(UTC).isoformat()})
                 self._set_champion(version)
                 return current, version
         raise TrackingError(
             f"no version of {self.name} with files was promoted before version {current}; it stays champion"
         )
 
-    def rolled_back(self, version: str) -> str:
+    def rollback_day(self, version: str) -> str:
         """Returns the day (ISO, UTC) on which a version was rolled back, or an empty string."""
-        return self.client.get_model_version(self.name, version).tags.get(ROLLED_BACK, "")[:10]
+        return self.client.get_model_version(self.name, version).tags.get(ROLLED_BACK_AT, "")[:10]
 
     def _set_champion(self, version: str) -> None:
         """Moves the alias ``champion``, and updates champion.json for processes without MLflow."""
@@ -188,13 +187,13 @@ class Registry(Connection):
         return not is_missing and version.tags.get(FILES) != REMOVED
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
-        """Returns the last versions (of one lineage, if set) that were champion and not rolled back."""
+        """Returns the last champions of a lineage (same held-out sets) that were not rolled back."""
         versions = self._list_promoted(lineage)[:limit]
-        last = [(str(version.version), version.tags.get(QUALITY)) for version in versions]
-        return [ModelVersion(number, float(quality) if quality else None) for number, quality in last]
+        pairs = ((str(version.version), version.tags.get(QUALITY)) for version in versions)
+        return [ModelVersion(number, float(quality) if quality else None) for number, quality in pairs]
 
     def oldest_promoted(self, lineage: str) -> Champion | None:
-        """Returns the first version of a lineage that was made champion and whose files exist, or None."""
+        """Returns the first promoted version of a lineage (same held-out sets) whose files exist, or None."""
         for version in filter(self._has_files, reversed(self._list_promoted(lineage))):
             with suppress(TrackingError):  # its files were changed
                 return self._open(self._locate_files(version))
@@ -205,8 +204,8 @@ class Registry(Connection):
         of_lineage = f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
         query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''{of_lineage}"
         promoted = self.client.search_model_versions(query)
-        remaining = (version for version in promoted if ROLLED_BACK not in version.tags)
-        return sorted(remaining, key=lambda each: (each.tags[PROMOTED_AT], int(each.version)), reverse=True)
+        kept = [version for version in promoted if ROLLED_BACK_AT not in version.tags]
+        return sorted(kept, key=lambda entry: (entry.tags[PROMOTED_AT], int(entry.version)), reverse=True)
 
     def champion(self) -> Champion | None:
         """Returns the version with the alias ``champion`` and its local files, or None if there is none.
@@ -257,15 +256,15 @@ class Registry(Connection):
             )
         else:
             self.client.set_registered_model_tag(self.name, HOME, home_id)
-        if self._chosen is not None:  # readers of this home use the same name
-            write_marker(self.home, **{NAME_KEY: self._chosen})
+        if self._chosen_name is not None:  # readers of this home use the same name
+            write_marker(self.home, **{NAME_KEY: self._chosen_name})
 
     def _registered_model(self) -> RegisteredModel | None:
         return next(iter(self.client.search_registered_models(f"name = '{self.name}'")), None)
 
     def _aliased_version(self, alias: str) -> AliasedVersion | None:
         """Returns the version with an alias, from champion.json, mlflow.db or the MLflow client."""
-        record = None if self._chosen or is_installed("mlflow") else ChampionRecord(self.home).read()
+        record = None if self._chosen_name or is_installed("mlflow") else ChampionRecord(self.home).read()
         if record is not None:
             return record
         if self.uses_home_database:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from storage.home.identity import read_home_id
-from storage.home.retention import Removed
+from storage.home.retention import RemovalResult
 from storage.tracking.registry import FILES, HOME, LOGGED_MODEL, PROMOTED_AT, REMOVED, Registry
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Retention(Registry):
     database of a home, all objects with this tag may be removed, because a copied home has a new id.
     """
 
-    def prune_models(self, keep: int, *, dry_run: bool = False) -> Removed:
+    def prune_models(self, keep: int, *, dry_run: bool = False) -> RemovalResult:
         """Removes old model versions, and logged models of killed runs, which have no version.
 
         Versions with an alias, the ``keep`` newest versions and the ``keep`` last champions are kept.
@@ -61,20 +61,20 @@ class Retention(Registry):
                 count, size = count + 1, size + self._size_of_files(model)
                 if not dry_run:
                     self._remove(model)
-        return Removed(what="models", count=count, bytes=size)
+        return RemovalResult(what="models", count=count, bytes=size)
 
-    def prune_runs(self, ended_before: datetime, keep: int, *, dry_run: bool = False) -> Removed:
+    def prune_runs(self, ended_before: datetime, keep: int, *, dry_run: bool = False) -> RemovalResult:
         """Removes runs that ended before an instant, and their files; ``dry_run`` only counts.
 
         Runs of model versions that ``prune_models`` keeps with the same ``keep`` are not removed.
         """
         versions = list(self._versions())
         kept_versions = self._versions_to_keep(versions, keep)
-        sources = {version.run_id for version in versions if str(version.version) in kept_versions}
+        kept_run_ids = {version.run_id for version in versions if str(version.version) in kept_versions}
         has_ended = f"attributes.end_time < {int(ended_before.timestamp() * 1000)}"
         query = f"{has_ended} AND {self._home_filter}"
         runs = _search_all(partial(self.client.search_runs, [self.experiment_id], query))
-        old_runs = [run for run in runs if run.info.run_id not in sources and run.info.end_time]
+        old_runs = [run for run in runs if run.info.run_id not in kept_run_ids and run.info.end_time]
         size = 0
         for run in old_runs:
             artifacts = self._artifact_repository(str(run.info.artifact_uri))
@@ -82,7 +82,7 @@ class Retention(Registry):
             if not dry_run:
                 artifacts.delete_artifacts()
                 self.client.delete_run(run.info.run_id)
-        return Removed(what="runs in MLflow", count=len(old_runs), bytes=size)
+        return RemovalResult(what="runs in MLflow", count=len(old_runs), bytes=size)
 
     def remove_files(self, folder: str) -> None:
         """Removes a folder from the MLflow artifacts of all runs of this home, including deleted runs."""
@@ -108,12 +108,14 @@ class Retention(Registry):
     def _versions_to_keep(self, versions: Sequence[RegisteredVersion], keep: int) -> set[str]:
         model = self._registered_model()
         aliases = {str(number) for number in (model.aliases if model else {}).values()}
-        newest = sorted((int(version.version) for version in versions), reverse=True)[:keep]
-        return aliases | {*map(str, newest)} | {version.version for version in self.promoted(limit=keep)}
+        newest_numbers = sorted((int(version.version) for version in versions), reverse=True)[:keep]
+        return (
+            aliases | {*map(str, newest_numbers)} | {version.version for version in self.promoted(limit=keep)}
+        )
 
     def _logged_models(self) -> Iterator[LoggedModel]:
-        of_home = f"tags.`{HOME}` = '{read_home_id(self.home)}'"
-        return _search_all(partial(self.client.search_logged_models, [self.experiment_id], of_home))
+        home_filter = f"tags.`{HOME}` = '{read_home_id(self.home)}'"
+        return _search_all(partial(self.client.search_logged_models, [self.experiment_id], home_filter))
 
     def _logged_model(self, model_id: str) -> LoggedModel | None:
         """Returns an MLflow logged model; None if it was deleted."""

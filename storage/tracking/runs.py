@@ -144,20 +144,20 @@ class Tracking(Connection):
         self.log_steps(run_id, [(step, metrics)])
 
     def log_steps(self, run_id: str, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-        """Logs the metrics of many steps, given as (step, metrics), in few calls of MLflow."""
+        """Logs the metrics of many steps in few calls of MLflow; ``steps`` yields (step, metrics)."""
         from mlflow.entities import Metric
 
         now = time.time_ns() // 1_000_000
         points = ((step, *point) for step, metrics in steps for point in metrics.items())
-        logged = [Metric(metric_name(name), float(value), now, step) for step, name, value in points]
-        self._log_batches(run_id, "metrics", logged, METRICS_IN_BATCH)
+        entities = [Metric(metric_name(name), float(value), now, step) for step, name, value in points]
+        self._log_batches(run_id, "metrics", entities, METRICS_IN_BATCH)
 
     def log_scores(self, run_id: str, scores: Mapping[str, Any]) -> None:
         """Logs the nested dictionary of scores.json as metrics (see flatten_scores)."""
         self.log_progress(run_id, 0, flatten_scores(shorten_kinds(scores)))
 
     def log_feeds(self, run_id: str, feeds: Iterable[Mapping[str, Any]]) -> None:
-        """Logs feeds as MLflow dataset inputs, without secrets in URLs; integer fields become the profile."""
+        """Logs feeds as MLflow datasets without the secrets of URLs; the profile has the integer fields."""
         inputs = []
         for feed in feeds:
             source = without_secrets(feed["source"]) if "://" in feed["source"] else feed["source"]
@@ -260,13 +260,13 @@ def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:
 
     Booleans become 0 and 1; strings, nulls, non-finite values and lists (confidence intervals) are omitted.
     """
-    flat: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, value in scores.items():
         if isinstance(value, Mapping):
-            flat |= flatten_scores(value, *(() if name == "protocols" and not path else (*path, name)))
+            metrics |= flatten_scores(value, *(() if name == "protocols" and not path else (*path, name)))
         elif isinstance(value, bool | int | float) and math.isfinite(value):
-            flat[metric_name(*path, name)] = float(value)
-    return flat
+            metrics[metric_name(*path, name)] = float(value)
+    return metrics
 
 
 def flatten_params(params: object, prefix: str = "") -> dict[str, str]:

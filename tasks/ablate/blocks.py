@@ -118,7 +118,7 @@ def choose_blocks(entries: Sequence[str]) -> list[AblationBlock]:
     Raises:
         UnknownBlock: An entry matches no block.
     """
-    chosen: dict[str, AblationBlock] = {}
+    blocks_by_name: dict[str, AblationBlock] = {}
     for entry in entries or ["*"]:
         matches = [block for block in BLOCKS if fnmatchcase(block.name, entry)]
         if "=" in entry:
@@ -126,5 +126,5 @@ def choose_blocks(entries: Sequence[str]) -> list[AblationBlock]:
         if not matches:
             names = ", ".join(block.name for block in BLOCKS)
             raise UnknownBlock(f"no block is called {entry!r}; known are {names}, or a change NAME=VALUE")
-        chosen |= {block.name: block for block in matches}
-    return list(chosen.values())
+        blocks_by_name |= {block.name: block for block in matches}
+    return list(blocks_by_name.values())

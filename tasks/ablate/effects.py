@@ -50,7 +50,7 @@ class Effect:
         return True if low > 0 else False if high < 0 else None
 
 
-def measure_effect(block: AblationBlock, base: Folds, other: Folds, resamples: int = RESAMPLES) -> Effect:
+def measure_effect(block: AblationBlock, base: Folds, ablated: Folds, resamples: int = RESAMPLES) -> Effect:
     """Computes the effect of a block from predictions with the block and without it.
 
     Args:
@@ -60,21 +60,21 @@ def measure_effect(block: AblationBlock, base: Folds, other: Folds, resamples: i
         resamples: Number of bootstrap resamples.
     """
     cells = [key for key in (*CELLS, AGREEMENT) if key in base[0][0]]
-    pairs = {key: _pair_columns(key, base, other) for key in cells}
-    overall = _concatenate(pairs.values())
+    pairs = {key: _pair_columns(key, base, ablated) for key in cells}
+    overall_pairs = _concatenate(pairs.values())
     pairs[SHOWS] = _concatenate([columns for key, columns in pairs.items() if key[1] == SHOWS[1]])
-    pairs[OVERALL] = overall
-    pairs[OOV] = tuple(column[overall[3].astype(bool)] for column in overall)
+    pairs[OVERALL] = overall_pairs
+    pairs[OOV] = tuple(column[overall_pairs[3].astype(bool)] for column in overall_pairs)
     figures = {}
     for key, (with_it, without, family, _) in pairs.items():
         figures[key] = mean_columns({"worth": with_it - without}, family, resamples)["worth"]
-    return Effect(block, figures, float(overall[0].mean()), float(overall[1].mean()))
+    return Effect(block, figures, float(overall_pairs[0].mean()), float(overall_pairs[1].mean()))
 
 
-def _pair_columns(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
+def _pair_columns(key: tuple[str, str], base: Folds, ablated: Folds) -> Columns:
     """Returns the columns of the titles of one held-out set; raises a ValueError if the titles differ."""
     parts = []
-    for with_it, without in zip(base, other, strict=True):
+    for with_it, without in zip(base, ablated, strict=True):
         present, absent = ([cells[key] for cells in seeds if key in cells] for seeds in (with_it, without))
         if present and absent:
             family, oov = present[0].family, present[0].oov

@@ -38,7 +38,7 @@ def plot_effects(effects: Sequence[Effect]) -> go.Figure:
         *(f"{PROTOCOLS[protocol]}, {FORM_NAMES[form]}" for form, protocol in keys[1:]),
     ]
     buttons = [
-        {"label": name, "method": "restyle", "args": [{"visible": [key == other for other in keys]}]}
+        {"label": name, "method": "restyle", "args": [{"visible": [key == other_key for other_key in keys]}]}
         for name, key in zip(names, keys, strict=True)
     ]
     corner = {"x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}

@@ -76,7 +76,7 @@ def _effect_table(
     names = ["block", "removed by", *headers, ""]
     lines = [f"| {' | '.join(names)} |", f"| --- | --- |{' ---: |' * len(headers)} --- |"]
     for effect in effects:
-        worth = [format_figure(effect.figures[key]) if key in effect.figures else "–" for key in cells]
+        figures = [format_figure(effect.figures[key]) if key in effect.figures else "–" for key in cells]
         change = f"`{' '.join(effect.block.changes)}`"
-        lines.append(f"| {' | '.join([effect.block.name, change, *worth, VERDICTS[effect.pays]])} |")
+        lines.append(f"| {' | '.join([effect.block.name, change, *figures, VERDICTS[effect.pays]])} |")
     return lines

@@ -32,10 +32,10 @@ class NgramTargets(NamedTuple):
 def centre(rows: np.ndarray, document_frequency: np.ndarray) -> NgramTargets:
     """Computes regression targets from trained rows, float32 (words, dim), and numbers of titles per word."""
     norms = np.linalg.norm(rows, axis=1)
-    unit = rows / np.maximum(norms, 1e-12)[:, None]
-    mean = unit.mean(axis=0)
-    rare = norms[document_frequency <= np.median(document_frequency)]
-    return NgramTargets(unit - mean, mean.astype(np.float32), float(np.median(rare)))
+    unit_rows = rows / np.maximum(norms, 1e-12)[:, None]
+    mean = unit_rows.mean(axis=0)
+    rare_norms = norms[document_frequency <= np.median(document_frequency)]
+    return NgramTargets(unit_rows - mean, mean.astype(np.float32), float(np.median(rare_norms)))
 
 
 def solve_ridge(
@@ -56,8 +56,8 @@ def solve_ridge(
     shares = np.repeat(1.0 / np.maximum(bags.lengths, 1), bags.lengths).astype(np.float32)
     matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
     matrix.sum_duplicates()
-    rare = matrix.getnnz(axis=0) <= _RARE
-    sparse, dense = matrix[:, rare], matrix[:, ~rare]
+    is_rare = matrix.getnnz(axis=0) <= _RARE
+    sparse, dense = matrix[:, is_rare], matrix[:, ~is_rare]
     transposed = dense.T.tocsr()
     pairs = sparse @ sparse.T + scipy.sparse.diags_array(np.full(len(bags), alpha, dtype=np.float32))
     solution, residual, direction = np.zeros_like(targets), targets.copy(), targets.copy()
@@ -70,6 +70,6 @@ def solve_ridge(
         length = squared / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)  # per column
         solution += length * direction
         residual -= length * image
-        previous, squared = squared, np.einsum("ij,ij->j", residual, residual)
-        direction = residual + squared / np.maximum(previous, 1e-30) * direction
+        previous_squares, squared = squared, np.einsum("ij,ij->j", residual, residual)
+        direction = residual + squared / np.maximum(previous_squares, 1e-30) * direction
     return np.asarray(matrix.T.tocsr() @ solution, dtype=np.float32)  # in CSR, each row is written once

@@ -62,8 +62,8 @@ class Stems(RecurrentTrainingSettings, Recurrent):
         """
         if not len(words):
             raise ValueError("there is no trained word to learn stems from")
-        frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]
-        encoder = self.train([words[int(row)] for row in frequent])
+        frequent_rows = np.argsort(-document_frequency, kind="stable")[: self.most_words]
+        encoder = self.train([words[int(row)] for row in frequent_rows])
         centred, mean, norm = centre(rows, document_frequency)
         word_vectors = unit_rows(encoder.vectors(words))
         return NearestWords(
@@ -113,16 +113,16 @@ class StemPairs:
         for start in range(0, len(order), pairs):
             stem_ids = order[start : start + pairs]
             counts = self._counts[stem_ids]
-            first = rng.integers(counts)
-            second = (first + rng.integers(1, np.maximum(counts, 2))) % counts
-            yield self._words[np.concatenate([self._first[stem_ids] + first, self._first[stem_ids] + second])]
+            members = rng.integers(counts)
+            partners = (members + rng.integers(1, np.maximum(counts, 2))) % counts
+            yield self._words[np.tile(self._first[stem_ids], 2) + np.concatenate([members, partners])]
 
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
     """Returns the triplet loss of vectors (2 · stems, hidden) of a batch of StemPairs: 0 for one stem."""
-    unit, stems = functional.normalize(vectors, dim=1), len(vectors) // 2
-    cosines = unit @ unit.T
+    unit_vectors, stems = functional.normalize(vectors, dim=1), len(vectors) // 2
+    cosines = unit_vectors @ unit_vectors.T
     partner = cosines.diagonal(stems).repeat(2)
     is_same_stem = torch.eye(stems, dtype=torch.bool, device=vectors.device).repeat(2, 2)
-    nearest = cosines.masked_fill(is_same_stem, -2.0).amax(dim=1)
-    return functional.relu(margin - partner + nearest).mean()
+    nearest_cosines = cosines.masked_fill(is_same_stem, -2.0).amax(dim=1)
+    return functional.relu(margin - partner + nearest_cosines).mean()

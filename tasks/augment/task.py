@@ -40,23 +40,23 @@ def augment(
     tokens_parquet = workspace.folder(vocabulary) / "tokens.parquet"
     table = pq.read_table(tokens_parquet, columns=["kind", "token", "document_frequency"])
     # Rows may exceed memory, so torch maps them (NumPy would copy them) and they are saved in blocks.
-    with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="pt") as opened:
-        rows, touched, layer = (
-            opened.get_tensor(name).numpy() for name in ("rows", "touched", f"{LAYER}.rows")
+    with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="pt") as handle:
+        rows, is_touched, layer = (
+            handle.get_tensor(name).numpy() for name in ("rows", "touched", f"{LAYER}.rows")
         )
         slots = None
         if encoder.nearest_slot:
-            keys = opened.get_tensor("buffer.memory_keys").numpy()
+            keys = handle.get_tensor("buffer.memory_keys").numpy()
             slots = keys[keys.any(axis=1)]
     frequency, tokens = table["document_frequency"].to_numpy(), table["token"].to_pylist()
-    touched &= frequency > 0
+    is_touched &= frequency > 0
     kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
-    trained = np.flatnonzero((kinds == WORD) & touched)
+    word_ids = np.flatnonzero((kinds == WORD) & is_touched)
     unseen_words: UnseenWords = NgramRows.none(rows.shape[1])
-    if len(trained):
-        words = [tokens[row] for row in trained]
-        unseen_words = settings.strategy.fit(words, rows[trained], frequency[trained])
-    ids = token_index(kinds, tokens, touched)
+    if len(word_ids):
+        words = [tokens[row] for row in word_ids]
+        unseen_words = settings.strategy.fit(words, rows[word_ids], frequency[word_ids])
+    ids = token_index(kinds, tokens, is_touched)
     tokenizer = read_tokenizer(workspace.folder(vocabulary))
     titles, meaning = open_corpus(workspace.folder(corpus)), None
     if layer.shape[1]:
@@ -67,13 +67,13 @@ def augment(
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
         title_encoder = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
         title_encoder.save(draft.folder, tokens_parquet)
-        draft.counts |= {"tokens": len(ids), "words": len(trained), unseen_words.key: unseen_words.size}
+        draft.counts |= {"tokens": len(ids), "words": len(word_ids), unseen_words.key: unseen_words.size}
         draft.details["checkpoint"] = checkpoint.digest
     logger = get_run_logger()
     logger.info(
         "vectors of unseen words: %d rows (%s), fitted to %d trained words",
         unseen_words.size,
         unseen_words.key,
-        len(trained),
+        len(word_ids),
     )
     return draft.artifact

@@ -31,9 +31,9 @@ def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarra
     cosines = np.zeros(ids.shape, dtype=np.float32)
     if not len(ids):  # scikit-learn rejects empty matrices
         return ids, cosines
-    normalized, index = normalize_rows(queries), normalize_rows(base).tocsc()
+    rows, index = normalize_rows(queries), normalize_rows(base).tocsc()
     sums = np.empty(base.shape[0], dtype=np.float32)
-    parts = [part for matrix in (normalized, index) for part in (matrix.indptr, matrix.indices, matrix.data)]
+    parts = [part for matrix in (rows, index) for part in (matrix.indptr, matrix.indices, matrix.data)]
     compiled(_search)(*parts, sums, ids, cosines)
     return ids, cosines
 

@@ -30,15 +30,15 @@ class LabelledTitles:
     label_count: int
 
     def __post_init__(self) -> None:
-        values, empty = self.labels.values, np.flatnonzero(self.labels.lengths == 0)
+        values, unlabelled_rows = self.labels.values, np.flatnonzero(self.labels.lengths == 0)
         if len(self.titles) != len(self.labels):
             problem = f"{len(self.titles)} titles for {len(self.labels)} rows of labels"
             raise ValueError(f"{problem}; give one title per row")
         if len(values) and (values.min() < 0 or values.max() >= self.label_count):
-            got = f"{values.min()} … {values.max()}"
-            raise ValueError(f"label ids must lie in 0 … {self.label_count - 1}, got {got}")
-        if len(empty):
-            raise ValueError(f"title {empty[0]} holds no label; pass labelled titles only")
+            actual = f"{values.min()} … {values.max()}"
+            raise ValueError(f"label ids must lie in 0 … {self.label_count - 1}, got {actual}")
+        if len(unlabelled_rows):
+            raise ValueError(f"title {unlabelled_rows[0]} holds no label; pass labelled titles only")
 
     @cached_property
     def frequency(self) -> np.ndarray:
@@ -110,8 +110,8 @@ def vote(
     k), are rows of ``labels``, or -1. Without neighbours, the most frequent label is predicted.
     """
     if neighbours.shape != similarities.shape or neighbours.ndim != 2:
-        got = f"{neighbours.shape} and {similarities.shape}"
-        raise ValueError(f"neighbours and similarities must both be (queries, k), got {got}")
+        actual = f"{neighbours.shape} and {similarities.shape}"
+        raise ValueError(f"neighbours and similarities must both be (queries, k), got {actual}")
     (query_count, k), label_count = neighbours.shape, len(frequency)
     rows, columns = np.nonzero(neighbours >= 0)
     vote_labels = labels.take(neighbours[rows, columns])

@@ -99,9 +99,9 @@ class TfidfFeatures:
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        derived, shared = titles.derived, {"min_df": self.min_titles, "sublinear_tf": True}
-        make_vectorizer = partial(TfidfVectorizer, dtype=np.float32, **shared)
-        if self not in derived:
+        cache, options = titles.derived, {"min_df": self.min_titles, "sublinear_tf": True}
+        make_vectorizer = partial(TfidfVectorizer, dtype=np.float32, **options)
+        if self not in cache:
             lengths = self.shortest_char_ngram, self.longest_char_ngram
             words = make_vectorizer(ngram_range=(1, self.longest_word_ngram), token_pattern=r"\b\w+\b")
             vectorizers = Vectorizers(words, make_vectorizer(ngram_range=lengths, analyzer="char_wb"))
@@ -109,15 +109,15 @@ class TfidfFeatures:
                 vectorizer.fit_transform(titles.texts)
                 for vectorizer in (vectorizers.words, vectorizers.chars)
             ]
-            derived[self] = vectorizers, _stack(parts)
+            cache[self] = vectorizers, _stack(parts)
         if not any(titles.contexts):
-            return derived[self]
-        if (self, "contexts") not in derived:
-            vectorizers, texts = derived[self]
+            return cache[self]
+        if (self, "contexts") not in cache:
+            vectorizers, texts = cache[self]
             contexts = make_vectorizer(token_pattern=r"\S+", lowercase=False)
             features = _stack([texts, contexts.fit_transform(titles.contexts)])
-            derived[self, "contexts"] = replace(vectorizers, contexts=contexts), features
-        return derived[self, "contexts"]
+            cache[self, "contexts"] = replace(vectorizers, contexts=contexts), features
+        return cache[self, "contexts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,17 +130,17 @@ class Vectorizers:
 
     def transform(self, titles: TitleInputs) -> Any:
         """Returns the features of titles, CSR; cached for all baselines that share the vectorizers."""
-        derived = titles.derived
-        if self.words not in derived:
-            derived[self.words] = _stack(
+        cache = titles.derived
+        if self.words not in cache:
+            cache[self.words] = _stack(
                 [vectorizer.transform(titles.texts) for vectorizer in (self.words, self.chars)]
             )
         if self.contexts is None:
-            return derived[self.words]
-        if self.contexts not in derived:
+            return cache[self.words]
+        if self.contexts not in cache:
             contexts = self.contexts.transform(titles.contexts or [""] * len(titles))
-            derived[self.contexts] = _stack([derived[self.words], contexts])
-        return derived[self.contexts]
+            cache[self.contexts] = _stack([cache[self.words], contexts])
+        return cache[self.contexts]
 
 
 def _stack(parts: Sequence[Any]) -> Any:

@@ -158,12 +158,12 @@ class Candidates:
             members: Row numbers of the cluster's titles.
             factor: Multiplies all thresholds; a factor below 1 gives more subjects.
         """
-        contained, votes = self.title_subjects[members], self.votes[members]
-        shares, cosines = contained.mean(axis=0), self.cosines[members].mean(axis=0)
+        is_contained, votes = self.title_subjects[members], self.votes[members]
+        shares, cosines = is_contained.mean(axis=0), self.cosines[members].mean(axis=0)
         lifts = shares / self.subject_shares
-        broader = np.array([subject.general != "" for subject in self.subjects]) * cosines[self.broader]
+        parents = np.array([subject.general != "" for subject in self.subjects]) * cosines[self.broader]
         by_votes = votes.sum(axis=0) >= max(factor * VOTE_SHARE * len(members) + 1, MIN_VOTES)
-        by_votes &= (cosines >= factor * MIN_MEAN_COSINE) & (cosines >= factor * BROADER_RATIO * broader)
+        by_votes &= (cosines >= factor * MIN_MEAN_COSINE) & (cosines >= factor * BROADER_RATIO * parents)
         by_category = (shares >= factor * SUBJECT_SHARE) & (lifts > 1)
         by_category &= cosines >= MIN_MEAN_COSINE / 3 * self.uses_cosines
         scores = shares * np.log(np.maximum(lifts, 1)) + COSINE_WEIGHT * np.maximum(cosines, 0)
@@ -173,7 +173,7 @@ class Candidates:
             candidates.append(
                 Candidate(
                     text=subject.name(self.inputs.language),
-                    rows=frozenset(members[contained[:, index]].tolist()),
+                    rows=frozenset(members[is_contained[:, index]].tolist()),
                     score=round(float(scores[index]), 6),
                     share=float(shares[index]),
                     key=subject.key,
@@ -185,9 +185,9 @@ class Candidates:
 
     def find_phrases(self, members: Int[np.ndarray, " members"]) -> list[Candidate]:
         """Returns phrases that are frequent in a cluster, in titles of several shows, and rare elsewhere."""
-        minimum = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
+        min_count = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
         scored_phrases = []
-        for phrase, rows in self.phrases.find_shared(members.tolist(), minimum).items():
+        for phrase, rows in self.phrases.find_shared(members.tolist(), min_count).items():
             share = len(rows) / len(members)
             lift = share * len(self.inputs.titles) / self.phrases.count(phrase)
             if lift >= MIN_LIFT and (len(phrase) > 1 or share >= WORD_SHARE):
@@ -221,15 +221,13 @@ class Candidates:
                 if not subjects.any() or (subjects & cluster_subjects).any():
                     for prefix in _channel_prefixes(channel):
                         airing.setdefault(prefix, set()).add(row)
-        remaining = sorted(airing, key=lambda name: (-len(airing[name]), name))
+        names = sorted(airing, key=lambda name: (-len(airing[name]), name))
         channels = []
-        while remaining and len(airing[remaining[0]]) >= CHANNEL_SHARE * len(members):
-            covered = airing[remaining[0]]
-            similar = [name for name in remaining if len(airing[name] & covered) >= OVERLAP * len(covered)]
-            channels.append((_common_name(similar), len(covered) / len(members)))
-            remaining = [
-                name for name in remaining if len(airing[name] & covered) < OVERLAP * len(airing[name])
-            ]
+        while names and len(airing[names[0]]) >= CHANNEL_SHARE * len(members):
+            titles = airing[names[0]]
+            similar_names = [name for name in names if len(airing[name] & titles) >= OVERLAP * len(titles)]
+            channels.append((_common_name(similar_names), len(titles) / len(members)))
+            names = [name for name in names if len(airing[name] & titles) < OVERLAP * len(airing[name])]
         return channels
 
     def _channel_subjects(self, channel: str) -> Bool[np.ndarray, " subjects"]:
@@ -246,12 +244,12 @@ def _common_name(names: Sequence[str]) -> str:
 
     This is the longest prefix of most of the names or, if they have no common prefix, the shortest name.
     """
-    complete = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
-    counts = {name: sum(other.startswith(f"{name} ") for other in complete) for name in names}
-    maximum = max(counts.values())
-    if maximum > 1:
-        return max((name for name in names if counts[name] == maximum), key=len)
-    return min(complete, key=lambda name: (len(name), name))
+    complete_names = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
+    counts = {name: sum(other.startswith(f"{name} ") for other in complete_names) for name in names}
+    max_count = max(counts.values())
+    if max_count > 1:
+        return max((name for name in names if counts[name] == max_count), key=len)
+    return min(complete_names, key=lambda name: (len(name), name))
 
 
 @functools.cache

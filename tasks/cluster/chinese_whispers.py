@@ -103,21 +103,21 @@ def whisper(
     """
     nodes = len(graph)
     labels = np.arange(nodes, dtype=np.int32)
-    update = block_update(graph, integer_weights(graph, weighting))
-    waiting = graph.degrees > 0  # nodes with a neighbour that changed since the last update of the node
+    update_block = block_update(graph, integer_weights(graph, weighting))
+    is_waiting = graph.degrees > 0  # nodes with a neighbour that changed since the last update of the node
     for iteration in range(1, iterations + 1):
         blocks = [np.arange(nodes)]
         if iteration > SYNCHRONOUS_ITERATIONS:
             blocks = np.array_split(generator.permutation(nodes), min(BLOCKS, max(nodes, 1)))
         move_count = 0
         for block in blocks:
-            block = np.sort(block[waiting[block]])  # sequential memory access; the order has no effect
+            block = np.sort(block[is_waiting[block]])  # sequential memory access; the order has no effect
             if len(block):
                 random_bits = generator.integers(1 << 62, size=len(block), dtype=np.int64)
-                move_count += update(labels, waiting, block, random_bits)
+                move_count += update_block(labels, is_waiting, block, random_bits)
         if not move_count:
             return labels, iteration, True
-    return labels, iterations, not waiting.any()
+    return labels, iterations, not is_waiting.any()
 
 
 def integer_weights(graph: Graph, weighting: Weighting) -> np.ndarray:
@@ -128,8 +128,8 @@ def integer_weights(graph: Graph, weighting: Weighting) -> np.ndarray:
     weights = np.empty(len(graph.targets), dtype=np.int32)
     for start in range(0, len(weights), EDGES_PER_CHUNK):
         part = slice(start, start + EDGES_PER_CHUNK)
-        exact = graph.weights[part] * scale[graph.targets[part]]
-        weights[part] = np.clip(np.rint(exact), 1, (1 << WEIGHT_BITS) - 1)
+        exact_weights = graph.weights[part] * scale[graph.targets[part]]
+        weights[part] = np.clip(np.rint(exact_weights), 1, (1 << WEIGHT_BITS) - 1)
     return weights
 
 
@@ -145,10 +145,10 @@ def block_update(graph: Graph, weights: np.ndarray) -> Update:
 
 
 @no_type_check
-def _update_block(offsets, targets, weights, sums, labels, waiting, block, random_bits):
-    chosen, max_degree = np.empty(len(block), dtype=labels.dtype), 0
+def _update_block(offsets, targets, weights, sums, labels, is_waiting, block, random_bits):
+    new_labels, max_degree = np.empty(len(block), dtype=labels.dtype), 0
     for index in range(len(block)):
-        waiting[block[index]] = False
+        is_waiting[block[index]] = False
         max_degree = max(max_degree, offsets[block[index] + 1] - offsets[block[index]])
     # Distinct classes of a node's neighbours, and a scratch slot.
     classes = np.empty(max_degree + 1, dtype=labels.dtype)
@@ -176,12 +176,12 @@ def _update_block(offsets, targets, weights, sums, labels, waiting, block, rando
                 if priority > best_priority or (priority == best_priority and label < best):
                     best_priority, best = priority, label
             sums[label] = 0
-        chosen[index] = best
+        new_labels[index] = best
         if best != old_class:
             move_count += 1
             for edge in range(first, end):
-                waiting[targets[edge]] = True
+                is_waiting[targets[edge]] = True
     for index in range(len(block)):
         # A separate loop, because nodes of a block read the classes from before the block.
-        labels[block[index]] = chosen[index]
+        labels[block[index]] = new_labels[index]
     return move_count

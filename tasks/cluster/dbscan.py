@@ -74,8 +74,8 @@ def density_clusters(
     ``eps`` is a cosine distance.
     """
     labels = np.full(len(vectors), -1, dtype=np.int64)
-    nonzero = np.flatnonzero(nonzero_rows(vectors))
-    points = vectors[nonzero]
+    nonzero_ids = np.flatnonzero(nonzero_rows(vectors))
+    points = vectors[nonzero_ids]
     links = NearPairs(len(points), max(min_samples, 1))
     for first_row, first_column, rows, columns in find_pairs_within(points, 1.0 - eps):
         for first, near_ids in ((first_row, rows), (first_column, columns))[: 1 + (first_column > first_row)]:
@@ -83,13 +83,13 @@ def density_clusters(
             links.counts[first : first + len(counts)] += counts
         links.add(rows + first_row, columns + first_column)
     core, components, (border, near_ids) = links.finish()
-    labels[nonzero[core]] = components[core]
+    labels[nonzero_ids[core]] = components[core]
     if len(border):
         cosines = exact_cosines(points[border], points[near_ids])
         order = np.lexsort((near_ids, -np.round(cosines, DECIMALS), border))
         border, near_ids = border[order], near_ids[order]
         run_starts = np.flatnonzero(np.diff(border, prepend=-1))
-        labels[nonzero[border[run_starts]]] = components[near_ids[run_starts]]
+        labels[nonzero_ids[border[run_starts]]] = components[near_ids[run_starts]]
     return labels
 
 
@@ -176,8 +176,8 @@ def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarr
     This is the distance to the (min_samples - 1)-th nearest title. Titles with fewer neighbours are omitted.
     """
     column = distance_column(neighbours.ids.shape[1], min_samples)
-    exists = neighbours.ids[:, column] >= 0
-    return np.sort(1.0 - neighbours.cosines[exists, column].astype(np.float64))
+    has_neighbour = neighbours.ids[:, column] >= 0
+    return np.sort(1.0 - neighbours.cosines[has_neighbour, column].astype(np.float64))
 
 
 def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
@@ -189,14 +189,14 @@ def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
     curve = k_distance_curve(neighbours, min_samples)
     if not len(curve):
         return 0.0
-    knee = find_knee(curve)
+    knee_eps = find_knee(curve)
     quantiles = np.quantile(curve, np.linspace(0.01, 1, EPS_CANDIDATES)) + ROUNDING
-    candidates = np.unique(np.append(quantiles, knee))
-    clustered, largest = component_sizes(neighbours, min_samples, candidates)
-    largest_at_knee = largest[np.searchsorted(candidates, knee)]
-    if largest_at_knee <= COLLAPSED_SHARE * len(curve) or (clustered == largest).all():
-        return knee
-    return float(np.clip(candidates[int((clustered - largest).argmax())], 0, 2))
+    candidates = np.unique(np.append(quantiles, knee_eps))
+    clustered_counts, largest_sizes = component_sizes(neighbours, min_samples, candidates)
+    largest_at_knee = largest_sizes[np.searchsorted(candidates, knee_eps)]
+    if largest_at_knee <= COLLAPSED_SHARE * len(curve) or (clustered_counts == largest_sizes).all():
+        return knee_eps
+    return float(np.clip(candidates[int((clustered_counts - largest_sizes).argmax())], 0, 2))
 
 
 def component_sizes(
@@ -233,5 +233,5 @@ def find_knee(curve: Float[np.ndarray, " titles"]) -> float:
     """
     height = curve[-1] - curve[0]
     depth = np.linspace(0, 1, len(curve)) - (curve - curve[0]) / (height or 1.0)
-    knee = int(depth.argmax()) if height > 0 and depth.max() > 0 else len(curve) // 2
-    return float(np.clip(curve[knee] + ROUNDING, 0, 2))
+    knee_index = int(depth.argmax()) if height > 0 and depth.max() > 0 else len(curve) // 2
+    return float(np.clip(curve[knee_index] + ROUNDING, 0, 2))

@@ -118,8 +118,8 @@ def _symmetric(titles, sources, targets, weights):
             target = targets[entry] if entry < pairs else sources[entry - pairs]
             position += 1
             while position < end:
-                other = entries[position]
-                if (targets[other] if other < pairs else sources[other - pairs]) != target:
+                reverse = entries[position]
+                if (targets[reverse] if reverse < pairs else sources[reverse - pairs]) != target:
                     break
                 position += 1
             by_target[edges] = entry
@@ -168,8 +168,8 @@ def _neighbour_jaccard(ids):
             neighbour = ids[title, column]
             if neighbour < 0:
                 continue
-            shared = last_set[neighbour] == title
-            for other in ids[neighbour]:
-                shared += other >= 0 and last_set[other] == title
-            shares[title, column] = shared / (sizes[title] + sizes[neighbour] - shared)
+            shared_count = last_set[neighbour] == title
+            for neighbour_id in ids[neighbour]:
+                shared_count += neighbour_id >= 0 and last_set[neighbour_id] == title
+            shares[title, column] = shared_count / (sizes[title] + sizes[neighbour] - shared_count)
     return shares

@@ -53,18 +53,18 @@ def keep_identities(
     pairs, sizes = np.unique(cluster_pairs, axis=1, return_counts=True)
     new_sizes = np.bincount(clusters[in_both], minlength=count)
     old_sizes = np.bincount(previous_clusters[previous_clusters >= 0], minlength=len(previous_identities))
-    continued: dict[int, int] = {}
+    matches: dict[int, int] = {}
     stayed = 0
     for index in np.lexsort((pairs[1], pairs[0], -sizes)).tolist():
         cluster, old = pairs[:, index].tolist()
         is_majority = sizes[index] > MIN_SHARE * min(new_sizes[cluster], old_sizes[old])
-        if is_majority and cluster not in continued and old not in continued.values():
-            continued[cluster] = old
+        if is_majority and cluster not in matches and old not in matches.values():
+            matches[cluster] = old
             stayed += int(sizes[index])
-    used_colours = {previous_identities[old].colour for old in continued.values()}
+    used_colours = {previous_identities[old].colour for old in matches.values()}
     free_colours = (colour for colour in range(count + len(used_colours)) if colour not in used_colours)
-    new = (Identity(number, next(free_colours)) for number in range(next_identity, next_identity + count))
-    predecessors = (continued.get(cluster) for cluster in range(count))
-    identities = [next(new) if old is None else previous_identities[old] for old in predecessors]
+    new_ids = (Identity(number, next(free_colours)) for number in range(next_identity, next_identity + count))
+    predecessors = (matches.get(cluster) for cluster in range(count))
+    identities = [next(new_ids) if old is None else previous_identities[old] for old in predecessors]
     remaining = int((previous_clusters >= 0).sum())
-    return identities, next_identity + count - len(continued), stayed / remaining if remaining else None
+    return identities, next_identity + count - len(matches), stayed / remaining if remaining else None

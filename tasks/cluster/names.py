@@ -67,17 +67,17 @@ def name_clusters(
     for number, members in enumerate(titles_by_cluster(clusters)):
         cosines = np.round(vectors[members] @ vectors[members].mean(axis=0), 6)
         order: list[int] = members[np.argsort(-cosines, kind="stable")[:central]].tolist()
-        nearest = [candidates.inputs.titles[row] for row in order]
+        nearest_titles = [candidates.inputs.titles[row] for row in order]
         parent = parents[number] if parents else ""
         used_names = used_by_parent.setdefault(parent, {parent})
         options = _NameOptions(candidates, members)
-        ranked = itertools.chain(
-            options.describing_names(), [""] if parents else options.further_names(nearest)
+        ranked_names = itertools.chain(
+            options.describing_names(), [""] if parents else options.further_names(nearest_titles)
         )
-        name = next(name for name in ranked if not name or name not in used_names)
+        name = next(name for name in ranked_names if not name or name not in used_names)
         used_names.add(name)
         label, share = _main_category(candidates, members)
-        names.append(ClusterName(number, name, len(members), nearest, label, share))
+        names.append(ClusterName(number, name, len(members), nearest_titles, label, share))
     return names
 
 
@@ -85,11 +85,11 @@ def _main_category(candidates: Candidates, members: Int[np.ndarray, " members"])
     """Returns the category of most titles of a cluster and its share of titles; (None, 0) if none."""
     rows: list[int] = members.tolist()
     votes = Counter(label for row in rows for label in set(candidates.inputs.labels[row]))
-    minimum = max(NARROWER_SHARE * max(votes.values(), default=0), MAJORITY * len(members))
-    frequent = [label for label, count in votes.items() if count >= minimum]
-    if not frequent:
+    min_count = max(NARROWER_SHARE * max(votes.values(), default=0), MAJORITY * len(members))
+    frequent_labels = [label for label, count in votes.items() if count >= min_count]
+    if not frequent_labels:
         return None, 0.0
-    label = min(frequent, key=lambda label: (candidates.label_counts[label], label))
+    label = min(frequent_labels, key=lambda label: (candidates.label_counts[label], label))
     return label, votes[label] / len(members)
 
 
@@ -104,16 +104,16 @@ class _NameOptions:
         phrases = [] if is_films else candidates.find_phrases(members)
         if general:  # a single word after a general part is too vague, as in "Cookery: Jamie"
             phrases = [phrase for phrase in phrases if len(words_of(phrase.text)) > 1]
-        narrower = [subject for subject in subjects if _is_narrower(subject, general)]
-        best = _best_candidate(narrower)
+        narrower_subjects = [subject for subject in subjects if _is_narrower(subject, general)]
+        best = _best_candidate(narrower_subjects)
         if general and best and best.share >= CATEGORY_SHARE and _repeats_word(best, general):
-            general, narrower = best, []  # "Crime drama" instead of "Drama: Crime drama"
+            general, narrower_subjects = best, []  # "Crime drama" instead of "Drama: Crime drama"
         self.general = general.text if general else ""
-        self.parts = _select_parts([*narrower, *phrases], general)
-        relaxed = candidates.find_subjects(members, RELAXED_FACTOR)
-        weak = [subject for subject in relaxed if general and _is_narrower(subject, general)]
-        self.weak_parts = _select_parts(weak, general)
-        replacing = [subject for subject in weak if general and _repeats_word(subject, general)]
+        self.parts = _select_parts([*narrower_subjects, *phrases], general)
+        weak_subjects = candidates.find_subjects(members, RELAXED_FACTOR)
+        weak_subjects = [subject for subject in weak_subjects if general and _is_narrower(subject, general)]
+        self.weak_parts = _select_parts(weak_subjects, general)
+        replacing = [subject for subject in weak_subjects if general and _repeats_word(subject, general)]
         replacing = [subject for subject in replacing if subject.cosine >= MIN_VOTE_COSINE]
         self.replacing = [subject.text for subject in sorted(replacing, key=lambda subject: -subject.score)]
 
@@ -128,12 +128,12 @@ class _NameOptions:
         if best_parts or not channels:
             yield _join(general, best_parts)
         yield from (_join_channel(general, best_parts[:1], name) for name in channels)
-        yield from (_join(general, [*best_parts[:1], other]) for other in parts[MAX_PARTS:])
+        yield from (_join(general, [*best_parts[:1], part]) for part in parts[MAX_PARTS:])
         if not best_parts and sum(share for _, share in self.channels[:2]) >= CHANNEL_MAJORITY:
             yield _join(general, [name for name, _ in self.channels[:2]])
         yield _join(general, best_parts[:1])
 
-    def further_names(self, nearest: list[str]) -> Iterator[str]:
+    def further_names(self, nearest_titles: list[str]) -> Iterator[str]:
         """Yields an unlimited number of further names, if other clusters have the descriptive names.
 
         ``nearest`` are the most central titles of the cluster. The shortest may become part of the name.
@@ -143,7 +143,7 @@ class _NameOptions:
         yield from (_join(self.general, self.weak_parts[:count]) for count in counts)
         yield from self.replacing  # "World news" instead of "News: World news"
         yield from (_join_channel(self.general, best_parts[:1], name) for name, _ in self.channels)
-        name_with_title = _join(self.general, [*best_parts, f"“{min(nearest, key=len)}”"])
+        name_with_title = _join(self.general, [*best_parts, f"“{min(nearest_titles, key=len)}”"])
         yield name_with_title
         yield from (f"{name_with_title} ({number})" for number in itertools.count(2))
 
@@ -152,11 +152,11 @@ def _general_part(
     candidates: Candidates, members: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
 ) -> Candidate | None:
     """Returns the general part of a name, or None if no subject or category fits most of the titles."""
-    broad = [subject for subject in subjects if not subject.general]
-    *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad)])
+    broad_subjects = [subject for subject in subjects if not subject.general]
+    *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad_subjects)])
     if best < MAJORITY and (best < PLURALITY or best < 2 * second):
-        broad = []
-    general = _best_candidate(subject for subject in broad if subject.share >= TIE_SHARE * best)
+        broad_subjects = []
+    general = _best_candidate(subject for subject in broad_subjects if subject.share >= TIE_SHARE * best)
     mostly_films = candidates.inputs.films[members].mean() >= FILM_SHARE
     if mostly_films and (general is None or general.key in FICTION):
         fiction = [subject.rows for subject in subjects if {subject.key, subject.general} & FICTION]
@@ -164,16 +164,16 @@ def _general_part(
         if len(rows) >= MAJORITY * len(members):
             subject = next(subject for subject in candidates.subjects if subject.key == FILMS)
             return Candidate(subject.name(candidates.inputs.language), rows, 0.0, 1.0, FILMS)
-    narrower = [subject for subject in subjects if subject.general and subject.share >= MAJORITY]
+    narrow = [subject for subject in subjects if subject.general and subject.share >= MAJORITY]
     if general is not None:
-        narrower = [subject for subject in narrower if subject.general == general.key]
-        narrower = [subject for subject in narrower if subject.share >= NARROWER_SHARE * general.share]
+        narrow = [subject for subject in narrow if subject.general == general.key]
+        narrow = [subject for subject in narrow if subject.share >= NARROWER_SHARE * general.share]
     by_cosine = (subject for subject in subjects if subject.cosine >= GENERAL_COSINE)
-    chosen = _best_candidate(narrower) or general or _best_candidate(by_cosine)
+    best_subject = _best_candidate(narrow) or general or _best_candidate(by_cosine)
     label, share = _main_category(candidates, members)
-    if chosen is None and label is not None:
+    if best_subject is None and label is not None:
         return Candidate(label[:1].upper() + label[1:], frozenset(), 0.0, share)
-    return chosen
+    return best_subject
 
 
 def _best_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
@@ -202,33 +202,33 @@ def _select_parts(candidates: Sequence[Candidate], general: Candidate | None) ->
     - its score is much lower than the best score.
     """
     used_words = [word.casefold() for word in words_of(general.text)] if general else []
-    chosen: list[Candidate] = []
-    covered: set[int] = set()
+    selected: list[Candidate] = []
+    covered_rows: set[int] = set()
     for candidate in sorted(candidates, key=lambda candidate: (-candidate.score, candidate.text)):
         words = [word.casefold() for word in words_of(candidate.text)]
-        repeats = any(_are_variants(word, other) for word in words for other in used_words)
-        redundant = bool(candidate.rows) and 2 * len(candidate.rows - covered) < len(candidate.rows)
-        is_weak = bool(chosen) and candidate.score < MIN_SCORE_RATIO * chosen[0].score
+        repeats = any(_are_variants(word, used_word) for word in words for used_word in used_words)
+        redundant = bool(candidate.rows) and 2 * len(candidate.rows - covered_rows) < len(candidate.rows)
+        is_weak = bool(selected) and candidate.score < MIN_SCORE_RATIO * selected[0].score
         if not repeats and not redundant and not is_weak:
-            chosen.append(candidate)
-            covered |= candidate.rows
+            selected.append(candidate)
+            covered_rows |= candidate.rows
             used_words += words
-    best = sorted(chosen[:MAX_PARTS], key=lambda candidate: not candidate.key)
-    return [candidate.text for candidate in [*best, *chosen[MAX_PARTS:]]]
+    best = sorted(selected[:MAX_PARTS], key=lambda candidate: not candidate.key)
+    return [candidate.text for candidate in [*best, *selected[MAX_PARTS:]]]
 
 
 def _repeats_word(subject: Candidate, general: Candidate) -> bool:
     words = [word.casefold() for word in words_of(subject.text)]
-    return any(_are_variants(word, other.casefold()) for word in words for other in words_of(general.text))
+    return any(_are_variants(word, term.casefold()) for word in words for term in words_of(general.text))
 
 
-def _are_variants(word: str, other: str) -> bool:
+def _are_variants(word: str, other_word: str) -> bool:
     """Whether two words are equal, or differ only by a suffix: "cook", "cooking".
 
     The shorter word has at least four letters, and the suffix at most three.
     """
-    shorter, longer = sorted((word, other), key=len)
-    return word == other or (
+    shorter, longer = sorted((word, other_word), key=len)
+    return word == other_word or (
         len(shorter) >= 4 and longer.startswith(shorter) and len(longer) - len(shorter) <= 3
     )
 

@@ -38,12 +38,12 @@ def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.nd
 
     Clusters with fewer than ``minimum_size`` titles become noise (-1). Returns int32 (titles,).
     """
-    old, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    ids, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))
-    order = order[(old[order] >= 0) & (sizes[order] >= minimum_size)]
-    renamed = np.full(len(old), -1, dtype=np.int32)
-    renamed[order] = np.arange(len(order), dtype=np.int32)
-    return renamed[inverse.reshape(-1)]
+    order = order[(ids[order] >= 0) & (sizes[order] >= minimum_size)]
+    new_labels = np.full(len(ids), -1, dtype=np.int32)
+    new_labels[order] = np.arange(len(order), dtype=np.int32)
+    return new_labels[inverse.reshape(-1)]
 
 
 def build_partition(
@@ -68,11 +68,11 @@ def build_partition(
         density: Parameters of a density-based strategy.
     """
     labels = renumber(labels, minimum_size)
-    titles, largest = int(has_vector.sum()), int((labels == 0).sum())
-    collapsed = titles >= 2 * minimum_size and largest > COLLAPSED_SHARE * titles
-    if collapsed:
-        note = f"{note} One cluster holds {largest} of {titles} titles: {remedy}".strip()
-    elif titles and not largest:
+    titles, largest_size = int(has_vector.sum()), int((labels == 0).sum())
+    is_collapsed = titles >= 2 * minimum_size and largest_size > COLLAPSED_SHARE * titles
+    if is_collapsed:
+        note = f"{note} One cluster holds {largest_size} of {titles} titles: {remedy}".strip()
+    elif titles and not largest_size:
         reason = "they are too few, or too far apart for these settings"
         note = f"{note} None of {titles} titles is in a cluster: {reason}.".strip()
-    return Partition(labels=labels, iterations=iterations, collapsed=collapsed, note=note, density=density)
+    return Partition(labels=labels, iterations=iterations, collapsed=is_collapsed, note=note, density=density)

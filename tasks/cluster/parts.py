@@ -60,5 +60,5 @@ def split_clusters(
 
 def _centre(vectors: np.ndarray) -> np.ndarray:
     """Subtracts the mean of the nonzero vectors and normalizes the result. Zero vectors remain zero."""
-    nonzero = vectors.any(axis=1, keepdims=True)
-    return unit_rows(np.where(nonzero, vectors - vectors.sum(axis=0) / max(int(nonzero.sum()), 1), 0))
+    is_nonzero = vectors.any(axis=1, keepdims=True)
+    return unit_rows(np.where(is_nonzero, vectors - vectors.sum(axis=0) / max(int(is_nonzero.sum()), 1), 0))

@@ -83,7 +83,7 @@ class Phrases:
     def _find(self, title: str) -> Iterable[tuple[Phrase, str]]:
         spans = _word_spans(title)
         words = [title[start:end] for start, end in spans]
-        folded = [word.casefold() for word in words]
+        folded_words = [word.casefold() for word in words]
         can_end = [not self._is_excluded_edge(word) for word in words]
         gaps = [title[left[1] : right[0]] for left, right in pairwise(spans)]
         is_adjacent = [bool(_SEPARATOR.fullmatch(gap)) for gap in gaps]
@@ -91,20 +91,20 @@ class Phrases:
             if not can_end[first]:
                 continue
             if (len(word) >= MIN_SINGLE_WORD and not word.isupper()) or _DECADE.fullmatch(word):
-                yield (folded[first],), word
+                yield (folded_words[first],), word
             for last in range(first + 1, min(first + MAX_WORDS, len(words))):
                 text = title[spans[first][0] : spans[last][1]]
                 if not is_adjacent[last - 1] or words[last][0].isdigit():
                     break
                 if can_end[last] and not text.isupper():
-                    yield tuple(folded[first : last + 1]), text
+                    yield tuple(folded_words[first : last + 1]), text
 
     def _is_excluded_edge(self, word: str) -> bool:
         """Whether a phrase may neither begin nor end with the word."""
         fragment = len(word) < 3 or (_FRAGMENT.search(word) and not _DECADE.fullmatch(word))
         return word.casefold() in self.common_words or bool(fragment)
 
-    def find_shared(self, rows: Sequence[int], minimum: int) -> dict[Phrase, list[int]]:
+    def find_shared(self, rows: Sequence[int], min_count: int) -> dict[Phrase, list[int]]:
         """Finds phrases that occur in at least ``minimum`` of some titles and in as many different shows.
 
         Args:
@@ -121,7 +121,7 @@ class Phrases:
         return {
             self._phrase_of_key(key): phrase_rows
             for key, phrase_rows in rows_by_key.items()
-            if len(phrase_rows) >= minimum and len({self.shows[row] for row in phrase_rows}) >= minimum
+            if len(phrase_rows) >= min_count and len({self.shows[row] for row in phrase_rows}) >= min_count
         }
 
     def most_common_form(self, phrase: Phrase, rows: Sequence[int]) -> str:

@@ -49,12 +49,12 @@ class SimHashClusters:
             planes = draw_planes(points.shape[1], self.bits, generator)
             title_signatures = signatures(points, planes)
             centres = draw_centres(points, self.clusters, generator)
-            nearest, changed = np.full(len(points), -1, dtype=np.int64), True
-            while changed and passes < self.iterations:
-                previous, nearest = nearest, nearest_centres(title_signatures, signatures(centres, planes))
-                centres = unit_means(points, nearest, centres)
-                changed, passes = bool((previous != nearest).any()), passes + 1
-            labels[has_vector] = nearest
+            ids, has_changed = np.full(len(points), -1, dtype=np.int64), True
+            while has_changed and passes < self.iterations:
+                old_ids, ids = ids, nearest_centres(title_signatures, signatures(centres, planes))
+                centres = unit_means(points, ids, centres)
+                has_changed, passes = bool((old_ids != ids).any()), passes + 1
+            labels[has_vector] = ids
         size, remedy = self.minimum_size, "raise clusters or bits."
         return build_partition(labels, has_vector, minimum_size=size, iterations=passes, remedy=remedy)
 
@@ -70,21 +70,21 @@ def draw_centres(
     count = min(count, len(points))
     if count > MAX_SPREAD_CENTRES:
         return points[np.sort(generator.permutation(len(points))[:count])]
-    chosen = [int(generator.integers(len(points)))]
-    nearest = points @ points[chosen[0]]  # cosine with the nearest chosen centre
-    while len(chosen) < count and nearest.min() < 1 - 1e-6:
-        chosen.append(int(nearest.argmin()))
-        np.maximum(nearest, points @ points[chosen[-1]], out=nearest)
-    return points[chosen]
+    centre_rows = [int(generator.integers(len(points)))]
+    best_cosines = points @ points[centre_rows[0]]  # cosine with the nearest chosen centre
+    while len(centre_rows) < count and best_cosines.min() < 1 - 1e-6:
+        centre_rows.append(int(best_cosines.argmin()))
+        np.maximum(best_cosines, points @ points[centre_rows[-1]], out=best_cosines)
+    return points[centre_rows]
 
 
 def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np.ndarray, " titles"]:
     """Returns the nearest centre of each title by Hamming distance. Signatures are uint64 (rows, words)."""
-    nearest = np.empty(len(title_signatures), dtype=np.int64)
+    centre_ids = np.empty(len(title_signatures), dtype=np.int64)
     for start in range(0, len(title_signatures), TITLES_PER_CHUNK):
         part = slice(start, start + TITLES_PER_CHUNK)
-        nearest[part] = hamming(title_signatures[part], centres).argmin(axis=1)
-    return nearest
+        centre_ids[part] = hamming(title_signatures[part], centres).argmin(axis=1)
+    return centre_ids
 
 
 def unit_means(

@@ -67,8 +67,8 @@ def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " tit
     sizes = (
         np.unique(counts, return_counts=True)[1] for counts in (joint, left[left >= 0], right[right >= 0])
     )
-    together, in_left, in_right = (float((counts * (counts - 1.0) / 2).sum()) for counts in sizes)
-    if in_left == in_right == together:
+    in_both, in_left, in_right = (float((counts * (counts - 1.0) / 2).sum()) for counts in sizes)
+    if in_left == in_right == in_both:
         return 1.0
-    expected = in_left * in_right / (len(left) * (len(left) - 1) / 2)
-    return float((together - expected) / ((in_left + in_right) / 2 - expected))
+    expected_pairs = in_left * in_right / (len(left) * (len(left) - 1) / 2)
+    return float((in_both - expected_pairs) / ((in_left + in_right) / 2 - expected_pairs))

@@ -45,12 +45,12 @@ def read_subjects() -> tuple[Subject, ...]:
     subjects = []
     for row in rows:
         names = {code: name for code, name in row.items() if code not in _OTHER_COLUMNS and name}
-        also = [word for word in row["also"].split(";") if word]
-        categories = frozenset(name.casefold() for name in (*names.values(), *also))
+        other_words = [word for word in row["also"].split(";") if word]
+        categories = frozenset(name.casefold() for name in (*names.values(), *other_words))
         subjects.append(Subject(row["en"], row["general"], names, categories))
-    unknown = {subject.general for subject in subjects} - {subject.key for subject in subjects} - {""}
-    if unknown:
-        raise ValueError(f"subjects.csv: {sorted(unknown)} in column general are not in column en; add rows")
+    keys = {subject.general for subject in subjects} - {subject.key for subject in subjects} - {""}
+    if keys:
+        raise ValueError(f"subjects.csv: {sorted(keys)} in column general are not in column en; add rows")
     return tuple(subjects)
 
 
@@ -68,8 +68,8 @@ def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.nda
             by_category.setdefault(category, []).append(index)
     by_word = {subject.name(language).casefold(): index for index, subject in enumerate(read_subjects())}
     index_by_key = {subject.key: index for index, subject in enumerate(read_subjects())}
-    broader = [index_by_key.get(subject.general, index) for index, subject in enumerate(read_subjects())]
-    return by_category, by_word, np.array(broader)
+    parents = [index_by_key.get(subject.general, index) for index, subject in enumerate(read_subjects())]
+    return by_category, by_word, np.array(parents)
 
 
 def find_title_subjects(
@@ -84,11 +84,11 @@ def find_title_subjects(
         words: Case-folded words of each title.
         language: Language of the titles, ISO 639-1.
     """
-    by_category, by_word, broader = _lookup(language)
-    contains = np.zeros((len(labels), len(broader)), dtype=bool)
+    by_category, by_word, broader_indices = _lookup(language)
+    contains_subject = np.zeros((len(labels), len(broader_indices)), dtype=bool)
     for row, (title_labels, title_words) in enumerate(zip(labels, words, strict=True)):
         indices = [index for label in title_labels for index in by_category.get(label.casefold(), ())]
         indices += [by_word[word] for word in title_words if word in by_word]
-        contains[row, indices] = True
-        contains[row, broader[indices]] = True
-    return contains
+        contains_subject[row, indices] = True
+        contains_subject[row, broader_indices[indices]] = True
+    return contains_subject

@@ -129,8 +129,8 @@ class Bag:
         layer: Float32[np.ndarray, "dim features"],
     ) -> Float32[np.ndarray, "titles dim"]:
         """Returns what x adds to the unit-norm bag of each title: β · |x| · normalise(W x)."""
-        aired = np.bincount(tokens.row_ids, weights=kinds >= CONTEXT, minlength=len(tokens)) > 0
-        beta = np.where(aired, self.sentence_context, self.sentence).astype(np.float32)[:, None]
+        has_context = np.bincount(tokens.row_ids, weights=kinds >= CONTEXT, minlength=len(tokens)) > 0
+        beta = np.where(has_context, self.sentence_context, self.sentence).astype(np.float32)[:, None]
         return beta * np.linalg.norm(dense, axis=1, keepdims=True) * _unit(dense @ layer.T)
 
 

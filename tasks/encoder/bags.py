@@ -66,10 +66,10 @@ class Bagger:
         ids = ids.astype(np.int64)  # other index types are converted at every gather, which is slow
         titles = np.repeat(np.arange(len(tokens)), np.diff(offsets))
         self._marked[ids] = True
-        unique = np.flatnonzero(self._marked)
-        self._marked[unique] = False
-        self._position[unique] = np.arange(len(unique))
-        arrays = (unique, self._position.take(ids), self.kinds.take(ids), titles, offsets)
+        distinct_ids = np.flatnonzero(self._marked)
+        self._marked[distinct_ids] = False
+        self._position[distinct_ids] = np.arange(len(distinct_ids))
+        arrays = (distinct_ids, self._position.take(ids), self.kinds.take(ids), titles, offsets)
         dense = np.zeros((len(tokens), 0), dtype=np.float32) if dense is None else dense
         tensors = [torch.from_numpy(array.astype(np.int64, copy=False)) for array in arrays]
         return Bags(*tensors, dense=torch.from_numpy(dense))
@@ -108,9 +108,9 @@ def entry_values(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
 def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
     """Returns the factor β · |x| on the sentence part of each title."""
     x = bags.dense
-    aired = x.new_zeros(len(x)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
+    has_context = x.new_zeros(len(x)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
     beta = x.new_full((len(x), 1), encoder.sentence).masked_fill_(
-        aired.unsqueeze(1), encoder.sentence_context
+        has_context.unsqueeze(1), encoder.sentence_context
     )
     return beta * torch.linalg.vector_norm(x, dim=1, keepdim=True)
 

@@ -60,15 +60,15 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
     counts = document_frequency[[encoder.ids[WORD, word] for word in words]]
     ngrams = require_ngrams(encoder)
     ids = bucket_ids(words, ngrams.shortest, ngrams.longest, ngrams.buckets)
-    unique, inverse = np.unique(ids.values, return_inverse=True)
-    bags, buckets = Ragged(ids.offsets, inverse), _bucket_rows(ngrams, unique)
+    distinct_ids, inverse = np.unique(ids.values, return_inverse=True)
+    bags, buckets = Ragged(ids.offsets, inverse), _bucket_rows(ngrams, distinct_ids)
     means = _add_rows(buckets, bags, np.zeros_like(vectors)) / np.maximum(ids.lengths, 1)[:, None]
     scale = np.float32(ngrams.norm / max(float(np.median(np.linalg.norm(means, axis=1))), 1e-12))
     buckets *= scale
     parts = (bags.lengths + 1).astype(np.float32)[:, None]
     rows = parts * vectors - _add_rows(buckets, bags, np.zeros_like(vectors))
-    stored = _add_rows(buckets, bags, rows.copy()) * (1 / parts)
-    rows += parts * (vectors - stored)
+    ngram_rows = _add_rows(buckets, bags, rows.copy()) * (1 / parts)
+    rows += parts * (vectors - ngram_rows)
     header = Header(dim=encoder.dim, bucket=ngrams.buckets, minn=ngrams.shortest, maxn=ngrams.longest)
     order = np.argsort(-counts, kind="stable")
     entries = [(encode(words[position]), int(counts[position])) for position in order]
@@ -86,8 +86,8 @@ def _bucket_rows(ngrams: NgramRows, buckets: np.ndarray) -> np.ndarray:
 def _add_rows(rows: np.ndarray, ids: Ragged, sums: np.ndarray) -> np.ndarray:
     """Adds the rows of each bag to the bag's sum, in float32 and in order, as fastText does."""
     for position in range(int(ids.lengths.max(initial=0))):
-        active = np.flatnonzero(ids.lengths > position)
-        sums[active] += rows[ids.values[ids.offsets[active] + position]]
+        active_rows = np.flatnonzero(ids.lengths > position)
+        sums[active_rows] += rows[ids.values[ids.offsets[active_rows] + position]]
     return sums
 
 

@@ -38,8 +38,8 @@ class Meaning:
         """
         gram = sum(units.T @ units for units in map(unit_rows, dense))
         directions = np.linalg.eigh(gram)[1][:, ::-1][:, :MEANING_DIM]
-        largest = np.abs(directions).argmax(axis=0)  # the sign of a direction is arbitrary, so fix it
-        directions = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
+        sign_rows = np.abs(directions).argmax(axis=0)  # the sign of a direction is arbitrary, so fix it
+        directions = directions * np.sign(directions[sign_rows, np.arange(directions.shape[1])])
         return Meaning(encoder_info, layer, np.ascontiguousarray(directions, dtype=np.float32))
 
     @cached_property
@@ -58,11 +58,11 @@ class Meaning:
         zeros = np.zeros((len(raw_titles), len(self.projection)), dtype=np.float32)
         if self.encoder is None or not len(raw_titles):
             return zeros
-        displayed = [parse_title(title).display for title in raw_titles]
-        displayed = [text if any(map(str.isalnum, text)) else "" for text in displayed]
-        described = [text[:DESCRIPTION_CHARACTERS] for text in descriptions if any(descriptions)]
-        vectors = self.encoder.encode([*displayed, *described])  # one call, since each reads all weights
-        return bag.dense(vectors[: len(displayed)], vectors[len(displayed) :] if described else zeros)
+        titles = [parse_title(title).display for title in raw_titles]
+        titles = [text if any(map(str.isalnum, text)) else "" for text in titles]
+        texts = [text[:DESCRIPTION_CHARACTERS] for text in descriptions if any(descriptions)]
+        vectors = self.encoder.encode([*titles, *texts])  # one call, since each reads all weights
+        return bag.dense(vectors[: len(titles)], vectors[len(titles) :] if texts else zeros)
 
     def project(self, dense: np.ndarray) -> Float32[np.ndarray, "titles meaning"]:
         """Projects sentence features x to meaning vectors of the same norm, larger with descriptions."""

@@ -184,8 +184,8 @@ class TitleEncoder:
         return np.array([*map(len, words)], dtype=np.int32), np.array(unseen, dtype=np.int32)
 
     def _encode(self, tokens: Ragged, lookup: TokenLookup, dense: np.ndarray) -> np.ndarray:
-        unique, positions = np.unique(tokens.values, return_inverse=True)
-        kinds, rows = lookup.kinds[tokens.values], self.rows_of(unique, lookup)
+        distinct_ids, positions = np.unique(tokens.values, return_inverse=True)
+        kinds, rows = lookup.kinds[tokens.values], self.rows_of(distinct_ids, lookup)
         layer = self.meaning.layer if self.meaning else None
         vectors = self.bag.encode(rows, Ragged(tokens.offsets, positions), kinds, dense, layer)
         return append_slot_key(vectors, self.slots, self.bag.nearest_slot)
@@ -201,9 +201,9 @@ class TitleEncoder:
     @cached_property
     def _touched(self) -> np.ndarray:
         """Mask of the rows that training has updated, bool (tokens,)."""
-        touched = np.zeros(len(self.rows), dtype=bool)
-        touched[list(self.ids.values())] = True
-        return touched
+        is_touched = np.zeros(len(self.rows), dtype=bool)
+        is_touched[list(self.ids.values())] = True
+        return is_touched
 
     def save(self, folder: Path, tokens_parquet: Path) -> None:
         """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet (record i describes row i)."""
@@ -231,13 +231,13 @@ class TitleEncoder:
         folder = Path(folder)
         content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         rows = open_tensor(file := folder / "rows.safetensors", "rows")
-        with safe_open(file, framework="numpy") as opened:
-            arrays = {name: opened.get_tensor(name) for name in opened.keys() if name != "rows"}  # noqa: SIM118
+        with safe_open(file, framework="numpy") as handle:
+            arrays = {name: handle.get_tensor(name) for name in handle.keys() if name != "rows"}  # noqa: SIM118
         bag = {name: value for name, value in content["encoder"].items() if name not in _REMOVED_OPTIONS}
         table = pq.ParquetFile(folder / "tokens.parquet").read(["kind", "token"])  # read_table imports pandas
-        encoded = table["kind"].combine_chunks().dictionary_encode()
-        kinds = np.array([KINDS.index(kind) for kind in encoded.dictionary.to_pylist()], dtype=np.int8)
-        kinds = kinds[np.from_dlpack(encoded.indices).astype(np.int64)]  # to_numpy imports pandas
+        kind_column = table["kind"].combine_chunks().dictionary_encode()
+        kinds = np.array([KINDS.index(kind) for kind in kind_column.dictionary.to_pylist()], dtype=np.int8)
+        kinds = kinds[np.from_dlpack(kind_column.indices).astype(np.int64)]  # to_numpy imports pandas
         key = next(key for key in SOURCES if key in content)
         unseen_words = SOURCES[key].restore(content[key], arrays)
         ids = token_index(kinds, table["token"].to_pylist(), arrays["touched"])
@@ -264,6 +264,6 @@ def append_slot_key(
     """
     if slots is None:
         return vectors
-    nearest = top_neighbours(vectors, slots, 1)[0][:, 0]
-    keys = np.where(nearest[:, None] >= 0, slots[nearest], np.float32(0))
+    nearest_slots = top_neighbours(vectors, slots, 1)[0][:, 0]
+    keys = np.where(nearest_slots[:, None] >= 0, slots[nearest_slots], np.float32(0))
     return unit_rows(np.hstack([vectors, np.float32(weight) * keys]))

@@ -131,12 +131,12 @@ class NearestWords:
         """Computes vectors of unseen words. A word has a vector if it has a character of the alphabet."""
         ids = self.encoder.alphabet.ids(words)
         has_vector = np.bincount(ids.row_ids, weights=ids.values > 0, minlength=len(words)) > 0
-        encoded = unit_rows(self.encoder.vectors(words))
-        nearest, cosines = top_neighbours(
-            encoded, self.word_vectors, min(self.neighbours, len(self.word_vectors))
+        word_vectors = unit_rows(self.encoder.vectors(words))
+        neighbour_ids, cosines = top_neighbours(
+            word_vectors, self.word_vectors, min(self.neighbours, len(self.word_vectors))
         )
-        weights = np.where(nearest >= 0, cosines.clip(min=1e-6), 0) ** COSINE_POWER  # (words, neighbours)
-        means = np.einsum("wn,wnd->wd", weights, self.rows[nearest])
+        weights = np.where(neighbour_ids >= 0, cosines.clip(min=1e-6), 0) ** COSINE_POWER
+        means = np.einsum("wn,wnd->wd", weights, self.rows[neighbour_ids])
         means /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
         return _scale_to_norm(means + self.mean, self.norm, has_vector), has_vector
 

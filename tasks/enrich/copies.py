@@ -87,7 +87,7 @@ class Copies:
         read_sources = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
         with ExitStack() as stack:
             name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
-            fetched: list[tuple[str, Fetched]] = []
+            downloads: list[tuple[str, Fetched]] = []
             for location in locations:
                 source = source_of(location)
                 address = location.location if isinstance(location, NamedFeed) else location
@@ -101,17 +101,17 @@ class Copies:
                     download = stack.enter_context(
                         fetch(address, Path(name), self.ingest_settings, source, validators)
                     )
-                    fetched.append((source, download))
+                    downloads.append((source, download))
                 except FeedError as error:
                     results += self._failed_results(source, error)
-            local = [
+            local_feeds = [
                 NamedFeed(location=str(download.feeds[0].file), source=source)
-                for source, download in fetched
+                for source, download in downloads
                 if download.feeds
             ]
-            if local and publish:
-                home_guide = publish(local)
-            for source, download in fetched:
+            if local_feeds and publish:
+                home_guide = publish(local_feeds)
+            for source, download in downloads:
                 results += self._write(source, download, home_guide)
         return results
 
@@ -127,10 +127,10 @@ class Copies:
         state, key = self._read_state(source), self._key(source)
         if download.unchanged:
             return [replace(copy, unchanged=True) for copy in state.copies]
-        current = {copy.source: copy for copy in state.copies} if state.key == key else {}
+        copies_by_source = {copy.source: copy for copy in state.copies} if state.key == key else {}
         results = []
         for feed in download.feeds:
-            copy = current.get(feed.source)
+            copy = copies_by_source.get(feed.source)
             if copy and copy.digest == feed.content_digest:
                 results.append(replace(copy, unchanged=True))
             else:
@@ -145,19 +145,19 @@ class Copies:
     def _write_copy(self, feed: Feed, home_guide: Path | None) -> EnrichedCopy:
         """Writes the enriched copy of one feed, and returns its report or the error."""
         folder = self.home / FOLDER
-        out = folder / file_name(feed.source)
+        path = folder / file_name(feed.source)
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as name:
                 zones = self.ingest_settings.zone(feed.source), home_zone(self.home).key
                 source = Source(feed, self.ingest_settings.size_cap_bytes, *zones)
                 content = read_guide(source, Path(name), self.options)
                 enrichment = plan(source, *content, self._category_model, self.options, home_guide)
-                write_guide(str(out), enrichment)
+                write_guide(str(path), enrichment)
         except (FeedError, EnrichError) as error:
             return EnrichedCopy(feed.source, error=str(error))
         enrichment.report.damage = source.damage
-        report = tuple(report_lines(enrichment.report, self.options, str(out)))
-        return EnrichedCopy(feed.source, str(out), report, digest=feed.content_digest)
+        report = tuple(report_lines(enrichment.report, self.options, str(path)))
+        return EnrichedCopy(feed.source, str(path), report, digest=feed.content_digest)
 
     @cached_property
     def _category_model(self) -> CategoryModel:

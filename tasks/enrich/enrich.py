@@ -158,8 +158,8 @@ class Enrichment:
     def _markup(self, elements: Iterable[str], indent: bytes, confidence: float) -> bytes:
         """Encodes XML elements, each after an indent and optionally before a comment with the confidence."""
         note = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""
-        encoded = ((element + note).encode(*self._charset) for element in elements)
-        return b"".join(indent + text for text in encoded)
+        encoded_elements = ((element + note).encode(*self._charset) for element in elements)
+        return b"".join(indent + text for text in encoded_elements)
 
     @property
     def _charset(self) -> tuple[str, str]:
@@ -206,19 +206,19 @@ def plan(
     above: NamePredictions | None = None
     for level in range(vocabulary.levels):
         above = model.predict(neighbours, languages, vocabulary, level, options.minimum_precision, above)
-        written = np.zeros_like(above.chosen)
+        is_written = np.zeros_like(above.chosen)
         for position in np.flatnonzero(above.chosen):
-            broader, name = answers.get(unanswered[position]), above.names[position]
-            if broader and broader.by == EDITION:
+            answer, name = answers.get(unanswered[position]), above.names[position]
+            if answer and answer.by == EDITION:
                 continue
-            names = (*(broader.names if broader else ()), name)
-            confidence = min(broader.confidence if broader else 1.0, float(above.confidence[position]))
+            names = (*(answer.names if answer else ()), name)
+            confidence = min(answer.confidence if answer else 1.0, float(above.confidence[position]))
             answers[unanswered[position]] = Answer(names, PREDICTION, confidence)
-            written[position] = True
-        report.levels.append(replace(above, chosen=written))
-    chosen = [title for title in unanswered if title in answers and answers[title].by == PREDICTION]
-    step = max(1, len(chosen) // EXAMPLES)
-    report.examples += [Example(guide.title[title], answers[title]) for title in chosen[::step][:EXAMPLES]]
+            is_written[position] = True
+        report.levels.append(replace(above, chosen=is_written))
+    predicted = [title for title in unanswered if title in answers and answers[title].by == PREDICTION]
+    examples = predicted[:: max(1, len(predicted) // EXAMPLES)][:EXAMPLES]
+    report.examples += [Example(guide.title[title], answers[title]) for title in examples]
     numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}
     players = None
     if options.players:
@@ -242,11 +242,11 @@ def _find_answers(guide: GuideTitles, model: CategoryModel, vocabulary: Vocabula
         if correction:  # nothing is written if the vocabulary has no name for its categories
             answers[title] = Answer(_names_of_labels(vocabulary, correction.categories), CORRECTED)
             continue
-        names, by = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
+        names, source = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
         if not names and row is not None:
-            names, by = _names_of_labels(vocabulary, model.labels[row]), MODEL
+            names, source = _names_of_labels(vocabulary, model.labels[row]), MODEL
         if names:
-            answers[title] = Answer(names, by)
+            answers[title] = Answer(names, source)
     return answers
 
 

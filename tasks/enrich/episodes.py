@@ -35,10 +35,10 @@ def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, N
     """
     file, columns = guide.folder / "programmes.parquet", ["title", "sub_title"]
     episodes = {
-        (guide.title_of_raw[title], folded)
+        (guide.title_of_raw[title], folded_sub_title)
         for title, sub_title, place in read_rows(file, [*columns, "number_place"])
         if place >= 0
-        and (folded := fold_sub_title(sub_title))
+        and (folded_sub_title := fold_sub_title(sub_title))
         and not guide.placeholder[guide.title_of_raw[title]]
     }
     return agreeing_numbers(episodes, _numbered_airings(guide, home_guide)) if episodes else {}
@@ -113,6 +113,6 @@ def _read_airings(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[
     ``title_of`` maps a raw title to its title index, or to -1 to skip the airing.
     """
     for raw, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
-        if texts and (folded := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
+        if texts and (folded_sub_title := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
             pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)
-            yield (title, folded), [pair for pair in pairs if pair[0] in (XMLTV, ONSCREEN)]
+            yield (title, folded_sub_title), [pair for pair in pairs if pair[0] in (XMLTV, ONSCREEN)]

@@ -81,11 +81,11 @@ def decide_many(
     rows, queries = model.embed_texts(titles)
     neighbours = model.neighbours(queries, rows)
     languages = np.where(rows >= 0, model.languages[rows], "")
-    predicted, _, confidence = predictor.predict_all(neighbours, languages)
-    candidates = _candidates(predictor, neighbours, predicted)
+    top_names, _, confidence = predictor.predict_all(neighbours, languages)
+    candidates = _candidates(predictor, neighbours, top_names)
     editions = model.corrected_editions(titles, queries.vectors, neighbours)
     decisions: list[Decision | SearchError] = []
-    for position, (title, row, top_category) in enumerate(zip(titles, rows.tolist(), predicted, strict=True)):
+    for position, (title, row, top_category) in enumerate(zip(titles, rows.tolist(), top_names, strict=True)):
         correction = model.corrections.get(shows[position])
         if not (queries.vectors[position].any() or correction):
             decisions.append(SearchError(no_match_message(title)))
@@ -128,7 +128,7 @@ def decide_many(
 
 
 def _candidates(
-    predictor: NamePredictor, neighbours: VotingNeighbours, predicted: Sequence[str]
+    predictor: NamePredictor, neighbours: VotingNeighbours, top_names: Sequence[str]
 ) -> list[list[Candidate]]:
     """Returns up to CANDIDATES categories of each title, highest score first; [] without a prediction."""
     names, labels = predictor.candidates.names, predictor.candidates.labels
@@ -136,7 +136,7 @@ def _candidates(
     votes = count_votes(neighbours.ids, neighbours.cosines, labels, len(names))
     scores = votes if support is None else score_labels(votes, support)
     candidates: list[list[Candidate]] = []
-    for title, top in enumerate(predicted):
+    for title, top in enumerate(top_names):
         order = [names[column] for column in np.argsort(-scores[title], kind="stable")[:CANDIDATES].tolist()]
         order = [*dict.fromkeys([top, *order])][:CANDIDATES] if top else []
         columns = [names.index(name) for name in order]

@@ -106,8 +106,8 @@ def _vote_genres(
     title_ids = np.array(without_genre, dtype=np.int64)
     neighbours = model.neighbours(model.embed(guide, title_ids))
     languages = np.array([guide.language[title] for title in without_genre], dtype=str)
-    voted = model.predict(neighbours, languages, table, 0, options.minimum_precision)
+    predictions = model.predict(neighbours, languages, table, 0, options.minimum_precision)
     return {
-        without_genre[position]: (voted.names[position], float(voted.confidence[position]))
-        for position in np.flatnonzero(voted.chosen)
+        without_genre[position]: (predictions.names[position], float(predictions.confidence[position]))
+        for position in np.flatnonzero(predictions.chosen)
     }

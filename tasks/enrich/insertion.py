@@ -36,11 +36,11 @@ def find_insertion_point(
     anchors = [match for match in after.finditer(masked, begin, end) if match[1] or match[0].endswith(b"/>")]
     if not anchors:
         return -1, b""
-    last = anchors[-1]
-    opened = masked.rfind(b"<" + last[1], begin, last.start()) if last[1] else last.start()
-    gap = content[masked.rfind(b">", begin, max(begin, opened)) + 1 : opened]
+    anchor = anchors[-1]
+    tag_begin = masked.rfind(b"<" + anchor[1], begin, anchor.start()) if anchor[1] else anchor.start()
+    gap = content[masked.rfind(b">", begin, max(begin, tag_begin)) + 1 : tag_begin]
     space = _SPACE.search(gap)
-    return last.end(), space[0] if space else b""
+    return anchor.end(), space[0] if space else b""
 
 
 def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
@@ -61,10 +61,10 @@ def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> I
 
 def declare(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     """Yields a byte stream with an XML declaration at the start (after a byte order mark) if it has none."""
-    first = next(pieces, b"")
-    mark = codecs.BOM_UTF8 if first.startswith(codecs.BOM_UTF8) else b""
-    has_declaration = first[len(mark) :].startswith(b"<?xml")
+    first_piece = next(pieces, b"")
+    mark = codecs.BOM_UTF8 if first_piece.startswith(codecs.BOM_UTF8) else b""
+    has_declaration = first_piece[len(mark) :].startswith(b"<?xml")
     name = {"cp1252": "windows-1252"}.get(encoding, encoding.upper())
     declaration = "" if has_declaration else f'<?xml version="1.0" encoding="{name}"?>\n'
-    yield mark + declaration.encode() + first[len(mark) :]
+    yield mark + declaration.encode() + first_piece[len(mark) :]
     yield from pieces

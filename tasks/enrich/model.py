@@ -61,7 +61,7 @@ class CategoryModel:
         self.folder, self.corrections = folder, corrections or {}
         columns = ["show_key", "labels", "split", "language"]
         names = pq.read_schema(folder / "titles.parquet").names
-        rare = [RARE_CATEGORIES] if RARE_CATEGORIES in names else []
+        rare_names = [RARE_CATEGORIES] if RARE_CATEGORIES in names else []
         votes = read_votes(folder) if {*columns} <= {*names} else None
         if votes is None:
             message = "an older version made the champion model, and stored no votes on held-out titles"
@@ -71,7 +71,7 @@ class CategoryModel:
         self.spellings = read_spellings(folder)
         lexicon = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         self.descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # texts per title
-        table = pq.read_table(folder / "titles.parquet", columns=columns + rare, use_threads=False)
+        table = pq.read_table(folder / "titles.parquet", columns=columns + rare_names, use_threads=False)
         with safe_open(folder / "rows.safetensors", "numpy") as rows:
             parts = {"rows", "slots"} & {*rows.keys()}
             self.dim = sum(int(rows.get_slice(name).get_shape()[1]) for name in parts)
@@ -79,7 +79,7 @@ class CategoryModel:
         self.languages = np.array([code or "" for code in table["language"].to_pylist()], dtype=str)
         self.shows = table["show_key"].to_pylist()
         training = np.asarray(table["split"]) == "train"
-        self._rare: list[list[str]] = table[RARE_CATEGORIES].to_pylist() if rare else []
+        self._rare: list[list[str]] = table[RARE_CATEGORIES].to_pylist() if rare_names else []
         labelled = np.array([bool(labels) for labels in self.labels], dtype=bool)
         self.voters = np.flatnonzero(training & labelled)
         self.row_of = {show: row for row, show in enumerate(self.shows)}
@@ -131,10 +131,10 @@ class CategoryModel:
     def embed(self, guide: GuideTitles, titles: np.ndarray) -> EmbeddedTitles:
         """Embeds titles of a guide; those that the model lacks from their text, airings and descriptions."""
         rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
-        new = titles[rows < 0]
-        contexts, described = guide.contexts(new), guide.descriptions(new, self.descriptions)
-        raw, display = ([names[title] for title in new] for names in (guide.raw_title, guide.title))
-        return self._merge(rows, raw, contexts, lambda: sentence_features(self.encoder, display, *described))
+        new_titles = titles[rows < 0]
+        contexts, texts = guide.contexts(new_titles), guide.descriptions(new_titles, self.descriptions)
+        raw, display = ([names[title] for title in new_titles] for names in (guide.raw_title, guide.title))
+        return self._merge(rows, raw, contexts, lambda: sentence_features(self.encoder, display, *texts))
 
     def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, EmbeddedTitles]:
         """Embeds titles as a user enters them; those that the model lacks from their text alone.
@@ -173,8 +173,8 @@ class CategoryModel:
         on_unlabelled_channels = np.zeros(len(rows), dtype=bool)
         on_unlabelled_channels[is_new] = list(map(self._is_on_unlabelled_channels, contexts))
         if linear and support is not None and (~is_new).any():
-            stored = self._inputs.take(rows[~is_new])
-            raw_titles, stored_contexts = (stored[name].to_pylist() for name in ("raw_title", "context"))
+            inputs = self._inputs.take(rows[~is_new])
+            raw_titles, stored_contexts = (inputs[name].to_pylist() for name in ("raw_title", "context"))
             dense = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
             support[~is_new] = self._support(linear, raw_titles, stored_contexts, dense)
             on_unlabelled_channels[~is_new] = list(map(self._is_on_unlabelled_channels, stored_contexts))
@@ -239,7 +239,7 @@ class CategoryModel:
         """Labels of each title; of held-out titles also rare categories, which are never predicted."""
         labels = [*self.labels]
         votes = [votes for votes in (self.votes, self.channel_votes) if votes is not None]
-        for row in np.unique(np.concatenate([each.titles for each in votes])) if self._rare else ():
+        for row in np.unique(np.concatenate([source.titles for source in votes])) if self._rare else ():
             labels[row] = [*labels[row], *self._rare[row]]
         return labels
 

@@ -57,7 +57,7 @@ class NamePredictions:
     @property
     def written(self) -> list[str]:
         """Name of each title that is added to the guide; "" if none is."""
-        return [name if chosen else "" for name, chosen in zip(self.names, self.chosen, strict=True)]
+        return [name if is_chosen else "" for name, is_chosen in zip(self.names, self.chosen, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +107,9 @@ class CandidateNames:
         inputs = neighbours.ids, neighbours.cosines, self.labels, len(self.names)
         return predict_top(*inputs, self.support(neighbours))
 
-    def texts(self, predicted: np.ndarray) -> list[str]:
+    def texts(self, indices: np.ndarray) -> list[str]:
         """Returns the predicted names from their indices; "" for -1."""
-        return [self.names[index] if index >= 0 else "" for index in predicted]
+        return [self.names[index] if index >= 0 else "" for index in indices]
 
     def support(self, neighbours: VotingNeighbours) -> np.ndarray | None:
         """Returns the support of each name by the linear part; None for models of older versions."""
@@ -182,8 +182,8 @@ class CalibratedHeldOut:
         """Returns the name that would be added to each held-out title, cross-fitted; "" if none would."""
         if self.calibrations is None:
             return [""] * len(self.names)
-        selected = self.held_out.cross_selected(minimum_precision)
-        return [name if chosen else "" for name, chosen in zip(self.names, selected, strict=True)]
+        is_selected = self.held_out.cross_selected(minimum_precision)
+        return [name if is_chosen else "" for name, is_chosen in zip(self.names, is_selected, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,17 +239,17 @@ class NamePredictor:
         ``is_allowed`` returns whether a name may be added to a title; None for all.
         """
         names, scores, confidence = self.predict_all(neighbours, languages)
-        chosen = np.zeros(len(names), dtype=bool)
+        is_chosen = np.zeros(len(names), dtype=bool)
         for calibrations, rows in self._calibrations(neighbours):
-            chosen[rows] = calibrations.select(scores[rows], languages[rows], minimum_precision)
-        chosen &= scores > 0
+            is_chosen[rows] = calibrations.select(scores[rows], languages[rows], minimum_precision)
+        is_chosen &= scores > 0
         if is_allowed is not None:
-            chosen &= np.array([is_allowed(title, name) for title, name in enumerate(names)], dtype=bool)
+            is_chosen &= np.array([is_allowed(title, name) for title, name in enumerate(names)], dtype=bool)
         figures = self.shows.measure(minimum_precision)
         if self.channels is not self.shows:
             figures["channels"] = self.channels.measure(minimum_precision)
-        written = self.shows.written(minimum_precision), self.channels.written(minimum_precision)
-        return NamePredictions(names, confidence, chosen, figures, written)
+        held_out_names = self.shows.written(minimum_precision), self.channels.written(minimum_precision)
+        return NamePredictions(names, confidence, is_chosen, figures, held_out_names)
 
 
 def allowed_below(vocabulary: Vocabulary, names_above: Sequence[str]) -> IsAllowed:

@@ -40,11 +40,11 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
         sys.stdout.buffer.flush()
         return
     with _open_replacement(Path(out).expanduser()) as file:
-        make = FORMATS.get(Path(out).suffix.lower())
-        if make is None:
+        make_compressor = FORMATS.get(Path(out).suffix.lower())
+        if make_compressor is None:
             file.writelines(pieces)
         else:
-            with make(file) as compressed:
+            with make_compressor(file) as compressed:
                 compressed.writelines(pieces)
 
 
@@ -86,7 +86,7 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
 def _open_replacement(path: Path) -> Iterator[IO[bytes]]:
     """Opens a temporary file, which replaces ``path`` at the end. Raises EnrichError without permission."""
     try:
-        with replaced_file(path, keep_equal=True) as new, open(new, "wb") as file:
+        with replaced_file(path, keep_equal=True) as new_file, open(new_file, "wb") as file:
             yield file
     except PermissionError as error:
         raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error

@@ -68,8 +68,8 @@ def make_players(names: Collection[str]) -> tuple[Player, ...]:
     Raises:
         EnrichError: A name is unknown.
     """
-    if unknown := [name for name in names if name not in PLAYERS]:
-        raise EnrichError(f"no player {unknown[0]!r}; expected {', '.join(PLAYERS)}")
+    if unknown_names := [name for name in names if name not in PLAYERS]:
+        raise EnrichError(f"no player {unknown_names[0]!r}; expected {', '.join(PLAYERS)}")
     return tuple(PLAYERS[name]() for name in dict.fromkeys(names))
 
 

@@ -95,11 +95,11 @@ def open_source(
         raise EnrichError(f"{reference}: {len(locations)} guides; name one guide and one output per call")
     (location,) = locations
     address = location.location if isinstance(location, NamedFeed) else location
-    with fetch(address, work, settings, source_of(location)) as fetched:
-        if len(fetched.feeds) > 1:
-            names = ", ".join(feed.member for feed in fetched.feeds[:3])
+    with fetch(address, work, settings, source_of(location)) as download:
+        if len(download.feeds) > 1:
+            names = ", ".join(feed.member for feed in download.feeds[:3])
             raise EnrichError(
-                f"{reference}: a zip of {len(fetched.feeds)} guides ({names} …); unpack it first"
+                f"{reference}: a zip of {len(download.feeds)} guides ({names} …); unpack it first"
             )
-        (feed,) = fetched.feeds
+        (feed,) = download.feeds
         yield Source(feed, settings.size_cap_bytes, settings.zone(feed.source), home_zone)

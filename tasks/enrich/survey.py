@@ -75,18 +75,18 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
         pq.ParquetWriter(folder / "programmes.parquet", SCHEMA) as programmes,
         pq.ParquetWriter(folder / "descriptions.parquet", _DESCRIPTIONS, compression="zstd") as descriptions,
     ):
-        pending: list[pa.Table] = []
+        pending_tables: list[pa.Table] = []
         for records in read_records(prolog, blocks, encoding, source.zone):
             channels += records.channels
             spans, complete_count = records.find_spans()
             table, described_rows = _locate(records, spans, options, source)
             descriptions.write_table(described_rows)
             read_count, unreadable = read_count + len(table), unreadable + complete_count - len(table)
-            pending.append(table)
-            if sum(map(len, pending)) >= ROWS:
-                programmes.write_table(pa.concat_tables(pending))
-                pending.clear()
-        programmes.write_table(pa.concat_tables([*pending, SCHEMA.empty_table()]))
+            pending_tables.append(table)
+            if sum(map(len, pending_tables)) >= ROWS:
+                programmes.write_table(pa.concat_tables(pending_tables))
+                pending_tables.clear()
+        programmes.write_table(pa.concat_tables([*pending_tables, SCHEMA.empty_table()]))
     pa.default_memory_pool().release_unused()
     channel_names = to_batch(channels, CHANNELS)
     sources = pa.array([source.feed.source] * len(channel_names), pa.string())
@@ -126,10 +126,10 @@ def _locate(
     }
     table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA).filter(pa.array(has_span))
     described_rows = details["row"].to_numpy()
-    chosen = pa.array((places[described_rows] >= 0) & np.asarray(details["description"].is_valid()))
-    titles = rows["title"].take(pa.array(described_rows)).filter(chosen)
+    mask = pa.array((places[described_rows] >= 0) & np.asarray(details["description"].is_valid()))
+    titles = rows["title"].take(pa.array(described_rows)).filter(mask)
     airings = pa.array(np.ones(len(titles), np.int64))
-    return table, pa.table([titles, details["description"].filter(chosen), airings], schema=_DESCRIPTIONS)
+    return table, pa.table([titles, details["description"].filter(mask), airings], schema=_DESCRIPTIONS)
 
 
 def _is_empty(lists: pa.ListArray) -> np.ndarray:

@@ -44,9 +44,9 @@ def fill(
         )
         return workspace.folder(guide)
 
-    newest = current_guide(workspace)
+    home_guide = current_guide(workspace)
     results = Copies(workspace.home, ingest_settings, options, Path(model)).update(
-        feeds, publish, newest and workspace.folder(newest)
+        feeds, publish, home_guide and workspace.folder(home_guide)
     )
     for result in results:
         if result.error:

@@ -49,10 +49,10 @@ class GuideTitles:
         table = pq.read_table(file, columns=["title_id", "token"])
         title_ids, position = table["title_id"].to_numpy(), np.full(len(self.title), -1)
         position[titles] = np.arange(len(titles))
-        chosen = np.flatnonzero(position[title_ids] >= 0)
+        rows = np.flatnonzero(position[title_ids] >= 0)
         tokens_of: list[list[str]] = [[] for _ in titles]
-        tokens = table["token"].take(chosen).to_pylist()
-        for index, token in zip(position[title_ids[chosen]].tolist(), tokens, strict=True):
+        tokens = table["token"].take(rows).to_pylist()
+        for index, token in zip(position[title_ids[rows]].tolist(), tokens, strict=True):
             tokens_of[index].append(token)
         return tokens_of
 
@@ -68,12 +68,12 @@ class GuideTitles:
         """
         if not (len(titles) and max_texts):
             return np.zeros(0, dtype=np.int64), []
-        described, variants = self.folder / "described.parquet", self.folder / "variants.parquet"
+        described_file, variants = self.folder / "described.parquet", self.folder / "variants.parquet"
         with temporary_database(self.folder, MEMORY_BYTES) as connection:
             write_descriptions(
-                connection, self.folder, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True
+                connection, self.folder, variants, described_file, DESCRIPTION_CHARACTERS, sub_titles=True
             )
-        texts = TitleTexts(self.folder / "shows.parquet", described, self.placeholder, max_texts)
+        texts = TitleTexts(self.folder / "shows.parquet", described_file, self.placeholder, max_texts)
         position, title_ids, kept_texts = np.full(len(self.title), -1), [], []
         position[titles] = np.arange(len(titles))
         for numbers, batch in texts.of_descriptions():
@@ -96,10 +96,10 @@ def gather_titles(folder: Path) -> GuideTitles:
     raw = folder / "raw.parquet"
     with temporary_database(folder, MEMORY_BYTES) as connection:
         write_raw_titles(connection, folder, raw, ROWS)
-        parsed = [folder / f"parsed-{piece:05}.parquet" for piece in pieces.pieces_of(raw)]
-        for piece, file in enumerate(parsed):
+        parsed_files = [folder / f"parsed-{piece:05}.parquet" for piece in pieces.pieces_of(raw)]
+        for piece, file in enumerate(parsed_files):
             parse_piece(raw, piece, file)
-        write_shows(connection, parsed, folder / "shows.parquet", folder / "variants.parquet")
+        write_shows(connection, parsed_files, folder / "shows.parquet", folder / "variants.parquet")
         lists = _category_lists(connection, folder, folder / "variants.parquet")
     shows = pq.read_table(folder / "shows.parquet")
     variants = pq.read_table(folder / "variants.parquet")

@@ -74,8 +74,8 @@ class Table:
     @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
     def find(self, category: str) -> tuple[Names, ...]:
         """Returns the row of a category, or else the rows of the items of a list such as "Drama, Crime"."""
-        if (normalized := fold(category)) in self.rows:
-            return (self.rows[normalized],)
+        if (key := fold(category)) in self.rows:
+            return (self.rows[key],)
         synonyms, parts = _read_synonyms(), [value for value, _ in clean_category(category)]
         values = (value if value in self.rows else synonyms.get(value, value) for value in parts)
         return tuple(self.rows[value] for value in values if value in self.rows)

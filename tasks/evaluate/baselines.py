@@ -35,11 +35,11 @@ def fit_and_score_baselines(
     titles, table = titles.take(used_rows), table.take(used_rows)
 
     def read(rows: np.ndarray) -> TitleInputs:
-        corpus_files, selected = open_corpus(workspace.folder(corpus)), table.take(rows)
+        corpus_files, selected_titles = open_corpus(workspace.folder(corpus)), table.take(rows)
         dense = dense_inputs(corpus_files.sentences, corpus_files.descriptions, used_rows[rows])
         has_context = "title_context" not in reasons
-        contexts = join_contexts(selected["context"].to_pylist()) if has_context else ()
-        return TitleInputs(selected["raw_title"].to_pylist(), dense, contexts)
+        contexts = join_contexts(selected_titles["context"].to_pylist()) if has_context else ()
+        return TitleInputs(selected_titles["raw_title"].to_pylist(), dense, contexts)
 
     sets = draw_held_out(titles, reasons, settings)
     return (yield from run_baselines(titles, read, settings.baselines, sets))

@@ -90,10 +90,10 @@ def evaluate(
     scores = score_title_vectors(titles, forms, support, baseline_scores, sets, settings.k)
 
     augmented = forms["title_only"]
-    unaugmented = augmented.copy()
-    unaugmented[corpus_files.oov] = open_array(folder, "unaugmented")
+    plain_vectors = augmented.copy()
+    plain_vectors[corpus_files.oov] = open_array(folder, "unaugmented")
     words, unseen = (np.asarray(open_array(folder, name)) for name in ("words", "unseen"))
-    languages, augmentations = table["language"].to_pylist(), (augmented, unaugmented)
+    languages, augmentations = table["language"].to_pylist(), (augmented, plain_vectors)
     unseen_words = measure_unseen_words(titles, languages, words, unseen, *augmentations, settings.k)
     agreement = pending_agreement.result()
     for name in ("run_to_run_ari", "stayed_share", "neighbour_recall"):

@@ -39,22 +39,22 @@ def measure_unseen_words(
     is_held_out = np.isin(titles.split, [*PROTOCOLS])
     names = np.array([language or "unknown" for language in languages])
 
-    def shares(chosen: np.ndarray) -> dict[str, object]:
-        count, tokens = int(chosen.sum()), int(words[chosen].sum())
+    def shares(is_selected: np.ndarray) -> dict[str, object]:
+        count, tokens = int(is_selected.sum()), int(words[is_selected].sum())
         return {
             "titles": count,
-            "titles_share": float(titles.oov[chosen].mean()) if count else None,
-            "tokens_share": float(unseen[chosen].sum()) / tokens if tokens else None,
+            "titles_share": float(titles.oov[is_selected].mean()) if count else None,
+            "tokens_share": float(unseen[is_selected].sum()) / tokens if tokens else None,
         }
 
     language_names, counts = np.unique(names[is_held_out], return_counts=True)
-    reported = language_names[counts >= MIN_LANGUAGE_TITLES]
+    reported_languages = language_names[counts >= MIN_LANGUAGE_TITLES]
     has_unseen = is_held_out & titles.oov
     chosen = {"augmented": (vectors, has_unseen), "unaugmented": (unaugmented, has_unseen)}
     chosen["known"] = vectors, is_held_out & ~titles.oov
     result = {
         **shares(is_held_out),
-        "languages": {str(name): shares(is_held_out & (names == name)) for name in reported},
+        "languages": {str(name): shares(is_held_out & (names == name)) for name in reported_languages},
         "distance": {name: _distance(array, titles.family, rows) for name, (array, rows) in chosen.items()},
     }
     training = titles.labelled("train")
@@ -74,8 +74,8 @@ def measure_unseen_words(
     return result
 
 
-def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> dict[str, object]:
-    """Returns the mean cosine distance of ``chosen`` titles from the mean of the rest of their family.
+def _distance(vectors: np.ndarray, family: np.ndarray, rows: np.ndarray) -> dict[str, object]:
+    """Returns the mean cosine distance of the titles ``rows`` from the mean of the rest of their family.
 
     A family is the titles with the same first word. Titles are skipped if one of both vectors is zero.
     """
@@ -86,8 +86,8 @@ def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> di
         torch.from_numpy(family.astype(np.int64)),
     )
     sums = segment_sum(values, family_ids, int(family.max(initial=-1)) + 1).numpy()
-    other_sums = sums[family[chosen]] - vectors[chosen]
-    norms = np.linalg.norm(other_sums, axis=1) * np.linalg.norm(vectors[chosen], axis=1)
-    usable = norms > 1e-6
-    cosines = np.einsum("ij,ij->i", other_sums[usable], vectors[chosen][usable]) / norms[usable]
-    return {"n": int(usable.sum()), "mean": float((1 - cosines).mean()) if usable.any() else None}
+    other_sums = sums[family[rows]] - vectors[rows]
+    norms = np.linalg.norm(other_sums, axis=1) * np.linalg.norm(vectors[rows], axis=1)
+    is_nonzero = norms > 1e-6
+    cosines = np.einsum("ij,ij->i", other_sums[is_nonzero], vectors[rows][is_nonzero]) / norms[is_nonzero]
+    return {"n": int(is_nonzero.sum()), "mean": float((1 - cosines).mean()) if is_nonzero.any() else None}

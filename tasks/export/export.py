@@ -92,8 +92,8 @@ def _export_word2vec(model: Path, out: Path) -> str:
 def _export_parquet(model: Path, out: Path) -> str:
     table = pq.read_table(model / "titles.parquet", columns=["title", "show_key", "labels", "channels"])
     vectors = np.asarray(open_similarity(model))
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-    pq.write_table(table.append_column("vector", flat), out, compression="zstd")
+    vector_column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+    pq.write_table(table.append_column("vector", vector_column), out, compression="zstd")
     return f"{out}: {len(table)} titles, {vectors.shape[1]} dimensions"
 
 

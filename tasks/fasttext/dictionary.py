@@ -66,8 +66,8 @@ class Dictionary:
     def _count_up_to(self, queries: np.ndarray) -> np.ndarray:
         hashes, (shift, ends) = self._index[0], self._hash_ranges
         counts = ends[queries >> shift]  # equals np.searchsorted(side="right"), in an eighth of the time
-        while (higher := (counts > 0) & (hashes[counts - 1] > queries)).any():
-            counts -= higher
+        while (is_higher := (counts > 0) & (hashes[counts - 1] > queries)).any():
+            counts -= is_higher
         return counts
 
     def ids(self, words: Sequence[str | bytes]) -> np.ndarray:
@@ -96,10 +96,10 @@ class Dictionary:
         is_same_word = has_equal_hash & (self.ends[candidates] - entry_starts == lengths)
         entry_bytes, query_bytes = _as_uint64(self.file_bytes), _as_uint64(codes)
         for step in range(0, int(lengths[is_same_word].max(initial=0)), 8):
-            active = np.flatnonzero(is_same_word & (lengths > step))
-            excess = 8 * (8 + step - lengths[active]).clip(min=0).astype(np.uint64)  # bits after the word
-            left, right = entry_bytes[entry_starts[active] + step], query_bytes[starts[active] + step]
-            is_same_word[active] = (left ^ right) << excess == 0
+            rows = np.flatnonzero(is_same_word & (lengths > step))
+            bits = 8 * (8 + step - lengths[rows]).clip(min=0).astype(np.uint64)  # bits after the word
+            left, right = entry_bytes[entry_starts[rows] + step], query_bytes[starts[rows] + step]
+            is_same_word[rows] = (left ^ right) << bits == 0
         for query in np.flatnonzero(has_equal_hash & ~is_same_word):  # hash collision: try earlier entries
             alternatives = order[np.searchsorted(hashes, queries[query]) : counts[query]][::-1]
             word = text[starts[query] : starts[query] + lengths[query]]
@@ -110,11 +110,11 @@ class Dictionary:
         """Returns the row of each n-gram bucket in the input matrix: int64 (buckets,); -1 if pruned."""
         if self.pruned is None:
             return np.add(buckets, self.word_count, dtype=np.int64)
-        old, new = self.pruned
-        if not len(old):
+        old_buckets, new_rows = self.pruned
+        if not len(old_buckets):
             return np.full(len(buckets), -1)
-        position = np.searchsorted(old, buckets).clip(max=len(old) - 1)
-        return np.where(old[position] == buckets, new[position] + self.word_count, -1)
+        position = np.searchsorted(old_buckets, buckets).clip(max=len(old_buckets) - 1)
+        return np.where(old_buckets[position] == buckets, new_rows[position] + self.word_count, -1)
 
 
 def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dictionary:
@@ -157,11 +157,11 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
         begin = cursor.offset
         content = cursor.take(pruned * 8, f"{pruned} pruned n-grams")
         pairs = content.view("<i4").reshape(-1, 2).astype(np.int64)
-        invalid = np.flatnonzero((pairs < 0).any(axis=1) | (pairs[:, 0] >= buckets) | (pairs[:, 1] >= pruned))
-        if len(invalid):
-            cursor.offset = begin + 8 * int(invalid[0])
+        errors = np.flatnonzero((pairs < 0).any(axis=1) | (pairs[:, 0] >= buckets) | (pairs[:, 1] >= pruned))
+        if len(errors):
+            cursor.offset = begin + 8 * int(errors[0])
             expected = f"a bucket below {buckets} and a row below {pruned}"
-            cursor.fail(f"pruned n-gram is {pairs[invalid[0]].tolist()}, expected {expected}")
+            cursor.fail(f"pruned n-gram is {pairs[errors[0]].tolist()}, expected {expected}")
         pruned_rows = tuple(pairs[np.argsort(pairs[:, 0], kind="stable")].T)
     return Dictionary(cursor.file_bytes, starts, ends, words, pruned_rows)
 

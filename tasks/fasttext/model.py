@@ -183,8 +183,8 @@ def _word_ngrams(model: FastText, hashes: np.ndarray) -> np.ndarray:
     """
     signed_hashes, buckets = hashes.view(np.int32).tolist(), []
     for first, combined_hash in enumerate(signed_hashes):
-        for other in signed_hashes[first + 1 : first + model.header.word_ngrams]:
-            combined_hash = (combined_hash * _HASH_FACTOR + other) % 2**64
+        for next_hash in signed_hashes[first + 1 : first + model.header.word_ngrams]:
+            combined_hash = (combined_hash * _HASH_FACTOR + next_hash) % 2**64
             buckets.append(combined_hash % model.header.bucket)
     rows = model.dictionary.bucket_rows(np.array(buckets, dtype=np.int64))
     return rows[rows >= 0]

@@ -111,13 +111,13 @@ def bucket_piece(
     hashes = np.empty(is_used.shape, dtype=np.uint32)
     state = np.full(points, _START)
     for step in range(int(lengths[-1]) if len(lengths) else 0):
-        active = state[: points - step]
-        active ^= first[step:]
-        active *= _PRIME
+        active_state = state[: points - step]
+        active_state ^= first[step:]
+        active_state *= _PRIME
         for byte, points_with_byte in enumerate(multibyte, 1):  # continuation bytes
             current_points = points_with_byte[np.searchsorted(points_with_byte, step) :]
-            active[current_points - step] = (
-                active[current_points - step] ^ signed_codes[heads[current_points] + byte]
+            active_state[current_points - step] = (
+                active_state[current_points - step] ^ signed_codes[heads[current_points] + byte]
             ) * _PRIME
         if step + 1 >= lengths[0]:
             hashes[:, step + 2 - lengths[0]] = state
@@ -128,11 +128,11 @@ def bucket_piece(
 
 def hash_spans(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Hashes spans of bytes as fastText does (FNV-1a): uint32 (spans,)."""
-    hashes, signed = np.full(len(starts), _START), codes.view(np.int8)
+    hashes, signed_bytes = np.full(len(starts), _START), codes.view(np.int8)
     for position in range(min(int(lengths.max(initial=0)), _LONG)):
-        active = np.flatnonzero(lengths > position)
-        byte = signed[starts[active] + position].astype(np.int32).view(np.uint32)  # sign-extended
-        hashes[active] = (hashes[active] ^ byte) * _PRIME
+        active_spans = np.flatnonzero(lengths > position)
+        byte = signed_bytes[starts[active_spans] + position].astype(np.int32).view(np.uint32)  # sign-extended
+        hashes[active_spans] = (hashes[active_spans] ^ byte) * _PRIME
     for number in np.flatnonzero(lengths > _LONG):  # the few long spans, one by one
         state = int(hashes[number])
         for byte in codes[starts[number] + _LONG : starts[number] + lengths[number]].tobytes():

@@ -66,17 +66,17 @@ def write_vectors(
     Raises:
         ValueError: The numbers of words and vectors differ, or the format cannot represent a word.
     """
-    encoded = [encode(word) for word in words]
-    if len(encoded) != len(vectors):
-        raise ValueError(f"{len(vectors)} vectors for {len(encoded)} words")
-    for word in encoded:
+    encoded_words = [encode(word) for word in words]
+    if len(encoded_words) != len(vectors):
+        raise ValueError(f"{len(vectors)} vectors for {len(encoded_words)} words")
+    for word in encoded_words:
         if not word or b"\n" in word or (b" " in word and text_format != "glove"):
             problem = "it is empty or contains a space or a line feed"
             raise ValueError(f"{word!r} cannot be written as {text_format}: {problem}")
     with open_replacement(path) as handle:
         if text_format != "glove":
-            handle.write(f"{len(encoded)} {vectors.shape[1]}\n".encode())
-        for word, vector in zip(encoded, np.asarray(vectors, dtype="<f4"), strict=True):
+            handle.write(f"{len(encoded_words)} {vectors.shape[1]}\n".encode())
+        for word, vector in zip(encoded_words, np.asarray(vectors, dtype="<f4"), strict=True):
             text = " ".join(f"{value:.9g}" for value in vector.tolist()).encode
             handle.write(word + b" " + (vector.tobytes() if text_format == "word2vec" else text()) + b"\n")
 
@@ -88,11 +88,11 @@ def read_vectors(path: Path | str) -> WordTable:
         VectorFileError: The file is damaged or has another format.
     """
     with open(path, "rb") as handle:
-        first = handle.readline(4096)
-        header = _HEADER.fullmatch(first)
+        first_line = handle.readline(4096)
+        header = _HEADER.fullmatch(first_line)
         if not header:
             handle.seek(0)
-            return _read_lines(path, handle, None, len(first.split(b" ")) - 1, 1)
+            return _read_lines(path, handle, None, len(first_line.split(b" ")) - 1, 1)
         words, dim = int(header[1]), int(header[2])
         start = handle.tell()
         size = os.fstat(handle.fileno()).st_size - start
@@ -124,15 +124,15 @@ def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int,
     row_words, rows, number = [], [np.zeros((0, dim), dtype=np.float32)], first
     max_bytes = 65_536 + 64 * dim  # limit of a line, so that a file without line feeds is not read completely
     while line := handle.readline(max_bytes):
-        parsed = _parse_numbers(line, dim)
-        if parsed is None:
+        numbers = _parse_numbers(line, dim)
+        if numbers is None:
             _fail(path, f"line {number} is {line[:60]!r}, expected a word and {dim} numbers")
-        row_words.append(parsed[0])
-        rows.append(np.array([parsed[1]], dtype=np.float32))
+        row_words.append(numbers[0])
+        rows.append(np.array([numbers[1]], dtype=np.float32))
         number += 1
     if words not in (None, number - first):
-        missing = f"it has {number - first}: it is truncated, or lines are missing"
-        _fail(path, f"expected {words} words, as in the first line, but {missing}")
+        problem = f"it has {number - first}: it is truncated, or lines are missing"
+        _fail(path, f"expected {words} words, as in the first line, but {problem}")
     return WordTable(row_words, np.concatenate(rows))
 
 

@@ -20,7 +20,7 @@ Entries = Sequence[tuple[bytes, int]]  # (word or label, count)
 @contextmanager
 def open_replacement(path: Path | str) -> Iterator[BinaryIO]:
     """Opens a temporary binary file, which replaces ``path`` if the ``with`` block succeeds."""
-    with replaced_file(Path(path)) as new, open(new, "wb") as handle:
+    with replaced_file(Path(path)) as new_file, open(new_file, "wb") as handle:
         yield handle
 
 
@@ -62,11 +62,11 @@ def write_bin(
 
 def _write_matrix(handle: BinaryIO, what: str, rows: int, dim: int, blocks: Iterable[np.ndarray]) -> None:
     handle.write(struct.pack("<Bqq", 0, rows, dim))
-    written = 0
+    row_count = 0
     for block in blocks:
         if block.ndim != 2 or block.shape[1] != dim:
             raise ValueError(f"a block of the {what} matrix has shape {block.shape}, expected rows of {dim}")
         handle.write(np.ascontiguousarray(block, dtype="<f4").data)
-        written += len(block)
-    if written != rows:
-        raise ValueError(f"the {what} matrix got {written} rows, but the header requires {rows}")
+        row_count += len(block)
+    if row_count != rows:
+        raise ValueError(f"the {what} matrix got {row_count} rows, but the header requires {rows}")

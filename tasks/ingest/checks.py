@@ -67,9 +67,9 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
         anomalies[silent["source"], silent["day"]].append(f"channel {silent['channel']} fell silent")
     for number, day in enumerate(days):
         previous_days = [
-            other
-            for other in days[max(0, number - WEEK) : number]
-            if other["source"] == day["source"] and (day["day"] - other["day"]).days <= WEEK
+            previous_day
+            for previous_day in days[max(0, number - WEEK) : number]
+            if previous_day["source"] == day["source"] and (day["day"] - previous_day["day"]).days <= WEEK
         ]
         # the last day of a guide is incomplete
         is_last = number + 1 == len(days) or days[number + 1]["source"] != day["source"]
@@ -92,7 +92,7 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
 def _day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, Any]]) -> list[str]:
     anomalies = []
     for name in (*MIN_RATIOS, *MAX_RATIOS):
-        usual = sum(other[name] for other in previous_days) / len(previous_days)
+        usual = sum(previous_day[name] for previous_day in previous_days) / len(previous_days)
         is_low = name in MIN_RATIOS and day[name] < MIN_RATIOS[name] * usual
         is_high = name in MAX_RATIOS and day[name] > max(MAX_RATIOS[name] * usual, 0.05 * day["programmes"])
         if is_low or is_high:
@@ -119,8 +119,8 @@ def import_anomalies(
     anomalies = []
     programmes = counts.seen - counts.rejected
     if not programmes or (previous and programmes < MIN_RATIOS["programmes"] * previous.programmes):
-        last = f", {previous.programmes:,} in its reading of {previous.grabbed_at:%F}" if previous else ""
-        anomalies.append(f"{programmes:,} programmes{last}")
+        note = f", {previous.programmes:,} in its reading of {previous.grabbed_at:%F}" if previous else ""
+        anomalies.append(f"{programmes:,} programmes{note}")
     ends = last_stop(catalogue, feed_id)
     if today and ends and ends.date() < today:
         anomalies.append(f"the guide ends on {ends:%Y-%m-%d %H:%M} UTC, before today")

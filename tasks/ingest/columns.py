@@ -95,9 +95,9 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
 
     channel, title = _clean_ids(raw.channel), _clean_texts(raw.title, recorder("title"))
     # starts and stops are parsed together, because the stop of a programme is usually the start of the next
-    encoded = pa.concat_arrays([raw.start, raw.stop]).dictionary_encode()
-    values = [parse_time(text) for text in encoded.dictionary.to_pylist()]
-    times = pa.array(values, pa.int64()).take(encoded.indices)
+    texts = pa.concat_arrays([raw.start, raw.stop]).dictionary_encode()
+    values = [parse_time(text) for text in texts.dictionary.to_pylist()]
+    times = pa.array(values, pa.int64()).take(texts.indices)
     start, stop = times[: len(raw.start)], times[len(raw.start) :]
     categories, is_category = _clean_lists(raw.categories, recorder("category", raw.categories.offsets))
     numbers, is_number = _clean_lists(raw.episode_numbers)
@@ -106,11 +106,11 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     systems = _with_offsets(numbers, is_number, _clean_texts(raw.episode_systems.values, read=_clean_system))
     with_language = (sub_title, raw.sub_title_language), (description, raw.description_language)
     category_languages = _with_offsets(categories, is_category, raw.category_languages.values)
-    extra = language_objects(category_languages, *(_null_like(*pair) for pair in with_language))
+    objects = language_objects(category_languages, *(_null_like(*pair) for pair in with_language))
     instants = start.cast(pa.timestamp("us")), stop.cast(pa.timestamp("us"))
     stop_problems, language = _find_stop_problems(start, stop, raw.stop), _clean_texts(raw.title_language)
     columns = [channel, *instants, stop_problems, title, language, sub_title, categories, numbers, systems]
-    columns += [_clean_texts(raw.date), merge_objects(extra, raw.attributes, raw.elements)]
+    columns += [_clean_texts(raw.date), merge_objects(objects, raw.attributes, raw.elements)]
     programmes = pa.RecordBatch.from_arrays(columns, schema=PROGRAMMES)
     required_columns = {"no_channel": channel, "no_title": title, "bad_start": start}
     is_invalid = {reason: np.asarray(column.is_null()) for reason, column in required_columns.items()}
@@ -171,8 +171,8 @@ def _clean_texts(
 
     Calls ``record`` with the row indices and original texts of all texts that have changed.
     """
-    encoded = column.dictionary_encode()
-    texts = encoded.dictionary.to_pylist()
+    encoded_column = column.dictionary_encode()
+    texts = encoded_column.dictionary.to_pylist()
     clean_texts = [read(text) or None for text in texts]
     if record is not None:
         pairs = enumerate(zip(texts, clean_texts))
@@ -180,10 +180,10 @@ def _clean_texts(
             code for code, (text, new) in pairs if new is not text and (new or "") != text.strip()
         ]
         if changed_codes:
-            codes = encoded.indices.fill_null(-1).to_numpy()
+            codes = encoded_column.indices.fill_null(-1).to_numpy()
             rows = np.flatnonzero(np.isin(codes, changed_codes))
             record(rows, [texts[code] for code in codes[rows]])
-    return pa.array(clean_texts, pa.string()).take(encoded.indices)
+    return pa.array(clean_texts, pa.string()).take(encoded_column.indices)
 
 
 def _with_offsets(lists: pa.ListArray, is_kept: pa.Array | None, values: pa.Array) -> pa.ListArray:
@@ -202,10 +202,10 @@ def _null_like(texts: pa.Array, values: pa.Array) -> pa.Array:
 
 def _clean_ids(ids: pa.StringArray) -> pa.Array:
     """Replaces blank channel ids by null. Other ids are not cleaned, so that they remain distinct."""
-    encoded = ids.dictionary_encode()
-    texts = encoded.dictionary.to_pylist()
+    encoded_ids = ids.dictionary_encode()
+    texts = encoded_ids.dictionary.to_pylist()
     names = [show_invalid(text) if text.strip() else None for text in texts]
-    return ids if names == texts else pa.array(names, pa.string()).take(encoded.indices)
+    return ids if names == texts else pa.array(names, pa.string()).take(encoded_ids.indices)
 
 
 def _clean_lists(

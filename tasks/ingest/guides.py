@@ -59,8 +59,8 @@ def find_guides(file: Feed, size_cap_bytes: int) -> Guides:
     if len(candidates) != 1:
         guides = [feed for feed in guides if _is_guide(feed, size_cap_bytes)]
     if not guides:
-        listed = ", ".join(members[:5]) + " …" * (len(members) > 5)
-        raise FeedError(f"{file.source}: no guide in this zip of {len(members)} files ({listed})")
+        names = ", ".join(members[:5]) + " …" * (len(members) > 5)
+        raise FeedError(f"{file.source}: no guide in this zip of {len(members)} files ({names})")
     if len(guides) > 1:
         guides = [replace(feed, source=f"{file.source}!{feed.member}") for feed in guides]
     guide_members = {feed.member for feed in guides}

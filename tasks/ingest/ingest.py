@@ -58,7 +58,7 @@ def ingest_feeds(
     yield from failures
     is_any_read = False
     reader = _FeedReader(catalogue, settings, clock, now, len(locations))
-    published = clock()
+    published_at = clock()
     with ExitStack() as stack:
         stack.callback(publish_status, catalogue)
         for location in locations:
@@ -68,9 +68,9 @@ def ingest_feeds(
                     is_any_read |= isinstance(event, FeedResult)
                     failures += [event] if isinstance(event, Failure) else []
                     is_new = isinstance(event, FeedResult) and not event.unchanged
-                    if is_new and clock() - published > 1.0:  # not more often, because it counts all rows
+                    if is_new and clock() - published_at > 1.0:  # not more often, because it counts all rows
                         publish_status(catalogue)
-                        published = clock()
+                        published_at = clock()
             except FeedError as error:
                 failures.append(Failure(source=source_of(location), error=error))
                 yield failures[-1]
@@ -99,21 +99,21 @@ class _FeedReader:
         grabbed_at = location.grabbed_at if isinstance(location, DatedFeed) else None
         if is_url(address):
             adopt_former_names(catalogue, address, name)
-        last = newest_imports(catalogue, name)
-        is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last)
-        is_comparable = bool(last) and grabbed_at is None and is_same_zone
+        last_imports = newest_imports(catalogue, name)
+        is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last_imports)
+        is_comparable = bool(last_imports) and grabbed_at is None and is_same_zone
         etag, last_modified = load_validators(catalogue, name) if is_comparable else (None, None)
         validators = Validators(etag=etag, last_modified=last_modified)
         with ExitStack() as stack:  # removes downloaded files
             try:
-                fetched = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
+                download = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
             except PermissionError as error:
                 raise access_denied(name, error) from error
-            if fetched.unchanged:
-                for source, _, counts in last:
+            if download.unchanged:
+                for source, _, counts in last_imports:
                     yield self._feed_result(source, counts, grabbed_at)
-            skipped, failures = fetched.skipped, 0
-            for feed in fetched.feeds:
+            skipped_names, failures = download.skipped, 0
+            for feed in download.feeds:
                 zone = settings.zone(feed.source)
                 counts = find_unchanged(catalogue, feed.source, feed.content_digest, grabbed_at, zone)
                 try:
@@ -125,11 +125,11 @@ class _FeedReader:
                     failures += 1
                     yield Failure(source=feed.source, error=error)
                 else:
-                    yield replace(result, skipped=skipped)
-                    skipped = ()
-            is_new = not (fetched.unchanged or failures)
-            if fetched.validators is not None and is_new and grabbed_at is None:
-                validators = fetched.validators
+                    yield replace(result, skipped=skipped_names)
+                    skipped_names = ()
+            is_new = not (download.unchanged or failures)
+            if download.validators is not None and is_new and grabbed_at is None:
+                validators = download.validators
                 store_validators(catalogue, name, validators.etag, validators.last_modified)
 
     def _read_feed(
@@ -189,10 +189,10 @@ class _FeedReader:
             problem = f"nothing in it can be read ({reasons})"
             raise FeedError(f"{source}: {problem}; fetch it again, or remove it")
         rejected_programmes = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
-        share, seen = self.settings.max_reject_share, draft.staged + rejected_programmes
-        if rejected_programmes > share * seen:
+        share, total = self.settings.max_reject_share, draft.staged + rejected_programmes
+        if rejected_programmes > share * total:
             raise FeedError(
-                f"{source}: {rejected_programmes:,} of {seen:,} programmes cannot be read ({reasons}), "
+                f"{source}: {rejected_programmes:,} of {total:,} programmes cannot be read ({reasons}), "
                 f"more than {share:.0%}; nothing was stored. "
                 "Repair the feed, or raise ingest.max_reject_share"
             )

@@ -61,8 +61,8 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
     for number, line in enumerate(_lines(stream), 1):
         if line.removeprefix(BOM_UTF8).strip():
             size += len(line)
-            line, invalid = encoding.decode(line)
-            invalid_bytes += invalid
+            line, invalid_count = encoding.decode(line)
+            invalid_bytes += invalid_count
             try:
                 rows.append(_parse_line(line))
                 lines.append((number, line))

@@ -9,7 +9,7 @@ from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
 from storage.catalogue.feeds import publish_status, require_feed_before
-from storage.catalogue.snapshots import SnapshotOptions, included_feeds, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, included_feeds, snapshot_digest, write_snapshot
 from storage.home.guides import current_guide
 from storage.home.readings import FeedStatus, write_readings
 from storage.home.workspace import Workspace
@@ -59,12 +59,12 @@ def read_and_publish(
         zone, leave_out = home_zone(workspace.home).key, settings.leave_out
         options = SnapshotOptions(leave_out=leave_out, priority=settings.priority, as_of=as_of, zone=zone)
         digest = snapshot_digest(catalogue, options)
-        if (published := workspace.read(Guide, digest[:32])) is not None:
-            if as_of is None and current_guide(workspace) != published:
-                workspace.publish_again(published)  # a setting was changed, then changed back
-            return published
+        if (guide := workspace.read(Guide, digest[:32])) is not None:
+            if as_of is None and current_guide(workspace) != guide:
+                workspace.publish_again(guide)  # a setting was changed, then changed back
+            return guide
         with workspace.publishing(Guide, digest[:32]) as draft:
-            draft.counts |= snapshot(catalogue, draft.folder, options)
+            draft.counts |= write_snapshot(catalogue, draft.folder, options)
             draft.details |= {
                 "schema_version": catalogue.schema_version,
                 "left_out": list(leave_out),

@@ -38,8 +38,8 @@ class FeedResult:
         if self.unchanged:
             counts = f"unchanged ({counts})"
         reasons = f" ({format_reasons(self.reasons)})" if self.reasons else ""
-        skipped = f"; skipped, not guides: {', '.join(self.skipped)}" if self.skipped else ""
-        return f"{self.source}: {counts}{reasons}{skipped}"
+        note = f"; skipped, not guides: {', '.join(self.skipped)}" if self.skipped else ""
+        return f"{self.source}: {counts}{reasons}{note}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,13 +67,13 @@ def raise_if_decisive(failures: Sequence[Failure], settings: IngestSettings, *, 
         FeedError: One of these failures has another cause.
     """
     required = [failure for failure in failures if settings.is_required(failure.source)]
-    decisive = required if required or is_any_read else failures
-    if not decisive:
+    decisive_failures = required if required or is_any_read else failures
+    if not decisive_failures:
         return
-    is_network = all(isinstance(failure.error, FeedUnreachable) for failure in decisive)
-    reason = "; ".join(str(failure.error) for failure in decisive)
+    is_network = all(isinstance(failure.error, FeedUnreachable) for failure in decisive_failures)
+    reason = "; ".join(str(failure.error) for failure in decisive_failures)
     if required:
         reason = f"{reason}; the feed is listed in ingest.required"
-    elif len(decisive) > 1:
-        reason = f"none of the {len(decisive)} feeds can be read: {reason}"
+    elif len(decisive_failures) > 1:
+        reason = f"none of the {len(decisive_failures)} feeds can be read: {reason}"
     raise (FeedUnreachable if is_network else FeedError)(reason)

@@ -68,14 +68,14 @@ class Validation:
         probabilities, bounds, source_bounds = (np.zeros(margins.shape, np.float32) for _ in range(3))
         for column in range(labels.shape[1]):
             rows = np.flatnonzero(labels[:, column] >= 0)
-            selected = rows, column
-            _, shares, knot_ids = fit_shares(margins[selected], labels[selected])
-            probabilities[selected] = shares[knot_ids]
-            bounds[selected] = _precision_bounds(margins[selected], labels[selected], RISK)
+            selection = rows, column
+            _, shares, knot_ids = fit_shares(margins[selection], labels[selection])
+            probabilities[selection] = shares[knot_ids]
+            bounds[selection] = _precision_bounds(margins[selection], labels[selection], RISK)
             for source in np.unique(sources):
-                selected = rows[sources[rows] == source], column
-                if labels[selected].sum() >= SOURCE_EXAMPLES:
-                    source_bounds[selected] = _precision_bounds(margins[selected], labels[selected], 0.5)
+                selection = rows[sources[rows] == source], column
+                if labels[selection].sum() >= SOURCE_EXAMPLES:
+                    source_bounds[selection] = _precision_bounds(margins[selection], labels[selection], 0.5)
         return Validation(titles, labels, folds, margins, probabilities, bounds, source_bounds, sources)
 
     def take(self, rows: np.ndarray) -> "Validation":
@@ -147,13 +147,13 @@ class KindClassifier:
         source_ids = np.array([number_of.get(source, -1) for source in sources])
         for column, kind in enumerate(KINDS):
             is_example = validation.labels[:, column] >= 0
-            selected = is_example, column
+            selection = is_example, column
             limits[:, column] = _lowest_threshold(
-                validation.margins[selected], validation.bounds[selected], precision[kind]
+                validation.margins[selection], validation.bounds[selection], precision[kind]
             )
-            knots, first = np.unique(validation.margins[selected], return_index=True)
+            knots, first_indices = np.unique(validation.margins[selection], return_index=True)
             if len(knots):
-                values = validation.probabilities[selected][first]
+                values = validation.probabilities[selection][first_indices]
                 probabilities[:, column] = np.interp(margins[:, column], knots, values)
             for source in range(len(self.sources)):
                 examples = is_example & (validation.sources == source)
@@ -210,9 +210,9 @@ def _fit(
     is_example = labels[:, kinds] >= 0
     parts = [is_example, *(is_example & (folds != fold)[:, None] for fold in range(FOLDS))]
     signs = np.where(labels[:, kinds] == 1, 1, -1).astype(np.float32)
-    fitted = fit_columns(inputs, np.tile(signs, len(parts)), np.hstack(parts))
-    weights = np.zeros((len(parts), len(fitted), labels.shape[1]), dtype=np.float32)
-    weights[:, :, kinds] = np.stack(np.split(fitted, len(parts), axis=1))
+    parameters = fit_columns(inputs, np.tile(signs, len(parts)), np.hstack(parts))
+    weights = np.zeros((len(parts), len(parameters), labels.shape[1]), dtype=np.float32)
+    weights[:, :, kinds] = np.stack(np.split(parameters, len(parts), axis=1))
     margins = np.zeros(labels.shape, dtype=np.float32)
     for fold in range(FOLDS):
         rows = np.flatnonzero(folds == fold)
@@ -229,8 +229,8 @@ def _precision_bounds(margins: np.ndarray, labels: np.ndarray, risk: float) -> n
 
     order = np.argsort(-margins, kind="stable")
     count, correct = np.arange(1, len(order) + 1), np.cumsum(labels[order])
-    likely = np.flatnonzero(2 * correct >= count)  # a threshold below is of no use, and bounds take time
-    count, correct = count[likely], correct[likely]
+    candidates = np.flatnonzero(2 * correct >= count)  # a threshold below is of no use, and bounds take time
+    count, correct = count[candidates], correct[candidates]
     bounds = np.zeros(len(order))
-    bounds[order[likely]] = betaincinv(correct, count - correct + 1, risk)
+    bounds[order[candidates]] = betaincinv(correct, count - correct + 1, risk)
     return bounds

@@ -32,10 +32,11 @@ class TitleKinds:
             categories: Categories of the programme.
             numbered: Whether the programme has a readable episode number (storage/episodes).
         """
-        stated = combine(kinds_of_categories(categories), numbered)
-        by_kind: dict[Kind, KindPrediction] = {kind: KindPrediction(kind, 1.0, "guide") for kind in stated}
+        stated_kinds = combine(kinds_of_categories(categories), numbered)
+        by_kind: dict[Kind, KindPrediction] = {}
+        by_kind |= {kind: KindPrediction(kind, 1.0, "guide") for kind in stated_kinds}
         for prediction in self.titles[title]:
-            if prediction.kind not in by_kind and is_compatible(prediction.kind, stated, numbered):
+            if prediction.kind not in by_kind and is_compatible(prediction.kind, stated_kinds, numbered):
                 by_kind[prediction.kind] = prediction
         if numbered and "series" not in by_kind and not {"film", "news", "sport"} & {*by_kind}:
             by_kind["series"] = KindPrediction("series", 1.0, "structure")
@@ -66,9 +67,9 @@ def decide(
         precision: Minimum precision of the predictions of each kind.
     """
     stated, numbered = evidence.stated, evidence.is_numbered
-    predicted, probabilities = np.zeros(stated.shape, dtype=bool), np.zeros(stated.shape)
+    is_predicted, probabilities = np.zeros(stated.shape, dtype=bool), np.zeros(stated.shape)
     if classifier:
-        predicted, probabilities = _predict(evidence, margins, classifier, sources, precision)
+        is_predicted, probabilities = _predict(evidence, margins, classifier, sources, precision)
     kinds: list[tuple[KindPrediction, ...]] = []
     for title, is_numbered in enumerate(numbered.tolist()):
         by_kind: dict[Kind, KindPrediction] = {
@@ -78,9 +79,9 @@ def decide(
         }
         if is_numbered and not {"film", "series", "news", "sport"} & {*by_kind}:
             by_kind["series"] = KindPrediction("series", 1.0, "structure")
-        certain: list[Kind] = [*by_kind]
-        for column in np.flatnonzero(predicted[title]).tolist():
-            if is_compatible(kind := KINDS[column], certain, is_numbered):
+        confident_kinds: list[Kind] = [*by_kind]
+        for column in np.flatnonzero(is_predicted[title]).tolist():
+            if is_compatible(kind := KINDS[column], confident_kinds, is_numbered):
                 by_kind[kind] = KindPrediction(kind, float(probabilities[title, column]), "predicted")
         kinds.append(tuple(by_kind[kind] for kind in combine(by_kind, is_numbered)))
     return kinds
@@ -94,11 +95,11 @@ def _predict(
     precision: Mapping[Kind, float],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the predicted kinds that do not contradict guides, bool (titles, kinds), and probabilities."""
-    predicted, probabilities = classifier.select(margins, sources, precision)
-    predicted &= evidence.labels() < 0
+    is_predicted, probabilities = classifier.select(margins, sources, precision)
+    is_predicted &= evidence.labels() < 0
     film, series = KINDS.index("film"), KINDS.index("series")
-    predicted[evidence.is_numbered, film] = False
-    is_both = predicted[:, film] & predicted[:, series]
+    is_predicted[evidence.is_numbered, film] = False
+    is_both = is_predicted[:, film] & is_predicted[:, series]
     is_film = probabilities[:, film] > probabilities[:, series]
-    predicted[is_both & is_film, series] = predicted[is_both & ~is_film, film] = False
-    return predicted, probabilities
+    is_predicted[is_both & is_film, series] = is_predicted[is_both & ~is_film, film] = False
+    return is_predicted, probabilities

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import temporary_database
-from storage.catalogue.structure import TitleAirings, with_episode_columns
+from storage.catalogue.structure import TitleAirings, ensure_episode_columns
 from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, Kind, combine
 from tasks.kinds.names import is_animation, kinds_of_categories
@@ -117,12 +117,12 @@ def _find_never_films(
     for title, texts in zip(categories["title_id"].to_pylist(), categories["categories"].to_pylist()):
         for text in texts if len(texts) <= MAX_CATEGORIES else ():
             titles_with[sources[title], text].add(title)
-    never = np.zeros(len(structure), dtype=bool)
+    is_never_film = np.zeros(len(structure), dtype=bool)
     for (source, _), titles in titles_with.items():
         rows = np.fromiter(titles, np.int64)
         if share_of[source] * len(rows) >= MIN_EXPECTED and is_film[rows].mean() <= MAX_STATED:
-            never[rows] |= np.median(minutes[rows]) < FILM_MINUTES
-    return never
+            is_never_film[rows] |= np.median(minutes[rows]) < FILM_MINUTES
+    return is_never_film
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class Facts:
         column = self.structure["channel"].combine_chunks().dictionary_encode().indices.to_numpy()
         for kind in TOPICS:
             of_kind = labels[:, KINDS.index(kind)]
-            positive, negative = (np.bincount(column, of_kind == label) for label in (1, 0))
-            is_topic = (positive >= TOPIC_TITLES) & (positive >= TOPIC_SHARE * (positive + negative))
+            with_kind, without_kind = (np.bincount(column, of_kind == label) for label in (1, 0))
+            is_topic = with_kind >= np.maximum(TOPIC_TITLES, TOPIC_SHARE * (with_kind + without_kind))
             is_unknown = is_topic[column] & ((kind == "children") | (shares[:, _FILM] == 0))
             of_kind[is_unknown & (of_kind == 0)] = -1
         minutes, sub_titled = (self.structure[name].to_numpy() for name in ("minutes", "sub_titled"))
@@ -171,7 +171,7 @@ def read_facts(programmes: Path, variants: Path, work: Path) -> Facts:
         variants: Parquet file with raw_title and title_id.
         work: Folder for temporary files.
     """
-    file = with_episode_columns(programmes, work / "numbered.parquet")
+    file = ensure_episode_columns(programmes, work / "numbered.parquet")
     with temporary_database(work, MEMORY_BYTES) as connection:
         airings = TitleAirings(connection, file, variants)
         structure = airings.structure()

@@ -83,8 +83,8 @@ class Scaling:
             sentences: Sentence vectors, (titles, dim); zero for titles without one.
         """
         numbers = np.clip((_numeric_features(structure) - self.mean) / self.deviation, -5, 5)
-        encoded = structure["channel"].combine_chunks().dictionary_encode()
-        channel_of, names = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+        column = structure["channel"].combine_chunks().dictionary_encode()
+        channel_of, names = column.indices.to_numpy().astype(np.int64), column.dictionary.to_pylist()
         vectors = np.asarray(sentences, dtype=np.float32) @ self.directions
         parts = [numbers, _channel_means(channel_of, numbers)]
         dense = np.hstack([_SENTENCE_SCALE * vectors, *(_NUMBER_SCALE * part for part in parts)])
@@ -97,8 +97,8 @@ class Scaling:
 
 def _numeric_features(structure: pa.Table) -> Float32[np.ndarray, "titles numbers"]:
     """Computes the numeric features of titles: shares, logarithms of counts, durations, and combinations."""
-    skipped = ("title_id", "source", "channel")
-    columns = {name: structure[name].to_numpy() for name in structure.column_names if name not in skipped}
+    names = set(structure.column_names) - {"title_id", "source", "channel"}
+    columns = {name: structure[name].to_numpy() for name in names}
     airings = np.maximum(columns["airings"], 1)
     shares = {name: columns[name] / airings for name in ("numbered", "sub_titled", "dated", "evening")}
     counts = ("airings", "days", "hours", "sub_titles", "episodes", "dates", "channels")
@@ -107,8 +107,8 @@ def _numeric_features(structure: pa.Table) -> Float32[np.ndarray, "titles number
     numbers += [columns[name] / airings for name in ("sub_titles", "days")]
     minutes = np.clip(columns["minutes"], 1, 600)
     durations = np.eye(len(_MINUTES) + 1)[np.searchsorted(_MINUTES, minutes)]
-    plain = (shares["sub_titled"] == 0) & (shares["numbered"] == 0)
-    crossed = [durations, durations * plain[:, None], durations * shares["dated"][:, None]]
+    is_plain = (shares["sub_titled"] == 0) & (shares["numbered"] == 0)
+    crossed = [durations, durations * is_plain[:, None], durations * shares["dated"][:, None]]
     return np.hstack([np.stack([*numbers, np.log(minutes)], axis=1), *crossed]).astype(np.float32)
 
 

@@ -34,11 +34,11 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
     """
     facts = read_facts(guide / "programmes.parquet", corpus / "variants.parquet", work)
     title_table = pq.read_table(corpus / "titles.parquet", columns=["title", "family", "split"])
-    titles, families, split = (title_table[name].to_pylist() for name in title_table.column_names)
+    titles, families, splits = (title_table[name].to_pylist() for name in title_table.column_names)
     vectors = np.zeros((len(titles), 1), dtype=np.float32)
     if (corpus / "sentences.npy").exists():
         vectors = open_array(corpus, "sentences")
-    labels = np.where(np.array(split)[:, None] == "placeholder", -1, facts.training_labels())
+    labels = np.where(np.array(splits)[:, None] == "placeholder", -1, facts.training_labels())
     scaling = Scaling.fit(facts.structure, vectors)
     inputs = scaling.inputs(facts.structure, titles, vectors)
     groups = (hashes(families, "kinds") * _GROUPS).astype(np.int64)

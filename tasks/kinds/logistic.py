@@ -29,14 +29,14 @@ class _Design:
     def __init__(self, inputs: Inputs) -> None:
         from scipy import sparse
 
-        def ones(offsets: np.ndarray, ids: np.ndarray, columns: int) -> sparse.csr_matrix:
+        def indicators(offsets: np.ndarray, ids: np.ndarray, columns: int) -> sparse.csr_matrix:
             values = np.ones(len(ids), np.float32)
             return sparse.csr_matrix((values, ids, offsets), (len(offsets) - 1, columns))
 
         titles = len(inputs.dense)
-        words = ones(inputs.words.offsets, inputs.words.values, 1 << BITS) * np.float32(WORD_SCALE)
-        names = ones(inputs.channels.offsets, inputs.channels.values, 2 << BITS)
-        channel_of = ones(np.arange(titles + 1), inputs.channel_of, len(inputs.channels))
+        words = indicators(inputs.words.offsets, inputs.words.values, 1 << BITS) * np.float32(WORD_SCALE)
+        names = indicators(inputs.channels.offsets, inputs.channels.values, 2 << BITS)
+        channel_of = indicators(np.arange(titles + 1), inputs.channel_of, len(inputs.channels))
         self.dense = inputs.dense
         self.parts = words.tocsr(), channel_of, names.multiply(CHANNEL_SCALES.T).tocsr()
         self.transposed = [part.T.tocsr() for part in self.parts]
@@ -86,23 +86,23 @@ def fit_columns(
     gradient = design.gradient(-signs * examples / 2)
     for _ in range(ITERATIONS):
         direction = _search_direction(gradient, scale, history)
-        along = signs * design.margins(direction)
+        direction_margins = signs * design.margins(direction)
         curvature = examples * _tanh_half(agreement)[1]
-        bend = (curvature * along**2).sum(axis=0) + np.square(direction[:-1]).sum(axis=0)
-        step = -_dot(gradient, direction) / np.maximum(bend, 1e-12)
+        slope_change = (curvature * direction_margins**2).sum(axis=0) + np.square(direction[:-1]).sum(axis=0)
+        step = -_dot(gradient, direction) / np.maximum(slope_change, 1e-12)
         weights += step * direction
-        agreement += step * along
+        agreement += step * direction_margins
         slopes = -signs * examples * (1 - _tanh_half(agreement)[0]) / 2
-        previous, gradient = gradient, design.gradient(slopes)
+        previous_gradient, gradient = gradient, design.gradient(slopes)
         gradient[:-1] += weights[:-1]
-        history = [*history, (step * direction, gradient - previous)][-MEMORY:]
+        history = [*history, (step * direction, gradient - previous_gradient)][-MEMORY:]
     return weights
 
 
 def _tanh_half(agreement: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns tanh(a/2) and the curvature tanh(a/2) / (2a) of the margins a."""
-    tanh, some = np.tanh(agreement / 2), np.abs(agreement) > 1e-3
-    return tanh, np.where(some, tanh / np.where(some, 2 * agreement, 1), np.float32(0.25))
+    tanh, is_large = np.tanh(agreement / 2), np.abs(agreement) > 1e-3
+    return tanh, np.where(is_large, tanh / np.where(is_large, 2 * agreement, 1), np.float32(0.25))
 
 
 def _search_direction(
@@ -114,19 +114,19 @@ def _search_direction(
     changes of the gradient in these steps.
     """
     direction, factors = -gradient, []
-    for moved, changed in reversed(history):
-        factors.append(_dot(moved, direction) / np.maximum(_dot(moved, changed), 1e-12))
-        direction = direction - factors[-1] * changed
+    for step, change in reversed(history):
+        factors.append(_dot(step, direction) / np.maximum(_dot(step, change), 1e-12))
+        direction = direction - factors[-1] * change
     direction = direction * scale
     if history:
-        moved, changed = history[-1]
-        direction *= _dot(moved, changed) / np.maximum(_dot(changed, changed * scale), 1e-12)
-    for (moved, changed), factor in zip(history, reversed(factors), strict=True):
-        back = _dot(changed, direction) / np.maximum(_dot(moved, changed), 1e-12)
-        direction = direction + (factor - back) * moved
+        step, change = history[-1]
+        direction *= _dot(step, change) / np.maximum(_dot(change, change * scale), 1e-12)
+    for (step, change), factor in zip(history, reversed(factors), strict=True):
+        coefficient = _dot(change, direction) / np.maximum(_dot(step, change), 1e-12)
+        direction = direction + (factor - coefficient) * step
     return direction
 
 
-def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Returns the dot product of each pair of columns."""
-    return np.einsum("ij,ij->j", first, second)
+    return np.einsum("ij,ij->j", left, right)

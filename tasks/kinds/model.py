@@ -72,25 +72,26 @@ class KindModel:
         """
         facts = read_facts(programmes, variants, work)
         margins = np.full((len(titles), len(KINDS)), -np.inf, dtype=np.float32)
-        new = np.array([show not in self.home for show in show_keys], dtype=bool)
-        new &= (facts.evidence.labels() < 0).any(axis=1)
+        is_new = np.array([show not in self.home for show in show_keys], dtype=bool)
+        is_new &= (facts.evidence.labels() < 0).any(axis=1)
         if self.classifier:
-            new &= np.array([channel in self.classifier.channels for channel in facts.channels], dtype=bool)
-        if self.classifier and new.any():
+            channels = self.classifier.channels
+            is_new &= np.array([channel in channels for channel in facts.channels], dtype=bool)
+        if self.classifier and is_new.any():
             vectors = np.zeros((len(titles), len(self.classifier.scaling.directions)), dtype=np.float32)
             encoder = reopen(self.sentences) if self.sentences.get("identity") else None
             if encoder is not None:
-                vectors[new] = encoder.encode([titles[title] for title in np.flatnonzero(new).tolist()])
+                vectors[is_new] = encoder.encode([titles[title] for title in np.flatnonzero(is_new).tolist()])
             inputs = self.classifier.scaling.inputs(facts.structure, titles, vectors)
-            margins[new] = inputs.take(np.flatnonzero(new)).margins(self.classifier.weights)
+            margins[is_new] = inputs.take(np.flatnonzero(is_new)).margins(self.classifier.weights)
         kinds = decide(facts.evidence, margins, self.classifier, facts.sources, self.precision)
         numbered = facts.evidence.is_numbered
         for title, show in enumerate(show_keys):
             by_kind: dict[Kind, KindPrediction] = {prediction.kind: prediction for prediction in kinds[title]}
-            certain: list[Kind] = [*by_kind]
+            confident_kinds: list[Kind] = [*by_kind]
             for prediction in self.home.get(show, ()):
-                if prediction.kind not in certain and is_compatible(
-                    prediction.kind, certain, bool(numbered[title])
+                if prediction.kind not in confident_kinds and is_compatible(
+                    prediction.kind, confident_kinds, bool(numbered[title])
                 ):
                     by_kind[prediction.kind] = prediction
             kinds[title] = tuple(by_kind[kind] for kind in combine(by_kind, bool(numbered[title])))

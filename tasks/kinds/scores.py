@@ -28,15 +28,15 @@ def predict_held_out(classifier: KindClassifier, precision: Mapping[Kind, float]
         precision: Minimum precision of each kind.
     """
     validation = classifier.validation
-    predicted = np.zeros(validation.labels.shape, dtype=bool)
+    is_predicted = np.zeros(validation.labels.shape, dtype=bool)
     for fold in range(FOLDS):
         rows = np.flatnonzero(validation.folds == fold)
         fitted_without = replace(
             classifier, validation=validation.take(np.flatnonzero(validation.folds != fold))
         )
         sources = [classifier.sources[source] for source in validation.sources[rows]]
-        predicted[rows] = fitted_without.select(validation.margins[rows], sources, precision)[0]
-    return predicted
+        is_predicted[rows] = fitted_without.select(validation.margins[rows], sources, precision)[0]
+    return is_predicted
 
 
 def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -> Figures:
@@ -51,7 +51,7 @@ def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -
         predicted: Whether the kind is predicted for each title.
     """
     rows = labels >= 0
-    margins, is_kind, chosen = margins[rows], labels[rows] == 1, predicted[rows]
+    margins, is_kind, is_predicted = margins[rows], labels[rows] == 1, predicted[rows]
     order = np.argsort(-margins, kind="stable")
     precisions = np.cumsum(is_kind[order]) / np.arange(1, len(order) + 1)
     count = int(is_kind.sum())
@@ -59,8 +59,8 @@ def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -
         "n": int(rows.sum()),
         "titles": count,
         "average_precision": float(precisions[is_kind[order]].mean()) if count else None,
-        "precision": float(is_kind[chosen].mean()) if chosen.any() else None,
-        "recall": float(chosen[is_kind].mean()) if count else None,
+        "precision": float(is_kind[is_predicted].mean()) if is_predicted.any() else None,
+        "recall": float(is_predicted[is_kind].mean()) if count else None,
     }
 
 
@@ -82,7 +82,7 @@ def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, 
         splits: Split of each title of the corpus.
     """
     validation = classifier.validation
-    split = np.array(splits, dtype=str)[validation.titles]
+    title_splits = np.array(splits, dtype=str)[validation.titles]
     predicted = predict_held_out(classifier)
     scores: dict[str, dict[str, Figures]] = {}
     for column, kind in enumerate(KINDS):
@@ -91,7 +91,7 @@ def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, 
         labels = validation.labels[:, column]
         sets = {
             "all": slice(None),
-            **{name: split == name for name in ("unseen_title", "unseen_show", "next_period")},
+            **{name: title_splits == name for name in ("unseen_title", "unseen_show", "next_period")},
         }
         scores[kind] = {
             name: score_kind(validation.margins[rows, column], labels[rows], predicted[rows, column])

@@ -120,19 +120,19 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
 def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
     """Yields the films, episodes and series in the rows of a Trakt export."""
     for row in rows:
-        work = row.get("movie") or row.get("show")
-        if work is None or row.get("type") == "season":
+        title = row.get("movie") or row.get("show")
+        if title is None or row.get("type") == "season":
             continue
         for season in row.get("seasons") or ():
             for episode in season["episodes"]:
                 number, watched_at = episode["number"], episode.get("last_watched_at")
                 numbers = {"season": season["number"], "episode": number}
-                yield Item(title=work["title"], plays=episode["plays"], played_at=watched_at, **numbers)
+                yield Item(title=title["title"], plays=episode["plays"], played_at=watched_at, **numbers)
         if not row.get("seasons"):
             episode = row.get("episode") or {}
             watched_at = row.get("watched_at") or row.get("last_watched_at")
             yield Item(
-                title=work["title"],
+                title=title["title"],
                 sub_title=episode.get("title"),
                 season=episode.get("season"),
                 episode=episode.get("number"),
@@ -148,13 +148,13 @@ def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
         if row["type"] not in ("movie", "episode", "show"):
             continue
         is_episode = row["type"] == "episode"
-        viewed = 0 if row["type"] == "show" else row.get("viewCount") or row.get("viewedAt")
+        plays = 0 if row["type"] == "show" else row.get("viewCount") or row.get("viewedAt")
         yield Item(
             title=row["grandparentTitle"] if is_episode else row["title"],
             sub_title=row["title"] if is_episode else "",
             season=row.get("parentIndex") if is_episode else None,
             episode=row.get("index") if is_episode else None,
-            plays=viewed,
+            plays=plays,
             played_at=row.get("viewedAt") or row.get("lastViewedAt"),
             rating=row.get("userRating") or None,
             viewer=str(row.get("accountID", "")),

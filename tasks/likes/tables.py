@@ -91,15 +91,15 @@ def _rename_columns(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[
     if not rows:
         return []
     columns = {str(name).strip().casefold(): name for name in rows[0]}
-    selected = {
+    selected_columns = {
         name: next(columns[alias] for alias in aliases if alias in columns)
         for name, aliases in COLUMN_NAMES.items()
         if not columns.keys().isdisjoint(aliases)
     }
-    if "title" not in selected or selected.keys().isdisjoint(OPINIONS):
+    if "title" not in selected_columns or selected_columns.keys().isdisjoint(OPINIONS):
         expected = "title (or programme) and one of liked, rating, share"
         raise LikesError(f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected {expected}")
-    return [{name: row.get(column) for name, column in selected.items()} for row in rows]
+    return [{name: row.get(column) for name, column in selected_columns.items()} for row in rows]
 
 
 def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
@@ -134,15 +134,15 @@ def _to_opinions(file: Path, values: Sequence[Any], column: str) -> list[float |
     if column == "liked":
         return [_parse_liked(value, file, row_number) for row_number, value in enumerate(values, 1)]
     numbers = [_parse_number(value, column, file, row_number) for row_number, value in enumerate(values, 1)]
-    present = [number for number in numbers if number is not None]
-    smallest, largest = min(present, default=0.0), max(present, default=0.0)
+    ratings = [number for number in numbers if number is not None]
+    minimum, maximum = min(ratings, default=0.0), max(ratings, default=0.0)
     if column == "share":
-        low, high = 0.0, 1.0 if largest <= 1 else 100.0
+        low, high = 0.0, 1.0 if maximum <= 1 else 100.0
     else:
-        low, high = (1.0, 5.0) if largest <= 5 else (1.0, 10.0) if largest <= 10 else (0.0, 100.0)
-    if largest > high or smallest < 0:
+        low, high = (1.0, 5.0) if maximum <= 5 else (1.0, 10.0) if maximum <= 10 else (0.0, 100.0)
+    if maximum > high or minimum < 0:
         raise LikesError(
-            f"{file}: {column} goes from {smallest:g} to {largest:g}; expected numbers from 0 to 100"
+            f"{file}: {column} goes from {minimum:g} to {maximum:g}; expected numbers from 0 to 100"
         )
     lower_bound = 0.0 if column == "share" else -1.0
     return [None if number is None else max(lower_bound, scale(number, low, high)) for number in numbers]

@@ -72,17 +72,17 @@ def _to_row(
     item: Item, source: str, viewer: str, default_time: datetime.datetime, zone: datetime.tzinfo | None
 ) -> dict[str, Any] | None:
     """Converts an item to a row of the table; returns None if the item has no title or no opinion."""
-    seen = bool(item.plays) or (item.share or 0) >= SEEN_SHARE
-    rated = None if item.rating is None else scale(float(item.rating), 1, 10)
+    is_seen = bool(item.plays) or (item.share or 0) >= SEEN_SHARE
+    rating = None if item.rating is None else scale(float(item.rating), 1, 10)
     if item.liked is not None:
-        rated = 2.0 * item.liked - 1
-    if not item.title or (rated is None and not seen):
+        rating = 2.0 * item.liked - 1
+    if not item.title or (rating is None and not is_seen):
         return None
     season, episode = (None if number is None else int(number) for number in (item.season, item.episode))
     number = EpisodeNumber(season=season, episode=episode or None).key
-    if rated is not None and not number:
+    if rating is not None and not number:
         source = STATED
-    elif rated is not None and not seen:
+    elif rating is not None and not is_seen:
         source = f"{source}: rating"  # so that a later row about watching the episode does not replace it
     return {
         "viewer": item.viewer or viewer,
@@ -92,8 +92,8 @@ def _to_row(
         "source": source,
         "title": item.title,
         "time": _to_utc(item.played_at, zone) or default_time,
-        "value": WATCHED if rated is None else rated,
-        "seen": seen,
+        "value": WATCHED if rating is None else rating,
+        "seen": is_seen,
     }
 
 

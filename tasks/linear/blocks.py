@@ -73,8 +73,8 @@ def write_blocks(
     if folder.exists() and any(folder.iterdir()) and not (folder / INDEX).exists():
         raise ValueError(f"{folder} contains other files, which would be lost; choose an empty folder")
     blocks = []
-    with replaced_folder(folder) as new:
-        with open(new / SAMPLES, "wb") as file:
+    with replaced_folder(folder) as new_folder:
+        with open(new_folder / SAMPLES, "wb") as file:
             for lengths, ids, values, labels in _to_blocks(samples, features, block_bytes):
                 ends = np.cumsum(lengths, dtype=np.int32)
                 content = b"".join(array.tobytes() for array in (ids, values, ends, labels))
@@ -83,7 +83,7 @@ def write_blocks(
                 blocks.append([len(lengths), len(ids), zlib.crc32(content)])
         if not blocks:
             raise ValueError(f"no samples to write to {folder}; expected at least one row")
-        write_json(new / INDEX, {"features": features, "blocks": blocks})
+        write_json(new_folder / INDEX, {"features": features, "blocks": blocks})
     return SampleBlocks(folder)
 
 
@@ -120,10 +120,10 @@ class SampleBlocks:
 
     def relabel(self, labels: np.ndarray) -> Self:
         """Returns the same samples with other labels, int8 (samples,), -1 or 1. The labels stay in memory."""
-        relabelled = copy.copy(self)
-        relabelled._labels = labels
-        relabelled.digest = zlib.crc32(labels.tobytes(), self.digest)
-        return relabelled
+        blocks = copy.copy(self)
+        blocks._labels = labels
+        blocks.digest = zlib.crc32(labels.tobytes(), self.digest)
+        return blocks
 
     @property
     def samples(self) -> int:
@@ -201,11 +201,11 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # values per row,
 
 def _to_blocks(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
     """Divides the rows of all batches into blocks of ``block_bytes``."""
-    remaining: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
+    remaining_rows: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
     for rows, labels in samples:
         lengths, ids, values, signs = (
             np.concatenate([previous_array, array])
-            for previous_array, array in zip(remaining, _check_rows(rows, labels, features))
+            for previous_array, array in zip(remaining_rows, _check_rows(rows, labels, features))
         )
         offsets = offsets_of(lengths)
         sizes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)
@@ -215,9 +215,9 @@ def _to_blocks(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes
             part = slice(offsets[begin], offsets[end])
             yield lengths[begin:end], ids[part], values[part], signs[begin:end]
             begin, previous_array = end, int(sizes[end - 1])
-        remaining = lengths[begin:], ids[offsets[begin] :], values[offsets[begin] :], signs[begin:]
-    if len(remaining[0]):
-        yield remaining
+        remaining_rows = lengths[begin:], ids[offsets[begin] :], values[offsets[begin] :], signs[begin:]
+    if len(remaining_rows[0]):
+        yield remaining_rows
 
 
 def _check_rows(rows: Any, labels: Ragged, features: int) -> _Rows:

@@ -116,21 +116,21 @@ class DualCachedSVM:
         diagonal, upper = (0.5 / self.cost, np.inf) if self.squared else (0.0, self.cost)
         model: Model = self.alphas, self._weights, Loss(self.squared, np.float32(diagonal), np.float32(upper))
         total = float((self.alphas - diagonal / 2 * self.alphas.astype(np.float64) ** 2).sum())
-        loss, begun = 0.0, self._weights
+        loss, start = 0.0, self._weights
         with blocks.stream() as stream:
             for step in range(1, passes * len(blocks) + 1):
                 block = next(stream)
                 if block.number == 0:
-                    begun, loss = self._weights.copy(), 0.0
-                rows, losses = load_rows(block, begun, self.squared)
+                    start, loss = self._weights.copy(), 0.0
+                rows, losses = load_rows(block, start, self.squared)
                 loss += losses
                 total += _visit_new(rows, cache, rng, model)
-                moved = self._weights[-1] - self.prior
-                metrics = {"dual": total - self.prior * moved - self._squared_norm(self._weights) / 2}
+                difference = self._weights[-1] - self.prior
+                metrics = {"dual": total - self.prior * difference - self._squared_norm(self._weights) / 2}
                 if block.number == len(blocks) - 1:
-                    metrics["primal"] = self._squared_norm(begun) / 2 + float(np.float32(self.cost)) * loss
+                    metrics["primal"] = self._squared_norm(start) / 2 + float(np.float32(self.cost)) * loss
                     if metrics["primal"] < primal:
-                        primal, best = metrics["primal"], begun
+                        primal, best = metrics["primal"], start
                     self.gap = metrics["gap"] = (primal - metrics["dual"]) / primal
                     if self.gap <= tolerance:
                         self._solution = best

@@ -146,10 +146,10 @@ def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
     return total
 
 
-def append(cached: SampleRows, count: int, value_count: int, rows: SampleRows, selected: np.ndarray) -> None:
+def append(cached: SampleRows, count: int, value_count: int, rows: SampleRows, selection: np.ndarray) -> None:
     """Appends the selected ``rows`` to ``cached``, which has ``count`` rows with ``value_count`` values."""
-    for index in range(len(selected)):
-        row = selected[index]
+    for index in range(len(selection)):
+        row = selection[index]
         cached.begins[count] = value_count
         for position in range(rows.begins[row], rows.ends[row]):
             cached.ids[value_count] = rows.ids[position]

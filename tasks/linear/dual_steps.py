@@ -87,17 +87,17 @@ class SampleCache:
             violation: Largest projected gradient of the block.
         """
         self._sweep_violation = max(self._sweep_violation, violation)
-        selected = np.flatnonzero((rows.slacks <= self._limit) & ~self.holds[rows.samples])
+        additions = np.flatnonzero((rows.slacks <= self._limit) & ~self.holds[rows.samples])
         lengths = rows.ends - rows.begins
-        too_many = self.count + len(selected) - len(self.rows.begins)
-        too_long = self._used + int(lengths[selected].sum()) - len(self.rows.ids)
+        too_many = self.count + len(additions) - len(self.rows.begins)
+        too_long = self._used + int(lengths[additions].sum()) - len(self.rows.ids)
         if max(too_many, too_long) > 0:
             self._evict(too_many, too_long)
-            selected = selected[rows.slacks[selected] <= self._limit][: len(self.rows.begins) - self.count]
-            selected = selected[np.cumsum(lengths[selected]) <= len(self.rows.ids) - self._used]
-        compiled(dual_loops.append)(self.rows, self.count, self._used, rows, selected)
-        self.count += len(selected)
-        self.holds[rows.samples[selected]] = True
+            additions = additions[rows.slacks[additions] <= self._limit][: len(self.rows.begins) - self.count]
+            additions = additions[np.cumsum(lengths[additions]) <= len(self.rows.ids) - self._used]
+        compiled(dual_loops.append)(self.rows, self.count, self._used, rows, additions)
+        self.count += len(additions)
+        self.holds[rows.samples[additions]] = True
 
     @property
     def _used(self) -> int:
@@ -106,12 +106,12 @@ class SampleCache:
     def _evict(self, rows: int, values: int) -> None:
         """Evicts rows, by descending slack and age, until ``rows`` rows with ``values`` values fit."""
         order = np.argsort(-self.rows.slacks[: self.count], kind="stable")
-        freed = np.cumsum((self.rows.ends - self.rows.begins)[order])
-        leaving = order[: max(rows, int(np.searchsorted(freed, values)) + 1, self.count // EVICTION_DIVISOR)]
-        self._limit = float(self.rows.slacks[leaving].min(initial=np.inf))
-        self.holds[self.rows.samples[leaving]] = False
-        stays = np.ones(self.count, dtype=bool)
-        stays[leaving] = False
-        self._remaining = (np.cumsum(stays) - 1)[self._remaining[stays[self._remaining]]]
-        compiled(dual_loops.compact_rows)(self.rows, np.flatnonzero(stays))
-        self.count = int(stays.sum())
+        sizes = np.cumsum((self.rows.ends - self.rows.begins)[order])
+        evicted = order[: max(rows, int(np.searchsorted(sizes, values)) + 1, self.count // EVICTION_DIVISOR)]
+        self._limit = float(self.rows.slacks[evicted].min(initial=np.inf))
+        self.holds[self.rows.samples[evicted]] = False
+        is_kept = np.ones(self.count, dtype=bool)
+        is_kept[evicted] = False
+        self._remaining = (np.cumsum(is_kept) - 1)[self._remaining[is_kept[self._remaining]]]
+        compiled(dual_loops.compact_rows)(self.rows, np.flatnonzero(is_kept))
+        self.count = int(is_kept.sum())

@@ -164,10 +164,10 @@ class FactorRows:
         for name in names:
             if self._numbers.setdefault(name, len(self.names)) == len(self.names):
                 self.names.append(name)
-        if new := len(self.names) - old_count:
-            rows = np.zeros((new, self._dim + 1), np.float32)
+        if new_count := len(self.names) - old_count:
+            rows = np.zeros((new_count, self._dim + 1), np.float32)
             generator = np.random.default_rng([*self._seed, old_count])
-            rows[:, : self._dim] = 0.1 * generator.standard_normal((new, self._dim), dtype=np.float32)
+            rows[:, : self._dim] = 0.1 * generator.standard_normal((new_count, self._dim), dtype=np.float32)
             self._copy_aligned(np.concatenate([self.values[:, : self._dim + 1], rows]))
         return np.array([self._numbers[name] for name in names], np.int32)
 
@@ -182,10 +182,10 @@ class FactorRows:
 
     def _copy_aligned(self, rows: np.ndarray) -> None:
         """Copies rows, float32 (rows, dim + 1), to new memory that is aligned to cache lines."""
-        width = -(-rows.shape[1] // LINE) * LINE
-        memory = np.zeros(len(rows) * width + LINE, np.float32)
+        padded_dim = -(-rows.shape[1] // LINE) * LINE
+        memory = np.zeros(len(rows) * padded_dim + LINE, np.float32)
         begin = -(memory.ctypes.data // memory.itemsize) % LINE
-        self.values = memory[begin : begin + len(rows) * width].reshape(len(rows), width)
+        self.values = memory[begin : begin + len(rows) * padded_dim].reshape(len(rows), padded_dim)
         self.values[:, : rows.shape[1]] = rows
         self.factors, self.biases = self.values[:, : self._dim], self.values[:, self._dim]
 
@@ -202,7 +202,7 @@ def _train_block(
     mean: Any,
 ) -> float:
     """Trains one pass over ratings. Returns the sum of the squared errors, measured before each step."""
-    keep = np.float32(1) - rate * decay
+    keep_factor = np.float32(1) - rate * decay
     total = 0.0
     for rating_row in range(len(users)):
         user, item = user_rows[users[rating_row]], item_rows[items[rating_row]]
@@ -214,8 +214,8 @@ def _train_block(
         step = rate * error
         for column in range(dim):
             x, y = user[column], item[column]
-            user[column] = keep * x + step * y
-            item[column] = keep * y + step * x
-        user[dim] = keep * user[dim] + step
-        item[dim] = keep * item[dim] + step
+            user[column] = keep_factor * x + step * y
+            item[column] = keep_factor * y + step * x
+        user[dim] = keep_factor * user[dim] + step
+        item[dim] = keep_factor * item[dim] + step
     return total

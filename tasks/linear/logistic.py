@@ -67,8 +67,8 @@ class SparseLogistic:
         threads: int = 1,
     ) -> None:
         if not alpha >= 0 or min(epochs, threads, labels) < 1:
-            got = f"alpha={alpha}, epochs={epochs}, threads={threads}, labels={labels}"
-            raise ValueError(f"alpha must be at least 0, epochs, threads and labels at least 1, got {got}")
+            actual = f"alpha={alpha}, epochs={epochs}, threads={threads}, labels={labels}"
+            raise ValueError(f"alpha must be at least 0, epochs, threads and labels at least 1, got {actual}")
         self.features, self.labels, self.alpha = features, labels, alpha
         self.solver, self.epochs, self.seed, self.threads = solver or Ftrl(), epochs, seed, threads
         self.seen = 0  # number of samples in all passes so far
@@ -108,7 +108,7 @@ class SparseLogistic:
         rng = np.random.default_rng((self.seed, self.seen))
         orders = [visiting_order(count, rng) for _ in range(self.epochs)]
         loop = train_single_label if self.labels == 1 else train_several_labels
-        step, longest = compiled(loop, fastmath=True), int(np.diff(offsets).max())
+        step, max_length = compiled(loop, fastmath=True), int(np.diff(offsets).max())
         beta = np.float32(self.solver.beta) if isinstance(self.solver, Ftrl) else None
         # unsigned: numba omits the check for negative indices
         samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *label_arrays)
@@ -120,7 +120,7 @@ class SparseLogistic:
             ) -> None:
                 records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
                 penalty = self.alpha * (self.seen + previous_samples), self.alpha * threads
-                step(samples, part, rate, *penalty, longest, records, state, beta)
+                step(samples, part, rate, *penalty, max_length, records, state, beta)
 
             sample = orders[0][:FREQUENCY_SAMPLES]  # all samples would take a fifth of the time of a pass
             sampled_ids, sampled_values = (
@@ -134,7 +134,7 @@ class SparseLogistic:
             blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
             counts = np.array([len(block) for block in blocks])
             schedule = self.solver.schedule(self.seen + np.cumsum(counts) - counts, counts, self.alpha)
-            model = longest, self._records, self._state, beta
+            model = max_length, self._records, self._state, beta
             run_shared(
                 self.threads,
                 len(blocks),

@@ -61,10 +61,10 @@ class ProximalSgd:
 
     def apply_pending_(self, records: np.ndarray, schedule: np.ndarray, counts: np.ndarray) -> None:
         """Applies the pending thresholds of all rows and resets ``last`` to 0."""
-        total = np.float32(schedule[-1, 1] + schedule[-1, 2] * counts[-1])
+        threshold = np.float32(schedule[-1, 1] + schedule[-1, 2] * counts[-1])
         for block in row_blocks(len(records)):  # a million features at once would take 1.5 GB
-            weights, pending = records[block, :-1], np.maximum(total - records[block, -1:], 0)
-            weights[:] = np.sign(weights) * np.maximum(np.abs(weights) - pending, 0)
+            weights, shrinkage = records[block, :-1], np.maximum(threshold - records[block, -1:], 0)
+            weights[:] = np.sign(weights) * np.maximum(np.abs(weights) - shrinkage, 0)
         records[:, -1] = 0
 
     def weights(self, records: np.ndarray, seen: int, alpha: float) -> np.ndarray:

@@ -40,18 +40,18 @@ class Ratings:
             ("user", self.users, self.user_names),
             ("item", self.items, self.item_names),
         ):
-            wrong = np.flatnonzero((ids < 0) | (ids >= len(names)))
-            if len(wrong):
-                problem = f"rating {wrong[0]} is of {kind} {ids[wrong[0]]}"
+            errors = np.flatnonzero((ids < 0) | (ids >= len(names)))
+            if len(errors):
+                problem = f"rating {errors[0]} is of {kind} {ids[errors[0]]}"
                 raise ValueError(f"{problem}; there are {kind}s 0 to {len(names) - 1}")
             if len(set(names)) < len(names):
-                twice = next(name for index, name in enumerate(names) if name in set(names[:index]))
+                duplicate = next(name for index, name in enumerate(names) if name in set(names[:index]))
                 raise ValueError(
-                    f"two {kind}s are named {twice!r}; names must be unique: use one number per {kind}"
+                    f"two {kind}s are named {duplicate!r}; names must be unique: use one number per {kind}"
                 )
-        wrong = np.flatnonzero(~np.isfinite(self.values))
-        if len(wrong):
-            raise ValueError(f"rating {wrong[0]} is {self.values[wrong[0]]}; expected a finite float32")
+        errors = np.flatnonzero(~np.isfinite(self.values))
+        if len(errors):
+            raise ValueError(f"rating {errors[0]} is {self.values[errors[0]]}; expected a finite float32")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -83,7 +83,7 @@ def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
     if column.null_count:
         index = next(index for index, name in enumerate(column) if not name.is_valid)
         raise ValueError(f"name {index} is missing; expected a string or an integer")
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):  # an array without chunks
-        encoded = encoded.combine_chunks()
-    return encoded.indices.to_numpy(), encoded.dictionary.cast(pa.string()).to_pylist()
+    encoded_column = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded_column, pa.ChunkedArray):  # an array without chunks
+        encoded_column = encoded_column.combine_chunks()
+    return encoded_column.indices.to_numpy(), encoded_column.dictionary.cast(pa.string()).to_pylist()

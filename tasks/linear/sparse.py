@@ -30,8 +30,8 @@ def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np
     )
     width = rows.shape[1] if features is None else features
     if len(ids) and (ids.min() < 0 or ids.max() >= width):
-        wrong = np.flatnonzero((ids < 0) | (ids >= width))
-        problem = f"row {_row(offsets, wrong[0])} holds feature {ids[wrong[0]]}"
+        errors = np.flatnonzero((ids < 0) | (ids >= width))
+        problem = f"row {_row(offsets, errors[0])} holds feature {ids[errors[0]]}"
         raise ValueError(f"{problem}; there are features 0 to {width - 1}")
     with np.errstate(over="ignore"):
         values = values.astype(np.float32, copy=False)
@@ -52,9 +52,9 @@ def checked_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.ndar
     """
     if len(labels) != rows:
         raise ValueError(f"{len(labels)} rows of labels for {rows} samples; give one per sample")
-    wrong = np.flatnonzero((labels.values < 0) | (labels.values >= label_count))
-    if len(wrong):
-        problem = f"row {_row(labels.offsets, wrong[0])} holds label {labels.values[wrong[0]]}"
+    errors = np.flatnonzero((labels.values < 0) | (labels.values >= label_count))
+    if len(errors):
+        problem = f"row {_row(labels.offsets, errors[0])} holds label {labels.values[errors[0]]}"
         raise ValueError(f"{problem}; there are labels 0 to {label_count - 1}")
     return np.asarray(labels.offsets, dtype=np.int64), np.asarray(labels.values, dtype=np.int32)
 

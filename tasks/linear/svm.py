@@ -135,18 +135,19 @@ class OnlineSvm:
 
     def _grow(self) -> None:
         """Enlarges the arrays for new features and labels. A dimension that grows is at least doubled."""
-        needed = _size(self.features), _padded_count(_size(self.labels))
-        old = self._weights.shape
-        if needed[0] <= old[0] and needed[1] <= old[1]:
+        required_shape = _size(self.features), _padded_count(_size(self.labels))
+        old_shape = self._weights.shape
+        if required_shape[0] <= old_shape[0] and required_shape[1] <= old_shape[1]:
             return
         rows, columns = (
-            size if required <= size else max(required, 2 * size) for required, size in zip(needed, old)
+            size if required <= size else max(required, 2 * size)
+            for required, size in zip(required_shape, old_shape)
         )
         weights, intercepts = (
             np.zeros((rows, columns), np.float32),
             np.full(columns, UNTRAINED_INTERCEPT, np.float32),
         )
-        weights[: old[0], : old[1]], intercepts[: old[1]] = self._weights, self._intercepts
+        weights[: old_shape[0], : old_shape[1]], intercepts[: old_shape[1]] = self._weights, self._intercepts
         self._weights, self._intercepts = weights, intercepts
 
 
@@ -182,15 +183,15 @@ def _train_pass(
         dual = duals[row % len(duals)]
         if first:
             dual[:] = zero
-        scale, moved = one / (square + slack), False
+        scale, has_changed = one / (square + slack), False
         for label in range(width):
             step_to_optimum = (one - sign[label] * step[label] - slack * dual[label]) * scale
             change = max(step_to_optimum, -dual[label])
             dual[label] += change
             step[label] = change * sign[label]
             intercepts[label] += step[label]
-            moved |= change != zero
-        if moved:
+            has_changed |= change != zero
+        if has_changed:
             for index in range(begin, end):
                 value, row_weights = values[index], weights[ids[index]]
                 for label in range(width):

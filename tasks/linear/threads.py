@@ -26,15 +26,15 @@ def run_shared(threads: int, turns: int, step: Callable[[int], Any]) -> None:
     """Calls ``step(turn)`` for each turn in ``range(turns)``. Each thread takes the next remaining turn."""
     remaining_turns = iter(range(turns))  # the interpreter lock ensures that one thread gets each number
 
-    def work() -> None:
+    def run_turns() -> None:
         for turn in remaining_turns:
             step(turn)
 
     if threads == 1:
-        work()
+        run_turns()
         return
     with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(work) for _ in range(threads)]:
+        for future in [pool.submit(run_turns) for _ in range(threads)]:
             future.result()
 
 
@@ -61,10 +61,10 @@ def run_merged(
         shared: Records and intercept state, (rows, 2, labels): sums of gradients, then roots of the sums of
             squared gradients. Changed in place.
     """
-    hottest = [np.argsort(-rates)[:64] for rates in curvature]
+    frequent_rows = [np.argsort(-rates)[:64] for rates in curvature]
     begin, copies, add = 0, [], compiled(_add)
 
-    def work(thread: int) -> None:
+    def run_thread(thread: int) -> None:
         part = order[begin + thread * count : begin + (thread + 1) * count]
         step(part, begin, threads, [copied[thread] for copied in copies])
 
@@ -77,7 +77,7 @@ def run_merged(
         while begin < len(order):
             bounds = (
                 records[rows, 1].min(axis=1) / (0.25 * rates[rows] * threads)
-                for records, rates, rows in zip(shared, curvature, hottest, strict=True)
+                for records, rates, rows in zip(shared, curvature, frequent_rows, strict=True)
             )
             count = min(
                 MAX_ROUND,
@@ -89,7 +89,7 @@ def run_merged(
                 begin, copies = begin + MIN_ROUND, []
                 continue
             copies = copies or [np.stack([records] * threads) for records in shared]
-            list(pool.map(work, range(threads)))
+            list(pool.map(run_thread, range(threads)))
             list(pool.map(merge_rows, range(threads)))
             begin += count * threads
 

@@ -116,8 +116,8 @@ class Delivery(Generic[Item, BatchT]):
         pin: Whether batches are in page-locked memory.
     """
 
-    def __init__(self, maker: BatchMaker[Item, BatchT], *, workers: int, pin: bool = False) -> None:
-        self._maker, self._workers, self._pin = maker, workers, pin
+    def __init__(self, batch_maker: BatchMaker[Item, BatchT], *, workers: int, pin: bool = False) -> None:
+        self._maker, self._workers, self._pin = batch_maker, workers, pin
         self._sampler = _BlockSampler(workers * PREFETCH + 1)
         self._blocks: Tensor | None = None
         self._loader: DataLoader[Any] | None = None
@@ -185,8 +185,8 @@ class _BlockWriter(Dataset[tuple[int | None, int, Any]]):
     A batch that is larger than the block is sent through the queue.
     """
 
-    def __init__(self, maker: BatchMaker[Any, Any], blocks: Tensor) -> None:
-        self.maker, self.blocks = maker, blocks
+    def __init__(self, batch_maker: BatchMaker[Any, Any], blocks: Tensor) -> None:
+        self.maker, self.blocks = batch_maker, blocks
 
     def __getitem__(self, block_and_item: tuple[int, Any]) -> tuple[int | None, int, Any]:
         block, item = block_and_item

@@ -57,15 +57,16 @@ class _Batches:
         tokens = corpus.tokens.take(plan.rows)
         rng = np.random.default_rng([self.seed, epoch, number])
         has_context = bagger.kinds.max(initial=0) >= CONTEXT
-        keep, with_airing = None, np.zeros(len(tokens), dtype=bool)
+        is_kept, with_airing = None, np.zeros(len(tokens), dtype=bool)
         if self.dropout or has_context:
-            keep = rng.random(len(tokens.values), dtype=np.float32) >= self.dropout
-        if keep is not None and has_context:
+            is_kept = rng.random(len(tokens.values), dtype=np.float32) >= self.dropout
+        if is_kept is not None and has_context:
             with_airing = rng.random(len(tokens), dtype=np.float32) >= self.context_dropout
             is_context = bagger.kinds.take(tokens.values) >= CONTEXT
-            keep = np.where(is_context, np.repeat(with_airing, tokens.lengths), keep)
+            is_kept = np.where(is_context, np.repeat(with_airing, tokens.lengths), is_kept)
         dense = self.encoder.dense(corpus.sentences[plan.rows], corpus.descriptions[plan.rows])
-        return Batch(bagger.bags(tokens, keep, dense), self.sampler.collate(plan, corpus.labels, with_airing))
+        targets = self.sampler.collate(plan, corpus.labels, with_airing)
+        return Batch(bagger.bags(tokens, is_kept, dense), targets)
 
 
 class BatchLoader:

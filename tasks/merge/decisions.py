@@ -56,9 +56,7 @@ def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
     header = text.partition("\n")[0]
     rows = csv.DictReader(io.StringIO(text), delimiter=";" if header.count(";") > header.count(",") else ",")
     if missing := [name for name in ("id", "feed", "channel", "use") if name not in (rows.fieldnames or ())]:
-        raise MergeError(
-            f"{file}: the columns {', '.join(missing)} are missing; remove the file to start anew"
-        )
+        raise MergeError(f"{file} has no columns {', '.join(missing)}; remove the file to start anew")
     decisions = {}
     for row in rows:
         use = (row["use"] or "").strip().lower()
@@ -81,11 +79,11 @@ def write_table(file: Path, rows: Iterable[Proposal]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    ordered = sorted(rows, key=lambda row: (row.id, -row.similarity, row.feed, row.channel))
-    for row in ordered:
+    sorted_rows = sorted(rows, key=lambda row: (row.id, -row.similarity, row.feed, row.channel))
+    for row in sorted_rows:
         values = [f"{value:g}" if isinstance(value, float) else value for value in vars(row).values()]
         writer.writerow(values)
-    if not ordered:
+    if not sorted_rows:
         file.unlink(missing_ok=True)
     elif not file.exists() or file.read_text(encoding="utf-8-sig") != text.getvalue():
         write_text(file, text.getvalue())

@@ -86,8 +86,8 @@ def _repair(element: bytes, encoding: Encoding) -> bytes:
     """Returns a well-formed element in UTF-8, or b"" if the element cannot be repaired."""
     if _is_well_formed(element):
         return element
-    text, invalid = repair(element, encoding)
-    if invalid:
+    text, invalid_count = repair(element, encoding)
+    if invalid_count:
         text = _INVALID.sub("\N{REPLACEMENT CHARACTER}", text.decode()).encode()
     if _is_well_formed(text):
         return text
@@ -109,10 +109,10 @@ def channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
     """Returns the XML element of a channel with another id, and with ``names`` before its other names."""
     element = etree.fromstring(channel.xml) if channel.xml else etree.Element("channel")
     element.set("id", id_)
-    missing = [name for name in names if name not in channel.names]
-    if not channel.names and not missing:
-        missing = [channel.id]  # xmltv.dtd requires a name
-    for position, name in enumerate(missing):
+    new_names = [name for name in names if name not in channel.names]
+    if not channel.names and not new_names:
+        new_names = [channel.id]  # xmltv.dtd requires a name
+    for position, name in enumerate(new_names):
         display_name = etree.Element("display-name")
         display_name.text = _XML_INVALID.sub("", name)
         element.insert(position, display_name)

@@ -164,14 +164,14 @@ def _read_rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
         ("channel", lambda id_: numbers.setdefault(id_, len(numbers))),
         ("title", lambda title: zlib.crc32(normalize(title).encode())),
     ):
-        encoded = programmes[name].dictionary_encode()
-        codes = np.array([value_of(text) for text in encoded.dictionary.to_pylist()], np.int64)
-        rows[name] = codes[encoded.indices.to_numpy()]
+        encoded_column = programmes[name].dictionary_encode()
+        codes = np.array([value_of(text) for text in encoded_column.dictionary.to_pylist()], np.int64)
+        rows[name] = codes[encoded_column.indices.to_numpy()]
     rows["start"] = programmes["start"].cast(pa.int64()).to_numpy()
     rows["stop"] = programmes["stop"].cast(pa.int64()).fill_null(NO_STOP).to_numpy(zero_copy_only=False)
-    extra = programmes["extra"]
-    if extra.null_count < len(extra):
-        is_clumped = pc.match_substring(extra, '"@clumpidx"')  # pyright: ignore[reportAttributeAccessIssue]
+    extra_json = programmes["extra"]
+    if extra_json.null_count < len(extra_json):
+        is_clumped = pc.match_substring(extra_json, '"@clumpidx"')  # pyright: ignore[reportAttributeAccessIssue]
         rows["clumped"] = is_clumped.fill_null(False).to_numpy(zero_copy_only=False)
     rows["offset"] = records.frame.offset + spans[:, 0]
     rows["bytes"] = spans[:, 1] - spans[:, 0]

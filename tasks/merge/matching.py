@@ -112,12 +112,12 @@ class _Matcher:
         """Adds a channel of a feed to a target, or proposes it if its titles contradict those so far."""
         if self.answer(target, number, channel) or any(member.feed == number for member in target.members):
             return  # rejected, or confirmed and added already
-        preferred = target.members[0] if target.members else None
-        if preferred is not None:
+        preferred_member = target.members[0] if target.members else None
+        if preferred_member is not None:
             share = agreement(
-                self.feeds[preferred.feed].rows_of(preferred.channel.id),
+                self.feeds[preferred_member.feed].rows_of(preferred_member.channel.id),
                 self.feeds[number].rows_of(channel.id),
-                target.shift - preferred.shift,
+                target.shift - preferred_member.shift,
             )
             if share is not None and share < MIN_AGREEMENT:
                 self.propose(target, number, channel, 1.0)
@@ -133,18 +133,18 @@ def match_playlist(
     targets = [Target(entry.id, entry.names, entry.shift) for entry in entries]
     by_id, by_name = [], []
     for feed in feeds:
-        folded, by_key = defaultdict(list), defaultdict(list)
+        by_folded_name, by_key = defaultdict(list), defaultdict(list)
         for channel in feed.channels.values():
-            folded[channel.id.casefold()].append(channel)
+            by_folded_name[channel.id.casefold()].append(channel)
             for key in channel.keys:
                 by_key[key].append(channel)
-        by_id.append(folded)
+        by_id.append(by_folded_name)
         by_name.append(by_key)
     for target in targets:
         matcher.add_confirmed_(target)
         for number, feed in enumerate(feeds):
-            exact = feed.channels.get(target.id)
-            same_id = [exact] if exact else by_id[number].get(target.id.casefold(), [])
+            exact_match = feed.channels.get(target.id)
+            same_id = [exact_match] if exact_match else by_id[number].get(target.id.casefold(), [])
             keys = target.keys | {normalize(target.id)}
             matches = same_id or list(
                 {
@@ -225,13 +225,13 @@ def agreement(first: np.ndarray, second: np.ndarray, shift: int = 0) -> float | 
     if not len(first) or not len(second):
         return None
     starts = second["start"] + shift
-    common = (starts >= first["start"][0]) & (starts <= first["start"][-1])
-    if int(common.sum()) < MIN_COMMON:
+    is_common = (starts >= first["start"][0]) & (starts <= first["start"][-1])
+    if int(is_common.sum()) < MIN_COMMON:
         return None
-    is_same = np.zeros(int(common.sum()), dtype=bool)
-    positions = np.searchsorted(first["start"], starts[common])
+    is_same = np.zeros(int(is_common.sum()), dtype=bool)
+    positions = np.searchsorted(first["start"], starts[is_common])
     for offset in (-1, 0, 1):
         near_names = np.clip(positions + offset, 0, len(first) - 1)
-        is_near = np.abs(first["start"][near_names] - starts[common]) <= SAME_START
-        is_same |= is_near & (first["title"][near_names] == second["title"][common])
+        is_near = np.abs(first["start"][near_names] - starts[is_common]) <= SAME_START
+        is_same |= is_near & (first["title"][near_names] == second["title"][is_common])
     return float(is_same.mean())

@@ -110,7 +110,7 @@ class Plan:
         self.report.doubled += schedule.doubled
         self.report.filled += schedule.filled
         batch_feed, batch, size = -1, [], 0
-        previous: tuple[int, bytes] | None = None
+        previous_programme: tuple[int, bytes] | None = None
         for slot in [*schedule.slots, None]:
             if batch and (slot is None or slot.feed != batch_feed or size > BATCH_BYTES):
                 feed = self.feeds[target.members[batch_feed].feed]
@@ -124,10 +124,10 @@ class Plan:
             batch_feed = slot.feed
             element = readers[target.members[slot.feed].feed].read(*places[slot.feed][slot.row])
             element = rewrite(element, target.id, slot.start, slot.stop)
-            if (slot.start, element) != previous:  # feeds contain exact duplicates
+            if (slot.start, element) != previous_programme:  # feeds contain exact duplicates
                 batch.append(element)
                 size += len(element)
-            previous = slot.start, element
+            previous_programme = slot.start, element
 
     def _merge(self, target: Target, rows: Sequence[np.ndarray]) -> MergedSchedule:
         """Merges the schedules of a channel from the index rows of each of its feeds."""
@@ -135,15 +135,15 @@ class Plan:
         schedules = []
         for number, (member, feed_rows) in enumerate(zip(target.members, rows, strict=True)):
             shift = member.shift
-            last = np.where(feed_rows["stop"] == NO_STOP, feed_rows["start"], feed_rows["stop"]) + shift
-            is_inside = (last > begin) & (feed_rows["start"] + shift < end)
+            last_stops = np.where(feed_rows["stop"] == NO_STOP, feed_rows["start"], feed_rows["stop"]) + shift
+            is_inside = (last_stops > begin) & (feed_rows["start"] + shift < end)
             self.report.outside += int((~is_inside).sum())
             rows_inside = np.flatnonzero(is_inside)
             columns = (feed_rows[name][rows_inside].tolist() for name in ("start", "stop", "clumped"))
             schedules.append(
                 [
-                    Slot(start + shift, None if stop == NO_STOP else stop + shift, number, row, clumped)
-                    for row, start, stop, clumped in zip(rows_inside.tolist(), *columns)
+                    Slot(start + shift, None if stop == NO_STOP else stop + shift, number, row, is_clumped)
+                    for row, start, stop, is_clumped in zip(rows_inside.tolist(), *columns)
                 ]
             )
         return merge_schedules(schedules, cut=self.settings.overlaps == "cut")

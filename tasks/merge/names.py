@@ -81,14 +81,14 @@ class NearNames:
         for base in {_base_name(name) for name in names} - {""}:
             similarities |= dict.fromkeys(self._by_base.get(base, ()), VARIANT)
         for key in {normalize(name) for name in names} - {""} if not similarities else ():
-            hits = Counter(
+            counts = Counter(
                 channel
                 for trigram in _trigrams(key)
                 if len(channels := self._by_trigram.get(trigram, ())) <= _COMMON
                 for channel in channels
             )
-            for channel, _ in sorted(hits.items(), key=lambda item: (-item[1], item[0]))[:_CANDIDATES]:
-                similarity = max(SequenceMatcher(None, key, other).ratio() for other in self._keys[channel])
+            for channel, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_CANDIDATES]:
+                similarity = max(SequenceMatcher(None, key, name).ratio() for name in self._keys[channel])
                 similarities[channel] = max(similarity, similarities.get(channel, 0.0))
         best = sorted((-similarity, channel) for channel, similarity in similarities.items())
         return [(-value, channel) for value, channel in best[:PROPOSALS] if -value >= MIN_SIMILARITY]
@@ -96,5 +96,5 @@ class NearNames:
 
 def _trigrams(key: str) -> set[str]:
     """Returns the character trigrams of a normalized name with delimiters."""
-    padded = f"^{key}$"
-    return {padded[start : start + 3] for start in range(len(padded) - 2)}
+    padded_key = f"^{key}$"
+    return {padded_key[start : start + 3] for start in range(len(padded_key) - 2)}

@@ -59,15 +59,15 @@ def read_playlist(path: Path) -> tuple[list[PlaylistChannel], list[str]]:
     entries: dict[str, PlaylistChannel] = {}
     warnings = []
     for entry in parse_playlist(_decode(content)):
-        if (previous := entries.get(entry.id)) is None:
+        if (previous_entry := entries.get(entry.id)) is None:
             entries[entry.id] = entry
             continue
-        if previous.shift != entry.shift:
-            shifts = " and ".join(f"{shift / HOUR:+g}" for shift in (previous.shift, entry.shift))
+        if previous_entry.shift != entry.shift:
+            shifts = " and ".join(f"{shift / HOUR:+g}" for shift in (previous_entry.shift, entry.shift))
             warnings.append(f"{path}: id {entry.id!r} has the shifts {shifts} hours; none is applied")
-        shift = previous.shift if previous.shift == entry.shift else 0
+        shift = previous_entry.shift if previous_entry.shift == entry.shift else 0
         entries[entry.id] = replace(
-            previous, names=_distinct_names(*previous.names, *entry.names), shift=shift
+            previous_entry, names=_distinct_names(*previous_entry.names, *entry.names), shift=shift
         )
     if not entries:
         raise MergeError(f'{path}: no channel; expected lines such as #EXTINF:-1 tvg-id="BBC1.uk",BBC One')

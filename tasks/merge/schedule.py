@@ -40,10 +40,10 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
         return MergedSchedule([])
     result = _without_overlaps(schedules[0]) if cut else MergedSchedule(list(schedules[0]))
     for schedule in schedules[1:]:
-        other = _without_overlaps(schedule) if cut else MergedSchedule(list(schedule))
+        added = _without_overlaps(schedule) if cut else MergedSchedule(list(schedule))
         occupied = _OccupiedTimes(result.slots)
-        slots, shortened = [], other.cut
-        for slot in other.slots:
+        slots, shortened = [], added.cut
+        for slot in added.slots:
             piece = occupied.largest_gap(slot)
             if piece is None:
                 continue
@@ -54,7 +54,7 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
             result,
             slots=sorted([*result.slots, *slots], key=lambda slot: slot.start),
             cut=result.cut + shortened,
-            doubled=result.doubled + other.doubled,
+            doubled=result.doubled + added.doubled,
             filled=result.filled + len(slots),
         )
     return result
@@ -63,18 +63,18 @@ def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> Merged
 def _without_overlaps(schedule: Sequence[Slot]) -> MergedSchedule:
     """Ends each programme when the next one begins. Of several with the same start, keeps the first."""
     slots: list[Slot] = []
-    cut = doubled = 0
+    cut = duplicates = 0
     for slot in schedule:
-        previous = slots[-1] if slots else None
-        if previous is not None and not (slot.clumped and previous.clumped):
-            if slot.start == previous.start:
-                doubled += 1
+        previous_slot = slots[-1] if slots else None
+        if previous_slot is not None and not (slot.clumped and previous_slot.clumped):
+            if slot.start == previous_slot.start:
+                duplicates += 1
                 continue
-            if previous.stop is not None and previous.stop > slot.start:
-                slots[-1] = previous._replace(stop=slot.start)
+            if previous_slot.stop is not None and previous_slot.stop > slot.start:
+                slots[-1] = previous_slot._replace(stop=slot.start)
                 cut += 1
         slots.append(slot)
-    return MergedSchedule(slots, cut, doubled)
+    return MergedSchedule(slots, cut, duplicates)
 
 
 class _OccupiedTimes:

@@ -95,8 +95,8 @@ def _compress(svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, frequenc
 def _largest(magnitudes: np.ndarray, count: int) -> np.ndarray:
     """Returns the positions of at most, and about, the ``count`` largest float32 magnitudes."""
     sample = magnitudes[:: max(1, len(magnitudes) // 100_000)]
-    low = np.quantile(sample, max(0, 1 - 1.1 * count / len(magnitudes))) if len(sample) else 0
-    positions = np.flatnonzero(magnitudes >= low)  # a tenth more than needed
+    lower_bound = np.quantile(sample, max(0, 1 - 1.1 * count / len(magnitudes))) if len(sample) else 0
+    positions = np.flatnonzero(magnitudes >= lower_bound)  # a tenth more than needed
     candidates = magnitudes[positions]
     # The upper half of the bits of positive floats is in the order of the floats; np.partition takes ten
     # times as long.

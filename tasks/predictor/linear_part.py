@@ -57,9 +57,10 @@ class FormModel:
             dense: Sentence features of each title, float32 (titles, features).
         """
         ids, values = weigh_tokens(tokens, kinds, self.idf)
-        unique, positions = np.unique(ids.values, return_inverse=True)
-        labels, weights = (Ragged(self.offsets, array).take(unique) for array in (self.labels, self.weights))
-        rows = np.zeros((len(unique), len(self.scales)), dtype=np.float32)
+        distinct_ids, positions = np.unique(ids.values, return_inverse=True)
+        labels = Ragged(self.offsets, self.labels).take(distinct_ids)
+        weights = Ragged(self.offsets, self.weights).take(distinct_ids)
+        rows = np.zeros((len(distinct_ids), len(self.scales)), dtype=np.float32)
         rows[labels.row_ids, labels.values] = weights.values * self.scales[labels.values]
         margins = sum_rows(rows, positions, ids.offsets, values) + self.intercepts
         return margins + (unit_rows(dense) @ self.directions) @ self.dense_weights

@@ -97,9 +97,9 @@ def map_category(raw: str, mapping: Mapping[str, str]) -> tuple[tuple[str, str],
     Returns:
         (Category, reason for dropping it or "") of each category in the text.
     """
-    folded = fold(raw)
-    if folded in mapping:
-        return ((mapping[folded], ""),) if mapping[folded] else ((folded, MAPPED),)
+    folded_name = fold(raw)
+    if folded_name in mapping:
+        return ((mapping[folded_name], ""),) if mapping[folded_name] else ((folded_name, MAPPED),)
     values = []
     for value, reason in clean_category(raw):
         canonical = mapping.get(value, value)

@@ -71,10 +71,10 @@ def choose_encoder(
     )
     gain = alternative_correct - default_correct
     error = float(np.sqrt((np.bincount(families, gain - gain.mean()) ** 2).sum()) / len(gain))
-    chosen = alternative if gain.mean() > STANDARD_ERRORS * error else default
+    encoder = alternative if gain.mean() > STANDARD_ERRORS * error else default
     accuracies = f"{default_correct.mean():.3f} with use, {alternative_correct.mean():.3f} with e5"
-    return chosen, (
-        f"sentence encoder {chosen.name}: accuracy on {len(sample)} training titles {accuracies} "
+    return encoder, (
+        f"sentence encoder {encoder.name}: accuracy on {len(sample)} training titles {accuracies} "
         f"(standard error of the gain {error:.3f})"
     )
 
@@ -95,11 +95,11 @@ def _predict_correctly(vectors: np.ndarray, is_label: np.ndarray, folds: np.ndar
     """
     correct = np.zeros(len(vectors))
     for fold in np.unique(folds):
-        inside, outside = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        if not len(outside):
+        test_rows, training_rows = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        if not len(training_rows):
             continue
-        ids, cosines = top_neighbours(vectors[inside], vectors[outside], NEIGHBOURS)
+        ids, cosines = top_neighbours(vectors[test_rows], vectors[training_rows], NEIGHBOURS)
         weights = np.where(ids >= 0, 1 + cosines, 0)
-        votes = np.einsum("tk,tkl->tl", weights, is_label[outside][ids])
-        correct[inside] = is_label[inside, votes.argmax(axis=1)]
+        votes = np.einsum("tk,tkl->tl", weights, is_label[training_rows][ids])
+        correct[test_rows] = is_label[test_rows, votes.argmax(axis=1)]
     return correct

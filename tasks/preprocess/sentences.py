@@ -52,13 +52,13 @@ class TitleTexts:
 
     def of_descriptions(self) -> Iterator[tuple[list[int], list[str]]]:
         """Yields batches of descriptions with the title id of each, in ascending order of ids."""
-        last, count = -1, 0
+        last_title, count = -1, 0
         for batch in batches_of(self.described, ["title_id", "description"]) if self.descriptions else ():
             title_ids, texts = [], []
             for title_id, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                last, count = title_id, count if title_id == last else 0
-                skipped = self.is_placeholder[title_id] or _is_placeholder_text(text)
-                if count < self.descriptions and not skipped:
+                last_title, count = title_id, count if title_id == last_title else 0
+                is_skipped = self.is_placeholder[title_id] or _is_placeholder_text(text)
+                if count < self.descriptions and not is_skipped:
                     count += 1
                     title_ids.append(title_id)
                     texts.append(text)
@@ -73,8 +73,8 @@ def _sum_by_row(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray
     sums = np.zeros((count, vectors.shape[1]), dtype=np.float32)
     ranks = np.arange(len(rows)) - np.searchsorted(rows, rows)
     for rank in range(ranks.max(initial=-1) + 1):
-        selected = ranks == rank
-        sums[rows[selected]] += vectors[selected]
+        is_selected = ranks == rank
+        sums[rows[is_selected]] += vectors[is_selected]
     return sums
 
 
@@ -105,13 +105,13 @@ def write_sentences(
     encoder = settings.encoder.open()
     assert encoder is not None
     store = SentenceStore(home, encoder.identity, encoder.dim)
-    for file in store.damaged:
+    for file in store.damaged_files:
         yield Progress(0, 0, note=f"{file} is damaged: its texts are encoded again")
-    described = work / "descriptions.parquet"
+    descriptions = work / "descriptions.parquet"
     variants = vocabulary / "variants.parquet"
     with temporary_database(work) as connection:
-        write_descriptions(connection, guide, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True)
-    texts = TitleTexts(vocabulary / "titles.parquet", described, placeholders, settings.descriptions)
+        write_descriptions(connection, guide, variants, descriptions, DESCRIPTION_CHARACTERS, sub_titles=True)
+    texts = TitleTexts(vocabulary / "titles.parquet", descriptions, placeholders, settings.descriptions)
     yield from encode_new(store, settings.encoder, texts.batches)
     titles = text_keys(text for batch in batches_of(texts.titles, ["title"]) for text in batch[0].to_pylist())
     described_batches = [(np.zeros(0, np.int64), np.zeros(0, "<u8"))]

@@ -54,7 +54,7 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
     titles, contexts = vocabulary / "titles.parquet", vocabulary / "contexts.parquet"
     dictionaries = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
     begin, entries = 0, 0
-    names, rare_names = (pa.array(each, pa.string()) for each in (labels.names, labels.rare_names))
+    names, rare_names = (pa.array(values, pa.string()) for values in (labels.names, labels.rare_names))
     ids = TokenIds(airings.connection, dictionaries, contexts, vocabulary / "tokens.parquet")
     with (
         array_writer(folder, "tokens.offsets", np.int64) as add_offsets,

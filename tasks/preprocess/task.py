@@ -66,7 +66,7 @@ def preprocess(
     workspace = Workspace(home)
     guide_folder, folder = workspace.folder(guide), workspace.folder(vocabulary)
     titles, variants = folder / "titles.parquet", folder / "variants.parquet"
-    split = tables.index_in(pq.read_table(titles, columns=["split"])["split"], SPLITS)
+    splits = tables.index_in(pq.read_table(titles, columns=["split"])["split"], SPLITS)
     with STAGE.publish(home, guide, vocabulary, salt, settings, label_sources) as draft:
         with temporary_database(draft.folder) as connection:
             airings = Airings(connection, guide_folder, variants)
@@ -74,15 +74,15 @@ def preprocess(
             per_feed = airings.titles_by_source()
             by_show = sources.corrections
             shows = enumerate(texts_of(titles, "show_key") if by_show else ())
-            corrected = {row: by_show[show] for row, show in shows if show in by_show and split[row] == TRAIN}
+            by_row = {row: by_show[show] for row, show in shows if show in by_show and splits[row] == TRAIN}
             labels = label_titles(
-                airings.categories(), per_feed, split == TRAIN, *bounds, sources.mapping, corrected
+                airings.categories(), per_feed, splits == TRAIN, *bounds, sources.mapping, by_row
             )
-            labelled_count = int(((labels.title_labels.lengths > 0) & (split == TRAIN)).sum())
+            labelled_count = int(((labels.title_labels.lengths > 0) & (splits == TRAIN)).sum())
             if labelled_count < settings.minimum_training_titles:
                 raise TooFewTitles(
                     f"{labelled_count} training titles have a usable category, "
-                    f"{settings.minimum_training_titles} or more are needed ({len(split)} titles in all; "
+                    f"{settings.minimum_training_titles} or more are needed ({len(splits)} titles in all; "
                     f"a category counts from {settings.minimum_titles} training titles on). Add feeds or "
                     "days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."
                 )
@@ -91,8 +91,8 @@ def preprocess(
         tokens = tables.write_tokens(folder, draft.folder)
         families = pq.read_table(titles, columns=["family"], read_dictionary=["family"])["family"]
         arrays = {
-            "split": split,
-            "show": np.arange(len(split), dtype=np.int32),
+            "split": splits,
+            "show": np.arange(len(splits), dtype=np.int32),
             "rare": (labels.title_labels.lengths == 0) & (labels.title_rare.lengths > 0),
             "family": families.combine_chunks().indices.to_numpy(),
             # Selects validation titles; the titles with the lowest hashes of the salt itself are held out.
@@ -110,7 +110,7 @@ def preprocess(
         tables.write_frequencies(draft.folder, guide_folder, folder)
         sentences, choice = settings.sentences, ""
         if isinstance(sentences.encoder, AutomaticEncoder):
-            rows = np.flatnonzero((labels.title_labels.lengths > 0) & (split == TRAIN))
+            rows = np.flatnonzero((labels.title_labels.lengths > 0) & (splits == TRAIN))
             table = pq.read_table(titles, columns=["title", "language"]).take(rows)
             names = table["title"].to_pylist(), table["language"].to_pylist()
             sample = *names, labels.title_labels.take(rows), arrays["family_hash"][rows]
@@ -120,14 +120,14 @@ def preprocess(
         encoder = sentences.encoder.open()
         if encoder is not None:
             with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
-                inputs = guide_folder, folder, split == PLACEHOLDER, draft.folder, Path(work)
+                inputs = guide_folder, folder, splits == PLACEHOLDER, draft.folder, Path(work)
                 for event in write_sentences(workspace.home, sentences, *inputs):
                     message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
                     get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)
         sentence_details = {**asdict(sentences), "identity": encoder.identity if encoder else ""}
         with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
             kinds = write_kinds(guide_folder, draft.folder, Path(work), sentence_details)
-        counts = {"titles": len(split), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
+        counts = {"titles": len(splits), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
         draft.counts |= {**counts, "labelled_training_titles": labelled_count}
         draft.details |= {
             **workspace.details(vocabulary),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import figures, page, quotes
+from benchmarks.__main__ import FULL
 from benchmarks.claims import Claim
 from benchmarks.history import Measurement, is_commit, latest, read_history
 from storage.stages import ROOT
@@ -49,6 +50,7 @@ def test_a_quote_gets_the_newest_value_ratio_or_value_of_a_rival() -> None:
         Claim("night, seconds", 31.44, "first night", 62.88, better=None),
         Claim("share found before", 0.9731, better=None),
         Claim("share found", 0.25, better=None),
+        Claim("waiting, %", 1.58, better=None),
     )
     history = [
         Measurement(section="a b, c", date="", commit="", machine="", minutes=1, load=1, claims=claims)
@@ -65,6 +67,7 @@ def test_a_quote_gets_the_newest_value_ratio_or_value_of_a_rival() -> None:
     assert quoted("7 s", "night; value of first night") == "62.9 s"
     assert quoted("1 %", "share*") == "97.3 %"
     assert quoted("0", "share found") == "0.25"
+    assert quoted("1 %", "waiting") == "1.58 %"
     assert quoted("1 s", "night", "not-measured") == "1 s"
 
 
@@ -82,7 +85,8 @@ def test_quoted_figures_are_those_of_the_benchmarks(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert quotes.invalid(text, HISTORY) == [], "benchmarks/quotes.py explains how figures are quoted"
     assert quotes.render(text, HISTORY) == text
-    sections = {*map(page.anchor, (*page.MODULES, *latest(HISTORY)))}
+    names = *page.MODULES, *(name + page.SUFFIX for name in FULL), *latest(HISTORY)
+    sections = {page.anchor(name) for name in names}
     assert {section for _, section, _ in quotes.DEFINITION.findall(text)} <= sections
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from prefect.client.schemas.schedules import CronSchedule
 
-from deployments.site import schedules_of
+from deployments.site import choose_schedules
 from flows.ownership import TAG
 from storage.home.identity import read_home_id
 from storage.home.workspace import Workspace
@@ -43,10 +43,10 @@ def declared(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["nightly", "ingest", "refresh", "gc"])
 def test_schedules_are_in_the_zone_of_the_home(name: str) -> None:
     (declared_schedule,) = declared(name)["schedules"]
-    (made,) = schedules_of(None, declared(name), "Australia/Lord_Howe")
+    (made,) = choose_schedules(None, declared(name), "Australia/Lord_Howe")
     assert made.schedule == CronSchedule(cron=declared_schedule["cron"], timezone="Australia/Lord_Howe")
     kept = SimpleNamespace(schedules=[made.model_copy(update={"active": False})])  # edited in the UI
-    assert schedules_of(kept, declared(name), "UTC") == kept.schedules
+    assert choose_schedules(kept, declared(name), "UTC") == kept.schedules
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
-from flows.cli.sql import answer, run_folders
+from flows.cli.sql import query_rows, run_folders
 from storage.artifacts import Clustering, Tonight
 from storage.catalogue.views import VIEWS, QueryError
 from storage.formats.tonight import TONIGHT as TONIGHT_SCHEMA
@@ -42,7 +42,7 @@ def home(learnt):
 
 def test_tonight_in_the_cluster_of_a_title(home):
     title, category = worlds.titles()[4]
-    found = answer(home, TONIGHT, [f"title={title}", f"evening={worlds.START:%Y-%m-%d %H:%M}"])
+    found = query_rows(home, TONIGHT, [f"title={title}", f"evening={worlds.START:%Y-%m-%d %H:%M}"])
     rows = [tuple(row.values()) for row in found]
     assert len(rows) > 10 and rows == sorted(rows)
     kinds = dict(worlds.titles())
@@ -55,7 +55,7 @@ def test_tonight_in_the_cluster_finds_every_form_of_a_title(home):
     title, _ = worlds.titles()[4]
     evenings = (worlds.START + days * datetime.timedelta(days=1) for days in (0, 3))
     first, later = (
-        answer(home, TONIGHT, [f"title={title}", f"evening={at:%Y-%m-%d %H:%M}"]) for at in evenings
+        query_rows(home, TONIGHT, [f"title={title}", f"evening={at:%Y-%m-%d %H:%M}"]) for at in evenings
     )
     assert [re.sub(r" \(\d+\)$", "", row["title"]) for row in later] == [row["title"] for row in first]
     assert {row["channel_name"] for row in later} == {"Channel Two"}
@@ -66,11 +66,13 @@ def test_every_programme_is_an_airing_of_its_title(home):
     query = "SELECT t.title AS show, a.title, a.channel FROM airings a JOIN titles t USING (title_id)"
     expected = [(title, title, "one") for title, _ in worlds.titles()]
     expected += [(title, f"{title} ({number})", "two") for number, (title, _) in enumerate(worlds.titles())]
-    assert sorted(tuple(row.values()) for row in answer(home, query, [])) == sorted(expected)
+    assert sorted(tuple(row.values()) for row in query_rows(home, query, [])) == sorted(expected)
 
 
 def test_neighbours_on_other_channels(home):
-    assert answer(home, ELSEWHERE, [f"title={worlds.titles()[0][0]}"]) == []  # each title is on both channels
+    assert (
+        query_rows(home, ELSEWHERE, [f"title={worlds.titles()[0][0]}"]) == []
+    )  # each title is on both channels
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE titles AS FROM (VALUES (0, 'A', ['one']), (1, 'B', ['two']), "
@@ -85,18 +87,18 @@ def test_neighbours_on_other_channels(home):
 
 
 def test_the_cluster_that_each_channel_shows_most(home):
-    found = answer(home, MOST, [])
+    found = query_rows(home, MOST, [])
     assert [row["channel_name"] for row in found] == ["Channel One", "Channel Two"]
     assert all(row["airings"] > 10 for row in found)
 
 
 def test_titles_nearest_to_a_channels_taste(home):
-    found = answer(home, TASTE, ["channel=Channel One"])
+    found = query_rows(home, TASTE, ["channel=Channel One"])
     shown = {
         row["title_id"]
-        for row in answer(home, "SELECT title_id FROM airings WHERE channel_name = 'Channel One'", [])
+        for row in query_rows(home, "SELECT title_id FROM airings WHERE channel_name = 'Channel One'", [])
     }
-    vectors = {row["title_id"]: row["vector"] for row in answer(home, "FROM vectors", [])}
+    vectors = {row["title_id"]: row["vector"] for row in query_rows(home, "FROM vectors", [])}
     table = np.array([*vectors.values()])
     mean = np.mean([vector for title, vector in vectors.items() if title in shown], axis=0)
     best = np.sort(table @ mean / np.linalg.norm(mean) / np.linalg.norm(table, axis=1))[::-1][:10]
@@ -107,7 +109,7 @@ def test_every_view_has_the_columns_that_the_page_names(home):
     rows = re.findall(r"^\| `(\w+)` \|[^|]*\| (.*) \|$", PAGE, re.MULTILINE)
     assert [name for name, _ in rows] == list(VIEWS)
     for name, columns in rows:
-        there = {row["column_name"] for row in answer(home, f"DESCRIBE {name}", [])}
+        there = {row["column_name"] for row in query_rows(home, f"DESCRIBE {name}", [])}
         named = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", columns)))
         assert named and named <= there, name
 
@@ -126,7 +128,7 @@ def test_the_command_prints_rows_and_explains_what_is_wrong(home, capsys):
     assert main(["sql", "--home", str(home), "SELECT * FROM clutsers"]) == 2
     assert "views: programmes, channels, titles" in capsys.readouterr().err
     with pytest.raises(QueryError, match="clutsers"):
-        answer(home, "FROM clutsers", [])
+        query_rows(home, "FROM clutsers", [])
 
 
 def test_json_has_every_column_and_only_what_json_has(home, capsys):
@@ -145,7 +147,7 @@ def test_json_has_every_column_and_only_what_json_has(home, capsys):
 @pytest.mark.parametrize("query", ["", " ; ", "-- nothing"])
 def test_a_query_that_is_none_is_refused(home, query):
     with pytest.raises(QueryError, match="empty"):
-        answer(home, query, [])
+        query_rows(home, query, [])
 
 
 def test_a_home_without_a_finished_run_is_refused(tmp_path):
@@ -156,7 +158,7 @@ def test_a_home_without_a_finished_run_is_refused(tmp_path):
 def test_words_that_rose(home):
     """Of 10 titles this week 6 hold "cup", of 20 before 2: (6 + 1) / 10 against (2 + 1) / 20. "news" fell,
     "rare" is below the bound."""
-    answer(home, ROSE, ["titles=1"])  # on the real table
+    query_rows(home, ROSE, ["titles=1"])  # on the real table
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE words (slice VARCHAR, value VARCHAR, token VARCHAR, titles BIGINT)")
         weeks = {
@@ -174,14 +176,14 @@ def test_words_that_rose(home):
 
 
 def test_words_that_say_most_about_a_category(home):
-    found = [tuple(row.values()) for row in answer(home, TELLING, ["category=cookery", "titles=10"])]
+    found = [tuple(row.values()) for row in query_rows(home, TELLING, ["category=cookery", "titles=10"])]
     assert {row[0] for row in found[:5]} <= set(worlds.WORDS["cookery"])
     assert all(row[2] == 1 for row in found[:5])
     assert found[-1][1] >= 10
 
 
 def test_dropped_categories(home):
-    assert answer(home, DROPPED, []) == []  # the toy world's three are labels
+    assert query_rows(home, DROPPED, []) == []  # the toy world's three are labels
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE dropped AS FROM (VALUES ('a', 'generic', 5), ('b', 'digits', 9),"
@@ -197,6 +199,6 @@ def test_a_query_does_not_change_which_clustering_is_the_previous_one(home, tmp_
         pass
     before = list(newest_first(workspace, Clustering))
     files = {file: file.read_bytes() for file in copied.rglob("artifact.json")}
-    assert answer(copied, "SELECT count(*) AS clusters FROM clusters", [])
+    assert query_rows(copied, "SELECT count(*) AS clusters FROM clusters", [])
     assert list(newest_first(workspace, Clustering)) == before
     assert {file: file.read_bytes() for file in copied.rglob("artifact.json")} == files

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flows.cli.installation import NIGHT
+from flows.cli.installation import NIGHT_PACKAGES
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "guide.xml.gz"
 SHOW, OTHER = "Murder, She Wrote", "Midsomer Murders"
@@ -49,7 +49,7 @@ class WithoutNight(importlib.abc.MetaPathFinder):
     """Raises on the import of a package of the extra `night`."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        if name.partition(".")[0] in NIGHT:
+        if name.partition(".")[0] in NIGHT_PACKAGES:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.cli.commands import COMMANDS, NIGHT
-from flows.cli.installation import NIGHT as PACKAGES
+from flows.cli.commands import COMMANDS, NIGHT_COMMANDS
+from flows.cli.installation import NIGHT_PACKAGES
 from tests.flows.command import ROOT, guidespace
 from tests.flows.light_commands import light_commands
 from tests.flows.serve_process import serving
@@ -27,14 +27,14 @@ ELSEWHERE = {"serve", "forget", "backfill", "ngrams", "vector"}  # light command
 def test_the_list_of_packages_is_that_of_the_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = [re.split(r"[<>=\[]", line)[0] for line in project["optional-dependencies"]["night"]]
-    assert sorted(IMPORTED.get(name, name) for name in names) == sorted(PACKAGES)
+    assert sorted(IMPORTED.get(name, name) for name in names) == sorted(NIGHT_PACKAGES)
 
 
 def test_every_command_is_light_or_names_the_extra():
     light = {command[0] for command in light_commands(Path("home"), Path("folder"))} | ELSEWHERE
     names = {function.__name__ for group in COMMANDS.values() for function in group}
-    assert light | {function.__name__ for function in NIGHT} == names
-    assert not light & {function.__name__ for function in NIGHT}
+    assert light | {function.__name__ for function in NIGHT_COMMANDS} == names
+    assert not light & {function.__name__ for function in NIGHT_COMMANDS}
 
 
 def test_reading_commands_import_no_package_of_the_extra(copy_night: Callable[[Path], Path], tmp_path: Path):
@@ -74,7 +74,7 @@ def test_an_empty_environment_installs_and_runs_every_reading_command(
     ):
         done = run(*command)
         assert done.returncode == 0, done.stderr[-3000:]
-    absent = f"from importlib.util import find_spec as f; assert not any(map(f, {PACKAGES}))"
+    absent = f"from importlib.util import find_spec as f; assert not any(map(f, {NIGHT_PACKAGES}))"
     assert run(python, "-c", absent).returncode == 0
     files = (path for path in environment.rglob("*") if path.is_file() and not path.is_symlink())
     size = sum(path.stat().st_size for path in files)

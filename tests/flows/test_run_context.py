@@ -79,7 +79,7 @@ def test_a_suspended_run_says_twice_that_it_has_left(running, tmp_path, monkeypa
     opening = night.open_night(str(tmp_path / "home"), FEEDS, Settings())
     with disable_run_logger(), pytest.raises(type(error)), opening:
         raise error
-    assert said == [(night.LEFT_EVENT, "prefect.flow-run.flow-1")] * times
+    assert said == [(night.RUN_ENDED_EVENT, "prefect.flow-run.flow-1")] * times
 
 
 @pytest.mark.parametrize(

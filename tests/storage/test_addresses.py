@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.addresses import HARMLESS, differ_in_secrets_only, is_valid_url, secrets_of, without_secrets
+from storage.addresses import (
+    HARMLESS_PARAMETERS,
+    differ_in_secrets_only,
+    find_secrets,
+    is_valid_url,
+    without_secrets,
+)
 from tests.secret_parameters import NAMES
 
 SECRET = "Zk9vLq7xWd3mTb"
@@ -25,7 +31,7 @@ def test_no_value_of_any_other_name_is_kept(name: str) -> None:
         f"zip://*.xml::https://example.org/g.zip?{name}={SECRET}",
     ):
         assert SECRET not in without_secrets(url)
-        assert SECRET in secrets_of(url)
+        assert SECRET in find_secrets(url)
         assert without_secrets(without_secrets(url)) == without_secrets(url)
 
 
@@ -77,7 +83,7 @@ def test_parameters_that_select_a_guide_are_no_secrets() -> None:
         "https://e.org/g?postcode=1&token=a", "https://e.org/g?postcode=2&token=b"
     )
     assert differ_in_secrets_only("https://e.org/g?postcode=1&token=a", "https://e.org/g?postcode=1&token=b")
-    assert {name.lower() for name in NAMES}.isdisjoint(HARMLESS)
+    assert {name.lower() for name in NAMES}.isdisjoint(HARMLESS_PARAMETERS)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +108,4 @@ def test_invalid_urls(url: str) -> None:
 def test_any_text_has_something_left(text: str) -> None:
     left = without_secrets(f"https://{text}")
     assert without_secrets(left) == left
-    secrets_of(text), is_valid_url(text)
+    find_secrets(text), is_valid_url(text)

@@ -99,7 +99,7 @@ def test_content_is_synced_before_the_rename_and_the_folder_after(
 
         return recorded
 
-    for module, name in ((atomic, "sync"), (os, "replace"), (os, "rename"), (atomic, "_exchange")):
+    for module, name in ((atomic, "sync"), (os, "replace"), (os, "rename"), (atomic, "_swap_names")):
         monkeypatch.setattr(module, name, record(getattr(module, name), name))
     new, home = f"home.json.{os.getpid()}.tmp", tmp_path.name
     with replaced_file(tmp_path / "home.json") as file:
@@ -110,7 +110,7 @@ def test_content_is_synced_before_the_rename_and_the_folder_after(
     with replaced_folder(tmp_path / "patterns") as folder:
         (folder / "about.json").write_text("{}", encoding="utf-8")
     new = f"patterns.{os.getpid()}.tmp"
-    assert calls == [("sync", "about.json"), ("sync", new), ("_exchange", new), ("sync", home)]
+    assert calls == [("sync", "about.json"), ("sync", new), ("_swap_names", new), ("sync", home)]
 
 
 @pytest.mark.parametrize("exchange", [True, False])
@@ -118,7 +118,7 @@ def test_a_folder_is_replaced_or_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
 ) -> None:
     if not exchange:  # as on macOS
-        monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
+        monkeypatch.setattr(atomic, "_swap_names", lambda *_: False)
     target = tmp_path / "patterns"
     for content in ("first", "second"):
         with replaced_folder(target) as new:
@@ -132,7 +132,7 @@ def test_a_folder_is_replaced_or_stays(
 def test_a_second_rename_that_fails_brings_the_folder_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
+    monkeypatch.setattr(atomic, "_swap_names", lambda *_: False)
     rename, target = os.rename, tmp_path / "patterns"
     (target / "before").mkdir(parents=True)
 

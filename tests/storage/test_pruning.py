@@ -5,7 +5,7 @@ import os
 import pytest
 
 from storage.artifacts import Corpus, Vectors
-from storage.home.retention import prune, prune_fetched
+from storage.home.retention import prune_artifacts, prune_downloaded_models
 from storage.home.workspace import Workspace
 
 
@@ -33,15 +33,15 @@ def workspace(tmp_path):
 
 
 def test_the_newest_of_each_kind_stay(workspace):
-    removed = prune(workspace, 2)
+    removed = prune_artifacts(workspace, 2)
     assert removed.count == 3 and removed.bytes > 0
     assert keys(workspace, Corpus) == {"a", "b"} and keys(workspace, Vectors) == {"v"}
-    assert prune(workspace, 2).count == 0
+    assert prune_artifacts(workspace, 2).count == 0
 
 
 def test_artifacts_used_again_stay(workspace):
     assert workspace.read(Corpus, "e") is not None
-    prune(workspace, 1)
+    prune_artifacts(workspace, 1)
     assert keys(workspace, Corpus) == {"e"}
 
 
@@ -49,19 +49,19 @@ def test_half_a_training_goes_when_as_many_whole_ones_are_newer(workspace):
     half = workspace.artifact_folder(Corpus, "half").with_suffix(".partial")
     half.mkdir()
     os.utime(half, (1_000_000 - 2.5, 1_000_000 - 2.5))  # older than a, b and c
-    assert prune(workspace, 4).count == 1 and half.exists()
-    assert prune(workspace, 3).count == 2 and not half.exists()
+    assert prune_artifacts(workspace, 4).count == 1 and half.exists()
+    assert prune_artifacts(workspace, 3).count == 2 and not half.exists()
     assert keys(workspace, Corpus) == {"a", "b", "c"}
 
 
 def test_a_dry_run_says_the_same_and_removes_nothing(workspace):
-    told = prune(workspace, 2, dry_run=True)
+    told = prune_artifacts(workspace, 2, dry_run=True)
     assert len(keys(workspace, Corpus)) == 5
-    assert told == prune(workspace, 2)
+    assert told == prune_artifacts(workspace, 2)
 
 
 def test_pinned_artifacts_and_their_inputs_stay(workspace):
-    prune(workspace, 1, [workspace.artifact_folder(Corpus, "d")])
+    prune_artifacts(workspace, 1, [workspace.artifact_folder(Corpus, "d")])
     assert keys(workspace, Corpus) == {"a", "d"}
 
 
@@ -71,7 +71,7 @@ def test_a_killed_removal_leaves_nothing_that_counts(workspace, monkeypatch):
 
     monkeypatch.setattr("storage.atomic.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
-        prune(workspace, 4)
+        prune_artifacts(workspace, 4)
     monkeypatch.undo()
     assert workspace.read(Corpus, "e") is None
     with workspace.writing("the next"):
@@ -84,7 +84,7 @@ def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):
         (workspace.home / "champions" / digest).mkdir(parents=True)
         (workspace.home / "champions" / digest / "model").write_text("12345", encoding="utf-8")
     (workspace.home / "champions" / "tmpdownload").mkdir()
-    removed = prune_fetched(workspace, "b" * 64)
+    removed = prune_downloaded_models(workspace, "b" * 64)
     assert (removed.count, removed.bytes) == (1, 5)
     assert {one.name for one in (workspace.home / "champions").iterdir()} == {"b" * 16, "tmpdownload"}
 
@@ -92,10 +92,10 @@ def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):
 def test_unfinished_work_is_left_alone(workspace):
     partial = workspace.artifact_folder(Corpus, "z").with_suffix(".partial")
     partial.write_text("half", encoding="utf-8")
-    prune(workspace, 1)
+    prune_artifacts(workspace, 1)
     assert partial.exists()
 
 
 def test_the_last_one_never_goes(workspace):
     with pytest.raises(ValueError, match="keep must be at least 1, got 0"):
-        prune(workspace, 0)
+        prune_artifacts(workspace, 0)

@@ -40,7 +40,7 @@ def test_added_vectors_are_found_after_reopening(tmp_path: Path):
     for found in (store, opened(tmp_path)):
         assert first(found, "a", "ü", "", "b", "a") == [1, 3, 0, 2, 1] and len(found) == 4
         assert found.has(text_keys(["a", "c", ""])).tolist() == [True, False, True]
-        assert found.take(text_keys([])).shape == (0, DIM) and not found.damaged
+        assert found.take(text_keys([])).shape == (0, DIM) and not found.damaged_files
     assert found.take(text_keys(["a"])).dtype == np.float16
 
 
@@ -75,11 +75,15 @@ def test_a_damaged_piece_is_named_and_its_texts_are_new(tmp_path: Path, damage: 
     content[-1] ^= 1
     file.write_bytes({"cut": content[:-3], "flipped": content, "empty": b""}[damage])
     found = opened(tmp_path)
-    assert found.damaged == [file] and first(found, "b") == [2]
+    assert found.damaged_files == [file] and first(found, "b") == [2]
     assert found.has(text_keys(["a", "b"])).tolist() == [False, True]
     found.add(text_keys(["a"]), vectors(1))
     found.compact(text_keys(["a", "b"]))
-    assert not file.exists() and not opened(tmp_path).damaged and first(opened(tmp_path), "a", "b") == [1, 2]
+    assert (
+        not file.exists()
+        and not opened(tmp_path).damaged_files
+        and first(opened(tmp_path), "a", "b") == [1, 2]
+    )
 
 
 def test_a_kill_leaves_the_pieces_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -95,7 +99,7 @@ def test_a_kill_leaves_the_pieces_before_it(tmp_path: Path, monkeypatch: pytest.
             store.add(text_keys(["b"]), vectors(2))
     assert list(store.folder.glob("*.tmp"))
     found = opened(tmp_path)
-    assert len(found) == 1 and first(found, "a") == [1] and not found.damaged
+    assert len(found) == 1 and first(found, "a") == [1] and not found.damaged_files
     found.compact(text_keys(["a"]))
     assert not list(store.folder.glob("*.tmp"))
 
@@ -137,4 +141,4 @@ def test_a_reader_reads_on_through_a_compaction(many_pieces: SentenceStore):
 def test_a_piece_of_another_length_is_no_vector_of_this_encoder(tmp_path: Path):
     opened(tmp_path).add(text_keys(["a"]), vectors(1))
     found = SentenceStore(tmp_path, "encoder 1", DIM + 1)
-    assert len(found) == 0 and len(found.damaged) == 1
+    assert len(found) == 0 and len(found.damaged_files) == 1

@@ -109,13 +109,13 @@ def test_a_rollback_goes_back_one_by_one_and_no_further(
     assert registry.rollback(at=NIGHT + timedelta(days=9)) == ("4", "2")
     champion = registry.champion()
     assert champion is not None and champion.digest == "bbb"
-    assert registry.rolled_back("4") == "2026-11-30" and registry.rolled_back("2") == ""
+    assert registry.rollback_day("4") == "2026-11-30" and registry.rollback_day("2") == ""
     assert registry.promoted() == [("2", 0.5), ("1", 0.5)]
     assert registry.rollback(at=NIGHT) == ("2", "1")
     with pytest.raises(TrackingError, match="was promoted before version 1; it stays champion"):
         registry.rollback(at=NIGHT)
     registry.promote("4", "by a person", at=NIGHT + timedelta(days=10))
-    assert registry.rolled_back("4") == "" and registry.promoted(limit=1) == [("4", 0.5)]
+    assert registry.rollback_day("4") == "" and registry.promoted(limit=1) == [("4", 0.5)]
 
 
 def test_a_rollback_passes_over_versions_without_files(

@@ -78,13 +78,13 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
         )
         encoder = TitleEncoder.open(Workspace(scratch).folder(encoder_files))
         blocks = list(embed_corpus(folder, encoder))
-        full = np.concatenate([block.full for block in blocks])
+        context_vectors = np.concatenate([block.full for block in blocks])
         if learning.cluster is not None:
-            return _score_clusters(corpus_files, family, full, learning.cluster)
+            return _score_clusters(corpus_files, family, context_vectors, learning.cluster)
         titles = CorpusTitles.from_corpus(corpus_files)
         forms = {"title_only": np.concatenate([block.vectors for block in blocks])}
         if any(any(block.contexts) for block in blocks):
-            forms["title_context"] = full
+            forms["title_context"] = context_vectors
         predictions: TitleAnswers = {}
         for form, vectors in forms.items():
             predictions |= predict_held_out(titles, family, form, vectors, learning.k)
@@ -97,8 +97,8 @@ def _temporary_home(workspace: Workspace) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="guidespace-trial-") as name:
         (artifacts := Path(name) / "artifacts").mkdir()
         for kind in (Vocabulary, Corpus):
-            shared = workspace.artifact_folder(kind, "any").parent
-            (artifacts / shared.name).symlink_to(shared, target_is_directory=True)
+            artifacts_folder = workspace.artifact_folder(kind, "any").parent
+            (artifacts / artifacts_folder.name).symlink_to(artifacts_folder, target_is_directory=True)
         yield name
 
 

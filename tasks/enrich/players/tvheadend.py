@@ -21,8 +21,8 @@ class Tvheadend(PlayerRules):
 
     def names(self, programme: Programme) -> tuple[str, ...]:
         """Returns the names of the programme's DVB genres that are not among its categories."""
-        present = {_fold(category) for category in programme.categories}
-        return tuple(name for name in genre_names(programme) if _fold(name) not in present)
+        existing_names = {_fold(category) for category in programme.categories}
+        return tuple(name for name in genre_names(programme) if _fold(name) not in existing_names)
 
 
 def _fold(category: str) -> str:

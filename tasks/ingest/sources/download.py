@@ -23,7 +23,7 @@ import fsspec
 import httpx
 import tenacity
 
-from storage.addresses import secrets_of, without_secrets
+from storage.addresses import find_secrets, without_secrets
 from tasks.ingest.guides import Guides, list_file_guides
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
@@ -158,7 +158,7 @@ def _answer(state: tenacity.RetryCallState) -> DownloadResult:
 def describe_error(error: Exception, url: str, headers: Headers | None = None) -> str:
     """Formats an exception of a library as one line, or only its type if the text contains a secret."""
     text = " ".join(str(error).split())
-    secrets = secrets_of(url).union(headers.secret.values() if headers else ())
+    secrets = find_secrets(url).union(headers.secret.values() if headers else ())
     is_hidden = not text or any(secret in text for secret in secrets)
     return type(error).__name__ if is_hidden else f"{type(error).__name__}: {text[:200]}"
 
@@ -206,18 +206,18 @@ class _BodyWriter:
         with open(self.file, "wb") as handle:
             for block in blocks:
                 size += len(block)
-                elapsed = time.monotonic() - measured_at
+                seconds = time.monotonic() - measured_at
                 if self.is_cancelled:
                     return "cancelled"
                 if size > size_cap:
                     return too_large
-                if check_rate and elapsed >= RATE_SECONDS:
-                    rate = (size - measured_size) / elapsed
+                if check_rate and seconds >= RATE_SECONDS:
+                    rate = (size - measured_size) / seconds
                     self.is_too_slow = rate < minimum_rate
                     if self.is_too_slow:
-                        minimum = f"{minimum_rate:,} (ingest.download_bytes_per_second)"
-                        return f"sent at {rate:,.0f} bytes/s, less than {minimum}"
-                    measured_size, measured_at = size, measured_at + elapsed
+                        rate_limit = f"{minimum_rate:,} (ingest.download_bytes_per_second)"
+                        return f"sent at {rate:,.0f} bytes/s, less than {rate_limit}"
+                    measured_size, measured_at = size, measured_at + seconds
                 handle.write(block)
         return ""
 

@@ -51,8 +51,8 @@ def check_headers(entries: Sequence[str]) -> None:
         if not re.match(ENTRY, entry):
             header = name if ": " in entry else "(no name)"
             harmless = f"[PATTERN=]NAME: VALUE for {', '.join(HARMLESS)}"
-            expected = f"{harmless}, else [PATTERN=]NAME: {ENV}VARIABLE, whose value is not stored"
-            raise ValueError(f"ingest.headers: the entry for {header} is not as expected: {expected}")
+            syntax = f"{harmless}, else [PATTERN=]NAME: {ENV}VARIABLE, whose value is not stored"
+            raise ValueError(f"ingest.headers: the entry for {header} is not as expected: {syntax}")
 
 
 def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Headers:
@@ -66,16 +66,16 @@ def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Hea
     Raises:
         FeedError: An environment variable is not set, or its value is invalid in a header.
     """
-    plain, secret = {}, {}
+    plain_headers, secret_headers = {}, {}
     for entry in (f"User-Agent: {user_agent or default_agent()}", *entries):
         pattern, name, value = _split_entry(entry)
         if pattern and not fnmatchcase(source, pattern):
             continue
         name = name.lower()
-        plain.pop(name, None)
-        secret.pop(name, None)
+        plain_headers.pop(name, None)
+        secret_headers.pop(name, None)
         if not (reference := _VALUE.fullmatch(value)):
-            plain[name] = value
+            plain_headers[name] = value
             continue
         text = os.environ.get(reference[2], "").strip()
         if not text or not re.fullmatch("[ -~]+", text):
@@ -83,8 +83,8 @@ def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Hea
             raise FeedError(
                 f"{source}: the environment variable {reference[2]} of the header {name} {problem}"
             )
-        secret[name] = reference[1] + text
-    return Headers(plain, secret)
+        secret_headers[name] = reference[1] + text
+    return Headers(plain_headers, secret_headers)
 
 
 def default_agent() -> str:
@@ -97,13 +97,14 @@ def default_agent() -> str:
 
 def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> None:
     """Configures a client to send secret headers only to the host of ``url``, also after redirects."""
-    first = httpx.URL(url)
+    first_url = httpx.URL(url)
+    origin = first_url.scheme, first_url.host, first_url.port
 
     def add_secrets(request: httpx.Request) -> None:
-        to = request.url
-        is_same = (to.scheme, to.host, to.port) == (first.scheme, first.host, first.port)
+        target = request.url
+        is_same = (target.scheme, target.host, target.port) == origin
         for name, value in headers.secret.items():
-            if is_same or (to.host == first.host and to.scheme == "https"):
+            if is_same or (target.host == first_url.host and target.scheme == "https"):
                 request.headers[name] = value
             else:
                 request.headers.pop(name, None)

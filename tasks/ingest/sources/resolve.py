@@ -116,15 +116,15 @@ def _invalid_url_error(source: str) -> FeedError:
 
 def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
     """Raises FeedError if two URLs differ in secrets only, because they would be stored as one feed."""
-    seen: set[str] = set()
+    sources: set[str] = set()
     for source in map(source_of, locations):
-        if source in seen:
+        if source in sources:
             raise FeedError(
                 f"{source}: two URLs differ only in user, password or parameters that are not part of the "
                 "source (docs/feeds.md). Remove one if they are the same feed; otherwise put each URL into "
                 f"an environment variable and use {ENV}NAME"
             )
-        seen.add(source)
+        sources.add(source)
 
 
 def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
@@ -165,14 +165,14 @@ def matching_files(pattern: str) -> list[str]:
 
 def _visible_folders(bases: Iterable[str]) -> Iterator[str]:
     """Yields folders and their subfolders that are not hidden, each once. Follows symbolic links last."""
-    seen: set[str] = set()
+    real_folders: set[str] = set()
     queue = deque(bases)
     while queue:
         for folder, subfolders, _ in os.walk(queue.popleft() or os.curdir):  # does not follow links
-            if (real := os.path.realpath(folder)) in seen:
+            if (real_folder := os.path.realpath(folder)) in real_folders:
                 subfolders.clear()
                 continue
-            seen.add(real)
+            real_folders.add(real_folder)
             yield folder
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             paths = (os.path.join(folder, name) for name in subfolders)

@@ -84,9 +84,9 @@ def zip_members(handle: IO[bytes]) -> Iterator[ZipMember]:
         if reader.decoder is None or not reader.decoder.eof:
             return  # the end of the member is unknown
         end = handle.seek(handle.tell() - len(reader.decoder.unused_data))
-        if (skipped := handle.read(_DESCRIPTOR_BYTES + len(MAGIC)).find(MAGIC)) < 0:
+        if (gap_bytes := handle.read(_DESCRIPTOR_BYTES + len(MAGIC)).find(MAGIC)) < 0:
             return
-        position = end + skipped
+        position = end + gap_bytes
 
 
 class MemberReader(io.RawIOBase):

@@ -39,7 +39,7 @@ class Frame:
     reason: str = ""
 
 
-def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = False) -> Iterator[Frame]:
+def cut_frames(blocks: Iterator[bytes], offset: int, line: int, is_closed: bool = False) -> Iterator[Frame]:
     """Splits the bytes after the start tag of the root element into frames.
 
     If the end tag of the root is missing, the last programme is a separate frame with the reason "truncated".
@@ -48,29 +48,29 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
         blocks: Uncompressed bytes after the start tag of the root element.
         offset: Offset of the first block in the file.
         line: Line number of the first block.
-        ended: Whether the root is an empty tag (``<tv/>``); bytes after it are read nevertheless.
+        is_closed: Whether the root is an empty tag (``<tv/>``); bytes after it are read nevertheless.
     """
-    pending = b""
+    buffer = b""
     is_skipping = False  # whether the rest of an oversized programme is being skipped
 
     def take(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
-        """Removes ``size`` bytes from ``pending``. Returns all or the first ``excerpt_bytes`` as a frame."""
-        nonlocal pending, offset, line
-        content = pending[: size if excerpt_bytes is None else excerpt_bytes]
+        """Removes ``size`` bytes from ``buffer``. Returns all or the first ``excerpt_bytes`` as a frame."""
+        nonlocal buffer, offset, line
+        content = buffer[: size if excerpt_bytes is None else excerpt_bytes]
         frame = Frame(content=content, offset=offset, line=line, reason=reason)
-        offset, line, pending = offset + size, line + pending.count(b"\n", 0, size), pending[size:]
+        offset, line, buffer = offset + size, line + buffer.count(b"\n", 0, size), buffer[size:]
         return frame
 
     for block in blocks:
-        pending += block
+        buffer += block
         if is_skipping:
-            start = pending.find(_START, 1)
+            start = buffer.find(_START, 1)
             is_skipping = start < 0
-            take(max(0, len(pending) - 32) if is_skipping else start)
+            take(max(0, len(buffer) - 32) if is_skipping else start)
             if is_skipping:
                 continue
-        pending = _hide_comments(pending)
-        masked_content = hide_cdata(pending)
+        buffer = _hide_comments(buffer)
+        masked_content = hide_cdata(buffer)
         unterminated_starts = (
             masked_content.find(b"<!--"),
             masked_content.rfind(b"<![CDATA[", max(0, len(masked_content) - _MAX_CDATA_BYTES)),
@@ -81,26 +81,26 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, ended: bool = Fa
         complete_end = masked_content.rfind(END, 0, limit) + len(END)
         if complete_end >= len(END):
             yield take(complete_end)
-        elif len(pending) > MAX_PROGRAMME_BYTES:
+        elif len(buffer) > MAX_PROGRAMME_BYTES:
             # cut after its ``<``, so that the rest is not found as a programme and rejected again
-            yield take(pending.find(_START) + 1, "oversized", excerpt_bytes=1000)
+            yield take(buffer.find(_START) + 1, "oversized", excerpt_bytes=1000)
             is_skipping = True
-    content = pending.rstrip(b"\x01 \t\r\n")  # without comments after the root
-    if content or not ended:
+    content = buffer.rstrip(b"\x01 \t\r\n")  # without comments after the root
+    if content or not is_closed:
         root_end = _ROOT_END.search(content, max(0, len(content) - 4096))
-        complete_end = root_end.start() if root_end else pending.rfind(_START)
+        complete_end = root_end.start() if root_end else buffer.rfind(_START)
         if complete_end < 0:
-            complete_end = pending.rfind(_CHANNEL_END) + len(_CHANNEL_END) if _CHANNEL_END in pending else 0
+            complete_end = buffer.rfind(_CHANNEL_END) + len(_CHANNEL_END) if _CHANNEL_END in buffer else 0
         yield take(complete_end)
         if not root_end:
-            yield take(len(pending), "truncated")
+            yield take(len(buffer), "truncated")
 
 
 def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
     """Yields (begin, end) of parts of ``content`` of about ``size`` bytes, each with complete programmes."""
-    masked, begin = hide_cdata(content), 0
+    masked_content, begin = hide_cdata(content), 0
     while begin < len(content):
-        end_tag = masked.find(END, begin + size - len(END))
+        end_tag = masked_content.find(END, begin + size - len(END))
         end = end_tag + len(END) if end_tag >= 0 else len(content)
         yield begin, end
         begin = end
@@ -108,12 +108,12 @@ def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 def find_programmes(content: bytes) -> list[tuple[int, int]]:
     """Returns (begin, end) of each element ``programme``. The end is -1 if the end tag is missing."""
-    masked = hide_cdata(content)
-    tags = list(_TAG.finditer(masked))
+    masked_content = hide_cdata(content)
+    tags = list(_TAG.finditer(masked_content))
     spans = []
     for tag, next_tag in zip(tags, [*tags[1:], None]):
         if not tag[1]:
-            end = masked.find(b">", next_tag.end()) + 1 if next_tag and next_tag[1] else 0
+            end = masked_content.find(b">", next_tag.end()) + 1 if next_tag and next_tag[1] else 0
             spans.append((tag.start(), end or -1))
     return spans
 

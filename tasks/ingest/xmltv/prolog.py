@@ -39,7 +39,7 @@ class Prolog:
     encoding: str  # declared codec of the content; UTF-8 is tried first
     length: int  # number of bytes before the content
     lines: int  # number of line breaks before the content
-    ended: bool  # whether the root is an empty tag (``<tv/>``)
+    is_closed: bool  # whether the root is an empty tag (``<tv/>``)
     attributes: bytes  # attributes of the root element, not decoded
 
 
@@ -91,7 +91,7 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
         else _codec_of(declared_encoding[1].decode()),
         length=len(mark) + root.end,
         lines=head.count(b"\n", 0, root.end),
-        ended=root.attributes.endswith(b"/"),
+        is_closed=root.attributes.endswith(b"/"),
         attributes=root.attributes,
     )
     return prolog, chain([head[root.end :]], blocks)

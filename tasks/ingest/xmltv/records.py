@@ -70,7 +70,7 @@ def read_records(
         encoding: Encoding of the bytes.
         zone: Time zone of times that state none; empty means UTC.
     """
-    for frame in cut_frames(blocks, prolog.length, prolog.lines + 1, prolog.ended):
+    for frame in cut_frames(blocks, prolog.length, prolog.lines + 1, prolog.is_closed):
         records = FrameRecords(frame=frame)
         if frame.reason:
             text = excerpt(frame.content.translate(None, CONTROLS))
@@ -105,17 +105,17 @@ def _parse_xml_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
     """Parses repaired bytes as XML. Returns programmes, and fills other fields of ``records`` in place."""
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
-    first = 0
+    start = 0
     for tree, piece, line in parse_trees(content, records.frame.line):
         count = len(find_programmes(piece))
         if tree is None:
             records.rejects.append((line, "malformed", excerpt(piece)))
         else:
             read_tree(tree, rows, records.channels, zone)
-            parsed = len(rows) - len(numbers)
-            numbers += range(first, first + count) if parsed == count else [-1] * parsed
-        first += count
-    if first != len(find_programmes(records.frame.content)):  # the repair removed a control byte from a tag
+            new_rows = len(rows) - len(numbers)
+            numbers += range(start, start + count) if new_rows == count else [-1] * new_rows
+        start += count
+    if start != len(find_programmes(records.frame.content)):  # the repair removed a control byte from a tag
         numbers = [-1] * len(rows)
     records.numbers = np.array(numbers, dtype=np.int64)
     return RawColumns.from_rows(rows)

@@ -65,18 +65,18 @@ def scan(content: bytes) -> RawColumns | None:
     less, greater = np.flatnonzero(codes == _LESS), np.flatnonzero(codes == _GREATER)
     if not _are_tags(codes, less, greater):
         return None
-    first = codes[less + 1]
-    begins, ends = first == _P, (first == _SLASH) & (codes[less + 2] == _P)
+    first_codes = codes[less + 1]
+    begins, ends = first_codes == _P, (first_codes == _SLASH) & (codes[less + 2] == _P)
     attributes = _programme_attributes(content, codes, less[begins], greater[begins])
     if attributes is None or not _all_equal(codes, less[ends], greater[ends] + 1, b"</programme>"):
         return None
     is_element = ~(begins | ends)
-    encoded = _slice_texts(content, less[is_element] + 1, greater[is_element]).dictionary_encode()
-    distinct_tags = [_read_tag(text) for text in encoded.dictionary.to_pylist()]
+    tag_texts = _slice_texts(content, less[is_element] + 1, greater[is_element]).dictionary_encode()
+    distinct_tags = [_read_tag(text) for text in tag_texts.dictionary.to_pylist()]
     if None in distinct_tags:
         return None
     role, kind, tag_code_of = np.where(begins, _BEGIN, _END), np.full(len(less), -1), np.full(len(less), -1)
-    tag_code_of[is_element] = encoded.indices.to_numpy()
+    tag_code_of[is_element] = tag_texts.indices.to_numpy()
     role[is_element] = np.array([tag.role for tag in distinct_tags if tag], np.int64)[tag_code_of[is_element]]
     kind[is_element] = np.array([tag.kind for tag in distinct_tags if tag], np.int64)[tag_code_of[is_element]]
     opens = role == _OPEN
@@ -120,8 +120,8 @@ def _are_tags(codes: np.ndarray, less: np.ndarray, greater: np.ndarray) -> bool:
     if (less + 1 >= greater).any() or (greater[:-1] >= less[1:]).any():
         return False
     breaks = np.flatnonzero(codes < _SPACE)
-    preceding = np.searchsorted(less, breaks)
-    return not ((preceding > 0) & (breaks < greater[preceding - 1])).any()
+    tag_numbers = np.searchsorted(less, breaks)
+    return not ((tag_numbers > 0) & (breaks < greater[tag_numbers - 1])).any()
 
 
 def _are_flat(role: np.ndarray, kind: np.ndarray) -> bool:
@@ -176,9 +176,9 @@ def _is_blank_between(content: bytes, less: np.ndarray, greater: np.ndarray, ope
     """Returns whether there is only white space between the tags, except for the texts of elements."""
     starts, ends = greater[:-1] + 1, less[1:]
     is_outside = (ends > starts) & ~opens[:-1]
-    outside = _slice_texts(content, starts[is_outside], ends[is_outside]).unique().to_pylist()
-    around = content[: less[0]] + content[greater[-1] + 1 :]
-    return not "".join(outside).strip(" \t\n") and not around.strip()
+    texts = _slice_texts(content, starts[is_outside], ends[is_outside]).unique().to_pylist()
+    ends_of_content = content[: less[0]] + content[greater[-1] + 1 :]
+    return not "".join(texts).strip(" \t\n") and not ends_of_content.strip()
 
 
 def _slice_texts(content: bytes, starts: np.ndarray, ends: np.ndarray, is_null: Any = None) -> pa.StringArray:
@@ -198,10 +198,10 @@ def _unescape(column: pa.StringArray) -> pa.StringArray:
     if not len(column) or b"&" not in column.buffers()[2].to_pybytes():
         return column
     mask = pc.fill_null(pc.match_substring(column, "&"), False)  # pyright: ignore[reportAttributeAccessIssue]  (made at import)
-    resolved = pa.array(
+    unescaped = pa.array(
         [_REFERENCE.sub(_resolve_reference, text) for text in column.filter(mask).to_pylist()], pa.string()
     )
-    return pc.replace_with_mask(column, mask, resolved)  # pyright: ignore[reportAttributeAccessIssue]
+    return pc.replace_with_mask(column, mask, unescaped)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _resolve_reference(reference: re.Match[str]) -> str:

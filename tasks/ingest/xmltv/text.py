@@ -34,5 +34,5 @@ def _escape_invalid_reference(reference: re.Match[bytes]) -> bytes:
     """
     number = reference[1][1:-1]
     code = int(number[1:], 16) if number[:1] == b"x" else int(number)
-    valid = code in (9, 10, 13) or any(code in span for span in _CHARACTERS)
-    return reference[0] if valid else b"&amp;" + reference[1]
+    is_valid = code in (9, 10, 13) or any(code in span for span in _CHARACTERS)
+    return reference[0] if is_valid else b"&amp;" + reference[1]

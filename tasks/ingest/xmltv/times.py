@@ -47,8 +47,8 @@ def parse_time(text: str, zone: str = "") -> int | None:
         return None
     offset = _parse_zone(match[7] or zone)
     if isinstance(offset, zoneinfo.ZoneInfo):
-        local = datetime.datetime(1970, 1, 1, tzinfo=offset) + datetime.timedelta(seconds=seconds)
-        offset = int(local.utcoffset().total_seconds())  # pyright: ignore[reportOptionalMemberAccess]
+        local_time = datetime.datetime(1970, 1, 1, tzinfo=offset) + datetime.timedelta(seconds=seconds)
+        offset = int(local_time.utcoffset().total_seconds())  # pyright: ignore[reportOptionalMemberAccess]
     return None if offset is None else (seconds - offset) * 1_000_000
 
 

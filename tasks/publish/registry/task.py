@@ -81,7 +81,7 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
         incomparable=no_champion_reason or incomparable,
         first=not last_promoted,
     )
-    if decision.promote and (day := registry.rolled_back(version)):
+    if decision.promote and (day := registry.rollback_day(version)):
         reason = f"this version was rolled back manually on {day}; {OVERRIDE}; the gate decided: "
         decision = dataclasses.replace(decision, promote=False, reason=reason + decision.reason)
     rules = {"auto": decision.promote, "first": not last_promoted, "always": True, "never": False}

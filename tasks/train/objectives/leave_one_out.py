@@ -87,7 +87,7 @@ class _LeaveOneOut(BaseObjective):
             other_products = group_products - squares  # v·(S − v)
             if unit_means:
                 squared = torch.linalg.vecdot(sums, sums)
-                # on a GPU, the backward pass of index_select is not deterministic; that of an index sorts first
+                # on a GPU, the backward pass of index_select is not deterministic; indexing sorts first
                 group_squared = squared[groups.group_ids]
                 length = (group_squared - 2 * group_products + squares).clamp(min=1e-6).sqrt()  # ‖S − v‖
                 group_scores, scores = other_products / length, products / squared.clamp(min=1e-12).sqrt()

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flows.cli.options import read_date_or_instant, read_instant
-from flows.cli.tonight import as_json
+from flows.cli.tonight import recommendation_document
 from storage.home.zones import in_zone
 from tasks.tonight.evening import TonightError, evening_interval
 from tests.flows.command import ROOT
@@ -48,7 +48,7 @@ def test_an_end_before_the_beginning_is_refused():
 def test_a_recommendation_has_the_documented_keys():
     page = (ROOT / "docs" / "tonight.md").read_text(encoding="utf-8")
     (documented,) = json.loads(page.split("is a list, best first:\n\n")[1].split("\n\n")[0])
-    document = as_json(recommendation(also=(LATER,)))
+    document = recommendation_document(recommendation(also=(LATER,)))
     assert document.keys() == documented.keys()
     for key in ("also", "why"):
         assert document[key][0].keys() == documented[key][0].keys()

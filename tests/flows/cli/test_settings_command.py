@@ -47,7 +47,7 @@ def test_a_setting_tells_type_default_and_bounds(capsys):
 
 def test_an_unknown_name_says_what_is_known(capsys):
     assert main(["settings", "train.epoch"]) == 2
-    assert "no setting is named 'train.epoch'; known are ingest, tokenize" in capsys.readouterr().err
+    assert "no setting is named 'train.epoch'; expected ingest, tokenize" in capsys.readouterr().err
 
 
 def test_the_version_is_the_projects(capsys):

@@ -14,7 +14,7 @@ from prefect.logging import disable_run_logger
 
 import flows.cli.likes
 import tasks.tonight.task
-from flows.cli.sql import answer as ask
+from flows.cli.sql import query_rows as ask
 from storage.artifacts import Tonight
 from storage.catalogue.likes import LIKES, SALT, add_likes, hash_viewer, read_likes
 from storage.formats.tonight import FILE, TONIGHT
@@ -127,14 +127,14 @@ def test_the_flow_runs_under_prefect(home):
     """As a worker runs it, with a server of its own."""
     code = f"""
 import datetime
-from flows.server import leave, start_prefect
+from flows.server import exit_process, start_prefect
 starting = start_prefect({str(home)!r})
 from flows.recommend import recommend
 assert starting
 starting()
 made = recommend({str(home)!r}, datetime.datetime.fromisoformat({AT!r}), 3)
 print(made.counts["viewers"])
-leave(0)
+exit_process(0)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=280

@@ -179,7 +179,7 @@ def test_doctor_does_not_promise_to_make_a_home_of_a_file(tmp_path, capsys):
 
 def test_an_option_takes_several_values_only_where_its_command_says_so(refused, home):
     assert "has no champion" in refused("similar", "--home", home, "--search", "exact", "Murder")
-    assert "no search is called best, worst" in refused(
+    assert "unknown search best, worst" in refused(
         "tune", "--home", home, "--feed", "sample/guide.xml.gz", "--search", "worst", "best"
     )
     assert "has been removed" in refused("sql", "--home", home, "--with", "title=News", "SELECT $title")

@@ -11,7 +11,7 @@ from storage.catalogue.evening import DETAILS
 from storage.catalogue.feeds import Counts, describe
 from storage.catalogue.ledger import LedgerError, feed_writer
 from storage.catalogue.rows import REJECTS
-from storage.catalogue.snapshots import SnapshotOptions, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, snapshot_digest, write_snapshot
 from tests.storage.catalogue.stored import READ_AT, programmes, store
 
 
@@ -98,14 +98,14 @@ def test_snapshot(tmp_path: Path) -> None:
         first, second = tmp_path / "first", tmp_path / "second's"
         for folder in (first, second):
             folder.mkdir()
-            made = snapshot(catalogue, folder)
+            made = write_snapshot(catalogue, folder)
             assert made == {"programmes": 4, "channels": 4, "feeds": 2, "descriptions": 0}
         for name in ("programmes.parquet", "channels.parquet"):
             assert (first / name).read_bytes() == (second / name).read_bytes()
         assert snapshot_digest(catalogue) == digest
 
         leave_out = SnapshotOptions(leave_out=["/b/*"])
-        made = snapshot(catalogue, second, leave_out)
+        made = write_snapshot(catalogue, second, leave_out)
         assert made == {"programmes": 1, "channels": 2, "feeds": 1, "descriptions": 0}
         assert snapshot_digest(catalogue, leave_out) != digest
         store(catalogue, source, "3", programmes(("a", 2, "x", "c")))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.snapshots import DESCRIPTIONS, SnapshotOptions, snapshot
+from storage.catalogue.snapshots import MAX_DESCRIPTIONS, SnapshotOptions, write_snapshot
 from tests.storage.catalogue.stored import airing, day, read_rows
 
 
@@ -18,7 +18,7 @@ def read(catalogue: Catalogue, grabbed: int, *rows: tuple[str, str | None], sour
 
 def descriptions(catalogue: Catalogue, folder: Path, choice: SnapshotOptions | None = None) -> list[tuple]:
     folder.mkdir()
-    counts = snapshot(catalogue, folder, choice or SnapshotOptions())
+    counts = write_snapshot(catalogue, folder, choice or SnapshotOptions())
     rows = [tuple(row.values()) for row in pq.read_table(folder / "descriptions.parquet").to_pylist()]
     assert counts["descriptions"] == len(rows)
     return rows
@@ -45,7 +45,10 @@ def test_a_title_has_few(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, *said)
         found = descriptions(catalogue, tmp_path / "guide")
-    assert [text for _, text, _ in found] == ["text 19", *(f"text {n:02}" for n in range(DESCRIPTIONS - 1))]
+    assert [text for _, text, _ in found] == [
+        "text 19",
+        *(f"text {n:02}" for n in range(MAX_DESCRIPTIONS - 1)),
+    ]
 
 
 def test_they_are_as_known_at_the_instant(tmp_path: Path) -> None:

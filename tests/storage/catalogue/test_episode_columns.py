@@ -11,7 +11,7 @@ from storage.catalogue.connection import FILE, Catalogue, read_migrations
 from storage.catalogue.episode_columns import COLUMNS, MIGRATION, EpisodeReader
 from storage.catalogue.evening import upcoming_programmes
 from storage.catalogue.ledger import feed_writer
-from storage.catalogue.snapshots import snapshot
+from storage.catalogue.snapshots import write_snapshot
 from storage.episodes.numbers import read_episode
 from tests.storage.catalogue.stored import NOON, READ_AT, migrate_home, programmes
 
@@ -89,7 +89,7 @@ def test_ingest_snapshot_and_evening_have_the_columns(tmp_path: Path) -> None:
             [NOON],
         ).fetchall()
         assert sorted(found) == [("dd_progid", 1, 5), ("xmltv_ns", 1, 5)]
-        snapshot(catalogue, tmp_path)
+        write_snapshot(catalogue, tmp_path)
     table = pq.read_table(tmp_path / "programmes.parquet")
     assert table["episode"].to_pylist() == [episode for _, episode, *_ in EXPECTED]
     assert table["episode_systems"].to_pylist()[0] == ["xmltv_ns", "dd_progid"]

@@ -10,7 +10,7 @@ import pytest
 
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import Counts, find_unchanged
-from storage.catalogue.snapshots import SnapshotOptions, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, snapshot_digest, write_snapshot
 from tests.storage.catalogue.stored import HOUR, NOON, airing, day, migrate_home, read_rows
 
 
@@ -151,7 +151,7 @@ def test_snapshots_as_of_a_date(tmp_path: Path) -> None:
             "before": SnapshotOptions(as_of=day(1) - HOUR),
         }.items():
             (tmp_path / name).mkdir()
-            snapshot(catalogue, tmp_path / name, choice)
+            write_snapshot(catalogue, tmp_path / name, choice)
             titles[name] = pq.read_table(tmp_path / name / "programmes.parquet").column("title").to_pylist()
         assert titles == {"then": ["x", "y"], "now": ["x", "z"], "before": []}
         assert pq.read_table(tmp_path / "then" / "feeds.parquet").num_rows == 1
@@ -171,7 +171,7 @@ def test_where_sources_overlap_one_is_heard(
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x a2y")
         read(catalogue, 2, "a1u a2v a3w b1only", source="t")
-        snapshot(catalogue, tmp_path, SnapshotOptions(priority=priority))
+        write_snapshot(catalogue, tmp_path, SnapshotOptions(priority=priority))
     rows = pq.read_table(tmp_path / "programmes.parquet").to_pylist()
     assert [(row["source"], row["title"]) for row in rows if row["channel"] == "a"] == heard
     assert [row["title"] for row in rows if row["channel"] == "b"] == ["only"]
@@ -199,7 +199,7 @@ def test_one_channel_is_the_same_id_with_a_name_in_common(
         read(catalogue, 1, f"{channel}1x {channel}2y", names={channel: one} if one else None)
         schedule = f"{channel}0before {channel}1u {channel}2v {channel}4after"
         read(catalogue, 2, schedule, source="t", names={channel: other} if other else None)
-        snapshot(catalogue, tmp_path)
+        write_snapshot(catalogue, tmp_path)
     titles = pq.read_table(tmp_path / "programmes.parquet").column("title").to_pylist()
     assert titles == ["x", "y", "before", *([] if same else ["u", "v"]), "after"]
 

@@ -9,7 +9,7 @@ import pytest
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import read_status
 from storage.catalogue.retention import delete_replaced_programmes
-from storage.catalogue.snapshots import SnapshotOptions, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, snapshot_digest, write_snapshot
 from storage.home.workspace import HomeError, Workspace
 
 from .stored import day
@@ -40,7 +40,7 @@ def content(home: Path) -> dict[str, list]:
 def current(home: Path, folder: Path) -> tuple[str, list]:
     folder.mkdir()
     with Catalogue.open(home) as catalogue:
-        snapshot(catalogue, folder)
+        write_snapshot(catalogue, folder)
         return snapshot_digest(catalogue), pq.read_table(folder / "programmes.parquet").to_pylist()
 
 
@@ -63,8 +63,8 @@ def test_snapshots_before_a_deletion_are_refused_and_later_ones_work(home: Path,
     (tmp_path / "asked").mkdir()
     with Catalogue.open(home) as catalogue:
         with pytest.raises(HomeError, match=r"as of 2025-02-02 .* before 2025-02-10 00:00 UTC"):
-            snapshot(catalogue, tmp_path / "asked", SnapshotOptions(as_of=day(2)))
-        snapshot(catalogue, tmp_path / "asked", SnapshotOptions(as_of=day(11)))
+            write_snapshot(catalogue, tmp_path / "asked", SnapshotOptions(as_of=day(2)))
+        write_snapshot(catalogue, tmp_path / "asked", SnapshotOptions(as_of=day(11)))
     titles = pq.read_table(tmp_path / "asked" / "programmes.parquet")["title"].to_pylist()
     assert titles == ["y", "k"]
 

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Catalogue, temporary_database
 from storage.catalogue.rows import PROGRAMMES
-from storage.catalogue.snapshots import snapshot, snapshot_digest
+from storage.catalogue.snapshots import snapshot_digest, write_snapshot
 from storage.catalogue.sub_titles import PATTERNS, read_sub_titles, write_patterns
 from tasks.tokenize.contexts import write_contexts
 from tests.storage.catalogue.stored import HOUR, NOON, store
@@ -48,7 +48,7 @@ def test_a_title_gets_the_pattern_of_most_of_its_airings_as_a_token(tmp_path):
             ),
         )
         assert snapshot_digest(catalogue) != before
-        assert snapshot(catalogue, tmp_path)["patterns"] == 3
+        assert write_snapshot(catalogue, tmp_path)["patterns"] == 3
     pq.write_table(
         pa.table({"raw_title": ["Show"], "title_id": pa.array([0], pa.int32())}), tmp_path / "v.parquet"
     )

@@ -148,7 +148,7 @@ def test_block_sizes_do_not_matter(size: int) -> None:
     content = FILES["indented"] + FILES["programmes in a comment"]
     blocks = (content[start : start + size] for start in range(0, len(content), size))
     places = []
-    for frame in cut_frames(blocks, 0, 1, ended=True):
+    for frame in cut_frames(blocks, 0, 1, is_closed=True):
         assert frame.line == 1 + content.count(b"\n", 0, frame.offset)
         masked = hide_cdata(frame.content)
         for begin, end in find_programmes(frame.content):

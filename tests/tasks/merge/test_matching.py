@@ -140,7 +140,7 @@ def test_a_table_with_errors_names_the_line(merged: Merger) -> None:
     with pytest.raises(MergeError, match="line 2: use is 'maybe'; expected yes, no or nothing"):
         merged(content)
     merged.table.write_text("id,feed\n")
-    with pytest.raises(MergeError, match="channel, use are missing"):
+    with pytest.raises(MergeError, match="has no columns channel, use"):
         merged(content)
     merged.table.write_text("\ufeffid;feed;channel;use\none;feed0;one;No\n", encoding="utf-8")  # from Excel
     merged(content)

@@ -46,17 +46,17 @@ def balance(content: str) -> str:
     """Returns a damaged programme as well-formed XML, with the same line breaks."""
     head, end, tail = content.rpartition("]]>")
     content = head + end + tail.replace("<![CDATA[", "")  # the last section is unterminated
-    unknown = set(_unknown_elements(_TOKEN.finditer(content)))
+    unknown_names = set(_unknown_elements(_TOKEN.finditer(content)))
     parts: list[str] = []
     stack: list[str] = []
     depths = Counter[str]()  # open elements of each name
     position = 0
 
     def close(name: str) -> None:
-        while stack and (last := stack.pop()):
-            depths[last] -= 1
-            parts.append(f"</{last}>")
-            if last == name:
+        while stack and (top := stack.pop()):
+            depths[top] -= 1
+            parts.append(f"</{top}>")
+            if top == name:
                 return
 
     for number, token in enumerate(_TOKEN.finditer(content)):
@@ -73,7 +73,7 @@ def balance(content: str) -> str:
             if depths[name]:
                 close(name)
             parts.append("\n" * text.count("\n"))
-        elif name not in PARENTS and not (number in unknown and token["close"]):
+        elif name not in PARENTS and not (number in unknown_names and token["close"]):
             parts.append(_escape(text))
         else:
             parents = PARENTS.get(name, ())
@@ -111,10 +111,10 @@ def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
                 stack.append((name, number))
                 depths[name] += 1
         elif depths[name]:
-            last, start = "", -1
-            while last != name:
-                last, start = stack.pop()
-                depths[last] -= 1
+            last_name, start = "", -1
+            while last_name != name:
+                last_name, start = stack.pop()
+                depths[last_name] -= 1
             yield start
 
 
@@ -138,12 +138,12 @@ def _start_tag(name: str, token: re.Match[str]) -> str:
     If an attribute is repeated, its first value is used.
     """
     values: dict[str, str] = {}
-    written, end = token["attributes"], 0
-    for match in _ATTRIBUTE.finditer(written):
+    attributes, end = token["attributes"], 0
+    for match in _ATTRIBUTE.finditer(attributes):
         value = next(group for group in match.groups()[1:] if group is not None)
         values.setdefault(match[1], value.replace("<", "&lt;").replace('"', "&quot;"))
         end = match.end()
     text = "".join(f' {attribute}="{value}"' for attribute, value in values.items())
-    remainder = "" if token["close"] else written[end:].lstrip()
-    breaks = "\n" * max(0, written.count("\n") - text.count("\n") - remainder.count("\n"))
+    remainder = "" if token["close"] else attributes[end:].lstrip()
+    breaks = "\n" * max(0, attributes.count("\n") - text.count("\n") - remainder.count("\n"))
     return f"<{name}{text}{breaks}{'/' * _is_empty(token)}>{remainder}"

@@ -152,8 +152,8 @@ class _ElementReader(NamedTuple):
             if self.in_list:
                 objects = [attributes_of(sibling) for sibling in siblings if clean(sibling.text or "")]
             else:
-                first = attributes_of if self.first_in_column else to_object
-                objects = [first(siblings[0]), *map(to_object, siblings[1:])]
+                read_attributes = attributes_of if self.first_in_column else to_object
+                objects = [read_attributes(siblings[0]), *map(to_object, siblings[1:])]
             row["elements"][element.tag] = objects
         if self.read is not None:
             self.read(row, element, zone)
@@ -257,15 +257,14 @@ def _read_channel(element: etree._Element, channels: list[tuple[Any, ...]]) -> N
     }
     icons, urls = list(element.iterchildren("icon")), list(element.iterchildren("url"))
     names = [attributes_of(name) for name in element.iterchildren("display-name") if clean(name.text or "")]
-    extra: dict[str, Any] = attributes_of(element, frozenset({"id"}))
+    details: dict[str, Any] = attributes_of(element, frozenset({"id"}))
     if any(names):
-        extra["display-name"] = names
+        details["display-name"] = names
     if len(icons) > 1 or any(len(icon.attrib) > 1 for icon in icons):
-        extra["icon"] = [to_object(icon) for icon in icons]
+        details["icon"] = [to_object(icon) for icon in icons]
     if any(url.attrib for url in urls):
-        extra["url"] = [to_object(url) for url in urls]
+        details["url"] = [to_object(url) for url in urls]
     icon = clean(icons[0].get("src", "")) or None if icons else None
-    display_names, lcn = texts["display-name"] or [channel], next(iter(texts["lcn"]), None)
-    channels.append(
-        (channel, display_names[0], display_names, icon, lcn, texts["url"], to_json(extra) if extra else None)
-    )
+    display_names, number = texts["display-name"] or [channel], next(iter(texts["lcn"]), None)
+    extra = to_json(details) if details else None
+    channels.append((channel, display_names[0], display_names, icon, number, texts["url"], extra))

@@ -117,7 +117,7 @@ def test_a_version_that_was_rolled_back_is_promoted_again_only_manually(stage):
     )
     assert stage.promote("c" * 64).champion and stage.registry.champion().version == "3"
     assert stage.promote("b" * 64, promote="always").champion
-    assert stage.registry.rolled_back("2") == "" and stage.registry.champion().version == "2"
+    assert stage.registry.rollback_day("2") == "" and stage.registry.champion().version == "2"
 
 
 def test_the_evaluation_table_compares_both_models(stage, monkeypatch):
