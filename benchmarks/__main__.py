@@ -3,7 +3,8 @@
 Each finished benchmark is appended to ``history.jsonl``, and ``README.md`` and ``docs/figures.md`` are
 generated from it. If a benchmark fails, its section does not change, the others continue, and its name is
 printed at the end. An interrupted command can be called again: what was measured at the current commit is
-left out. The shortest benchmarks run first; those that would exceed the limit are left out and named.
+left out. The benchmarks of docs/figures.md run first, then the others, the shortest first; those that would
+exceed the limit are left out and named.
 """
 
 import argparse
@@ -132,11 +133,12 @@ def run_all(names: Sequence[str], size: str, *, history: Path | None, minutes: f
 
 
 def expected_minutes(names: Iterable[str], suffix: str, history: Sequence[Measurement]) -> dict[str, float]:
-    """Returns the minutes of the last measurement of each benchmark, shortest first."""
+    """Returns the minutes of each benchmark when last measured: those of figures first, then the shortest."""
     last = latest(history)
     measured = {name: last[name + suffix].minutes if name + suffix in last else None for name in names}
     minutes = {name: UNKNOWN if one is None else one for name, one in measured.items()}
-    return dict(sorted(minutes.items(), key=lambda item: item[1]))
+    in_figures = {figure.section for figure in figures.FIGURES}
+    return dict(sorted(minutes.items(), key=lambda item: (item[0] not in in_figures, item[1])))
 
 
 def measured_at(name: str, history: Sequence[Measurement]) -> set[str]:
