@@ -59,7 +59,8 @@ def _values(text: str, history: Sequence[Measurement]) -> Iterator[tuple[str, fl
         claim_name, what, rival = SELECTED.fullmatch(title).groups()  # pyright: ignore[reportOptionalMemberAccess]
         claims = sections[section].claims if section in sections else ()
         for claim in sorted(claims, key=lambda claim: claim.name != claim_name):  # the exact name first
-            if fnmatch.fnmatchcase(claim.name, f"{claim_name}*") and rival in (None, claim.rival):
+            matches = fnmatch.fnmatchcase(claim.name, f"{claim_name}*")
+            if matches and fnmatch.fnmatchcase(claim.rival, rival or "*"):
                 value = {"ratio to": claim.ratio, "value of": claim.rival_value}.get(what, claim.value)
                 if value is not None:
                     yield name, value, "%" in claim.name
