@@ -24,7 +24,8 @@ from tasks.ablate.settings import ABLATION, AblationSettings
 from tasks.ablate.task import conclude
 from tasks.ablate.trial.task import measure
 from tasks.ingest.task import ingest
-from tasks.pool import AUTOMATIC, open_pool
+from tasks.pool import open_pool
+from tasks.pool_settings import AUTOMATIC
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings

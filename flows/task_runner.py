@@ -5,7 +5,7 @@ from typing import Any
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
 from storage.cores import cores
-from tasks.pool import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC
 
 
 def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskRunner[Any]:

@@ -3,8 +3,8 @@
 Each encoder has a folder ``HOME/sentences/DIGEST/``. DIGEST is a hash of the encoder's identity, which the
 file ``encoder.txt`` contains. Vectors are in immutable files ``NUMBER-CHECKSUM.npy``, called segments. Each
 row of a segment has the hash of a text and its float16 vector; texts are not stored. A segment is written to
-a temporary file and renamed. Only the process that has locked the home adds and compacts segments; other
-processes may read at the same time.
+a temporary file and renamed. Only the process that has locked the home, and its workers, add
+segments, and only this process compacts them; other processes may read at the same time.
 """
 
 import functools
@@ -33,6 +33,25 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
+def _row_dtype(dim: int) -> np.dtype:
+    return np.dtype([("key", "<u8"), ("vector", "<f2", (dim,))])
+
+
+def write_segment(folder: Path, number: int, keys: np.ndarray, vectors: np.ndarray) -> Path:
+    """Writes vectors (keys, dim), one per key, to a new segment file, and returns its path.
+
+    The name of the file depends on its number and content, so a repeated call replaces it by equal bytes.
+    """
+    rows = np.empty(len(keys), _row_dtype(vectors.shape[1]))
+    rows["key"], rows["vector"] = keys, vectors
+    temporary = folder / f"{number:06}-{os.getpid()}.tmp"
+    with open(temporary, "wb") as handle:
+        np.save(handle, rows)
+    segment = folder / f"{number:06}-{_checksum(temporary)}.npy"
+    replace_file(temporary, segment, durable=False)  # readers verify the checksum
+    return segment
+
+
 class SentenceStore:
     """On-disk store of the vectors that one sentence encoder has computed, by the hash of the text.
 
@@ -51,7 +70,7 @@ class SentenceStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (description := self.folder / "encoder.txt").exists():
             description.write_text(f"{identity}\n", encoding="utf-8")
-        self._row_dtype = np.dtype([("key", "<u8"), ("vector", "<f2", (dim,))])
+        self._row_dtype = _row_dtype(dim)
         self._open_segments()
 
     def __len__(self) -> int:
@@ -75,14 +94,14 @@ class SentenceStore:
 
     def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
         """Stores vectors (keys, dim), one per key, in a new segment file."""
-        rows = np.empty(len(keys), self._row_dtype)
-        rows["key"], rows["vector"] = keys, vectors
-        temporary = self.folder / f"{os.getpid()}.tmp"
-        with open(temporary, "wb") as handle:
-            np.save(handle, rows)
-        number = 1 + max((int(file.name.partition("-")[0]) for file in self._segment_files()), default=0)
-        segment = self.folder / f"{number:06}-{_checksum(temporary)}.npy"
-        replace_file(temporary, segment, durable=False)  # readers verify the checksum
+        self.register(write_segment(self.folder, self.next_number(), keys, vectors), keys)
+
+    def next_number(self) -> int:
+        """Returns the number of the next segment."""
+        return 1 + max((int(file.name.partition("-")[0]) for file in self._segment_files()), default=0)
+
+    def register(self, segment: Path, keys: np.ndarray) -> None:
+        """Adds a segment that ``write_segment`` has written, possibly in another process."""
         self._segments[segment] = keys
         self.__dict__.pop("_sorted_index", None)
 

@@ -5,6 +5,7 @@ other machines must mount the home folder.
 """
 
 import itertools
+import logging
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.util
@@ -12,17 +13,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import ContextVar
+from queue import SimpleQueue
 from typing import Any
 
 from storage.memory import configure_memory
+from tasks.pool_settings import PoolSettings
+
+log = logging.getLogger(__name__)
 
 MIN_HELPER_TITLES = 10_000  # with fewer titles, starting a helper process (1 s) takes longer than it saves
 MAX_HELPER_TITLES = 100_000  # with a million titles, the helper would retain 3 GB between stages
-AUTOMATIC = -1  # setting value with which the program chooses the number of workers
+MAX_LOSSES = 3  # times that a pool of processes may break without completing a piece, as in Dask and Ray
 Submit = Callable[..., Any]  # submit(function, *arguments) returns a future with result() and done()
 
 
@@ -51,6 +57,44 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
     else:
         with _processes(workers) as executor:
             yield executor.submit
+
+
+def compute_pieces(
+    pool: PoolSettings, workers: int, function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[int, Any]]:
+    """Computes ``function(*piece)`` for each piece. Yields number and result of a piece when it is complete.
+
+    If a worker process is lost, its piece is repeated, by Dask and Ray themselves. The function therefore
+    publishes its result atomically, under a name that depends on the piece only.
+
+    Args:
+        pool: Settings of the pool.
+        workers: Number of workers of a pool without an address; 0 computes the pieces in this process.
+        function: Function that a worker can import.
+        pieces: Arguments for each piece: small values and paths.
+    """
+    if not workers and pool.pool == "processes":
+        yield from ((number, function(*piece)) for number, piece in enumerate(pieces))
+        return
+    remaining, losses = set(range(len(pieces))), 0
+    while remaining:
+        completed: SimpleQueue[Any] = SimpleQueue()
+        try:
+            with open_pool(pool.pool, max(1, workers), pool.pool_address) as submit:
+                numbers = {submit(function, *pieces[number]): number for number in sorted(remaining)}
+                for future in numbers:
+                    future.add_done_callback(completed.put)
+                while remaining:
+                    future = completed.get()
+                    result, number = future.result(), numbers.pop(future)
+                    remaining.remove(number)
+                    losses = 0
+                    yield number, result
+        except BrokenProcessPool:
+            losses += 1
+            if losses == MAX_LOSSES:
+                raise
+            log.warning("a worker process was lost; %d of %d pieces remain", len(remaining), len(pieces))
 
 
 _helper: ContextVar[ProcessPoolExecutor | None] = ContextVar("helper", default=None)

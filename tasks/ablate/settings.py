@@ -3,7 +3,7 @@
 from typing import Literal
 
 from tasks.form import configurable, setting
-from tasks.pool import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC
 from tasks.scoring.folds import SALTS
 
 _BLOCKS = "Blocks by name or pattern, or a change such as train.optimizer=adam; empty: all"

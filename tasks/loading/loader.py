@@ -18,7 +18,7 @@ from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import Bagger, Bags
 from tasks.loading.delivery import Delivery
 from tasks.loading.sampler import Sampler
-from tasks.pool import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC
 from tasks.text.words import CONTEXT
 
 DEFAULT_ENCODER = Bag()

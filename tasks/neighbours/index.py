@@ -10,7 +10,7 @@ import logging
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from storage.cores import cores
 from tasks.form import configurable, setting
 from tasks.neighbours.rescoring import empty_neighbours, order_candidates
 from tasks.neighbours.similarity import EXTRA_CANDIDATES, nonzero_rows, select_rows, top_neighbours
+from tasks.pool_settings import PoolSettings
 
 QUERIES_PER_BATCH = 16_384
 CELLS_PER_ROOT = 4  # number of cells divided by the square root of the number of titles
@@ -50,8 +51,10 @@ class Index(Protocol):
 
 
 @configurable
-class SearchSettings:
-    """Settings of the nearest-neighbour search: exact or approximate, and how many cells are visited."""
+class SearchSettings(PoolSettings):
+    """Settings of the nearest-neighbour search: exact or approximate, cells, and workers of the stage
+    neighbours.
+    """
 
     method: Literal["auto", "exact", "approximate"] = setting("auto", _METHOD)
     exact_below: int = setting(1_000_000, _EXACT_BELOW, ge=1)
@@ -143,14 +146,25 @@ class Approximate:
         query_rows = np.flatnonzero(nonzero_rows(queries, "queries"))
         for start in range(0, len(query_rows) if self.count else 0, QUERIES_PER_BATCH):
             rows = query_rows[start : start + QUERIES_PER_BATCH]
-            block = np.ascontiguousarray(queries[rows], dtype=np.float32)
-            candidates = self.inverted.search(block, min(k + EXTRA_CANDIDATES + exclude_self, self.count))[1]
-            if exclude_self:
-                candidates[candidates == rows[:, None]] = -1
-            best_ids, best_cosines = order_candidates(block, self.titles, k, candidates)
+            best_ids, best_cosines = search_batch(self.inverted, self.titles, queries, rows, k, exclude_self)
             ids[rows, : best_ids.shape[1]] = best_ids
             cosines[rows, : best_ids.shape[1]] = best_cosines
         return ids, cosines
+
+
+def search_batch(
+    inverted: Any, titles: np.ndarray, queries: np.ndarray, rows: np.ndarray, k: int, exclude_self: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the nearest titles of ``queries[rows]`` with an inverted file of faiss.
+
+    Returns:
+        Ids, int64, and cosines, float32, both (rows, at most k).
+    """
+    block = np.ascontiguousarray(queries[rows], dtype=np.float32)
+    candidates = inverted.search(block, min(k + EXTRA_CANDIDATES + exclude_self, inverted.ntotal))[1]
+    if exclude_self:
+        candidates[candidates == rows[:, None]] = -1
+    return order_candidates(block, titles, k, candidates)
 
 
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:

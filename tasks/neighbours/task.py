@@ -1,5 +1,8 @@
 """The Prefect task of the stage neighbours, which finds the nearest titles of each title."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
@@ -9,8 +12,10 @@ from storage.artifacts import Corpus, NearestTitles, Vectors
 from storage.formats.nearest import write_graph, write_nearest
 from storage.home.workspace import Workspace
 from storage.stages import Stage
-from tasks.neighbours.index import Exact, SearchSettings, sampled_recall
+from tasks.neighbours.index import Approximate, Exact, SearchSettings, sampled_recall
+from tasks.neighbours.pieces import search_pieces
 from tasks.neighbours.points import read_points
+from tasks.neighbours.rescoring import empty_neighbours
 
 STAGE = Stage(NearestTitles, __file__)
 
@@ -30,12 +35,14 @@ def find_nearest(
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         points = read_points(folder, "full", is_placeholder)
-        ids, cosines, recall = _search_nearest(points, k, search, "to cluster")
+        file, options = folder / "full.npy", (k, search, draft.folder)
+        ids, cosines, recall = _search_nearest(points, file, "to cluster", *options)
         write_graph(draft.folder, ids, cosines)
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points
             points = read_points(folder, "similarity", is_placeholder)
-            ids, cosines, recall = _search_nearest(points, k, search, "shown")
+            file = folder / "similarity.npy"
+            ids, cosines, recall = _search_nearest(points, file, "shown", *options)
         write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(is_placeholder)
         draft.details["recall"] = recall
@@ -43,13 +50,22 @@ def find_nearest(
 
 
 def _search_nearest(
-    points: np.ndarray, k: int, search: SearchSettings, purpose: str
+    points: np.ndarray, vectors: Path, purpose: str, k: int, search: SearchSettings, folder: Path
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Returns ids and cosines of the nearest titles, both (titles, k), and the recall of the search."""
-    index = search.open(points)
-    ids, cosines = index.nearest_to_each(k)
+    """Returns ids and cosines of the nearest titles, both (titles, k), and the recall of the search.
+
+    Workers read the published array ``vectors`` and exchange temporary files with this process in ``folder``.
+    """
+    index, log = search.open(points), get_run_logger()
+    if isinstance(index, Approximate) and (search.workers > 0 or search.pool != "processes"):
+        ids, cosines = empty_neighbours(len(points), k)
+        with tempfile.TemporaryDirectory(dir=folder, prefix="work-") as work:
+            for event in search_pieces(index, vectors, Path(work), search, ids, cosines):
+                log.info("nearest titles (%s): %3.0f %%  %s", purpose, event.percent, event.note)
+    else:
+        ids, cosines = index.nearest_to_each(k)
     index_name, is_exact = type(index).__name__.lower(), isinstance(index, Exact)
     del index  # has half the size of the points
     recall = 1.0 if is_exact else sampled_recall(points, ids)
-    get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, index_name, recall)
+    log.info("nearest titles (%s): %s search, recall %.4f", purpose, index_name, recall)
     return ids, cosines, recall

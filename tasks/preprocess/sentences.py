@@ -18,6 +18,7 @@ from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import write_descriptions
 from storage.formats.vocabulary import batches_of
 from storage.sentences import SentenceStore, text_keys
+from tasks.pool_settings import PoolSettings
 from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.encoding import encode_new
 from tasks.sentences.settings import SentenceSettings
@@ -85,6 +86,7 @@ def _is_placeholder_text(description: str) -> bool:
 def write_sentences(
     home: Path,
     settings: SentenceSettings,
+    pool: PoolSettings,
     guide: Path,
     vocabulary: Path,
     placeholders: np.ndarray,
@@ -96,6 +98,7 @@ def write_sentences(
     Args:
         home: The home folder, which contains the store of vectors.
         settings: Sentence encoder, which must not be ``none``, and maximum number of descriptions.
+        pool: Where new texts are encoded.
         guide: Folder of a Guide, with descriptions.parquet.
         vocabulary: Folder of a Vocabulary, with titles.parquet and variants.parquet.
         placeholders: bool (titles,), whether a title does not name a programme.
@@ -112,7 +115,7 @@ def write_sentences(
     with temporary_database(work) as connection:
         write_descriptions(connection, guide, variants, descriptions, DESCRIPTION_CHARACTERS, sub_titles=True)
     texts = TitleTexts(vocabulary / "titles.parquet", descriptions, placeholders, settings.descriptions)
-    yield from encode_new(store, settings.encoder, texts.batches)
+    yield from encode_new(store, settings.encoder, texts.batches, pool)
     titles = text_keys(text for batch in batches_of(texts.titles, ["title"]) for text in batch[0].to_pylist())
     described_batches = [(np.zeros(0, np.int64), np.zeros(0, "<u8"))]
     for title_ids, batch in texts.of_descriptions():

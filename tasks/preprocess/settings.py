@@ -1,6 +1,7 @@
 """Defines the settings for labels and sentence vectors of titles."""
 
 from tasks.form import configurable, setting
+from tasks.pool_settings import PoolSettings
 from tasks.sentences.settings import SentenceSettings
 
 _LARGEST_SHARE = "Maximum share of a feed's titles with one category; more frequent ones are ignored"
@@ -9,8 +10,8 @@ _TRAINING_TITLES = "Minimum number of labelled training titles; with fewer, the 
 
 
 @configurable
-class PreprocessSettings:
-    """Settings for labels (cleaned categories) and sentence vectors of titles."""
+class PreprocessSettings(PoolSettings):
+    """Settings for labels (cleaned categories) and sentence vectors of titles, which a pool may compute."""
 
     minimum_titles: int = setting(20, "Training titles with a category that make it a label", ge=2)
     largest_share: float = setting(0.4, _LARGEST_SHARE, gt=0, le=1)

@@ -121,7 +121,7 @@ def preprocess(
         if encoder is not None:
             with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
                 inputs = guide_folder, folder, splits == PLACEHOLDER, draft.folder, Path(work)
-                for event in write_sentences(workspace.home, sentences, *inputs):
+                for event in write_sentences(workspace.home, sentences, settings, *inputs):
                     message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
                     get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)
         sentence_details = {**asdict(sentences), "identity": encoder.identity if encoder else ""}

@@ -1,30 +1,38 @@
 """Encodes texts whose vectors are not stored yet, by a sentence encoder in one or several processes.
 
-Few texts are encoded in this process, many in one process per core. Worker processes have one thread and a
-low priority, so that they use only idle cores. Each piece is stored as soon as it is encoded, so that a run
-that was interrupted resumes where it ended.
+Few texts are encoded in this process, many in one process per core, or by Dask or Ray on several machines.
+Worker processes have one thread; those of this machine have a low priority, so that they use only idle cores.
+Workers read the texts from one file, and each adds its pieces to the store as soon as they are encoded, so
+that a run after an interruption continues where the last one ended.
 """
 
 import functools
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from storage.artifacts import Progress
 from storage.cores import cores
-from storage.sentences import SentenceStore, text_keys
-from tasks.pool import open_pool
+from storage.sentences import SentenceStore, text_keys, write_segment
+from tasks.pool import compute_pieces
+from tasks.pool_settings import AUTOMATIC, PoolSettings
 from tasks.sentences import SentenceStrategy
 
 PIECE_TEXTS = 2048  # encoding takes about .7 seconds for titles, three seconds for descriptions
 MIN_PARALLEL_CHARACTERS = 300_000  # about three seconds of work; for less, starting processes takes longer
-NICENESS = 10  # of worker processes
+NICENESS = 10  # of worker processes on this machine
+TEXTS = pa.schema([("text", pa.string())])
 
 
 def encode_new(
-    store: SentenceStore, strategy: SentenceStrategy, batches: Callable[[], Iterable[Sequence[str]]]
+    store: SentenceStore,
+    strategy: SentenceStrategy,
+    batches: Callable[[], Iterable[Sequence[str]]],
+    pool: PoolSettings | None = None,
 ) -> Iterator[Progress]:
     """Encodes the texts whose vectors are not stored yet, stores them, and yields progress.
 
@@ -32,67 +40,75 @@ def encode_new(
         store: Store of the encoder of the strategy.
         strategy: Encoder, opened in this process or in the workers.
         batches: Returns the texts in batches of any size; called twice, to count and to encode them.
+        pool: Where pieces of the texts are encoded; None: in processes on this machine.
     """
+    pool = pool or PoolSettings()
     parts = [(text_keys(batch), np.array([len(text) for text in batch], np.int64)) for batch in batches()]
     keys = np.concatenate([np.zeros(0, "<u8"), *(part for part, _ in parts)])
     lengths = np.concatenate([np.zeros(0, np.int64), *(part for _, part in parts)])
     is_new = np.zeros(len(keys), dtype=bool)
     is_new[np.unique(keys, return_index=True)[1]] = True
     is_new &= ~store.has(keys)
-    total, encoded = int(is_new.sum()), 0
-    if not total:
+    new_keys = keys[is_new]
+    if not (total := len(new_keys)):
         return
-    is_small = lengths[is_new].sum() < MIN_PARALLEL_CHARACTERS
-    workers = 0 if is_small or cores() == 1 else min(cores(), -(-total // PIECE_TEXTS))
-    location = f" in {workers} processes" if workers else ""
+    if lengths[is_new].sum() < MIN_PARALLEL_CHARACTERS and pool.workers == AUTOMATIC:
+        pool = PoolSettings(workers=0)
+    starts = range(0, total, PIECE_TEXTS)
+    workers = min(pool.count_workers(automatic=cores() if cores() > 1 else 0), len(starts))
+    niceness = 0 if pool.pool_address else NICENESS
+    if pool.pool != "processes":
+        location = f" by {pool.pool}"
+    elif workers:
+        location = f" in {workers} processes"
+    else:
+        location, niceness = "", None
     yield Progress(0, total, note=f"{total} new texts to encode{location}")
-    pending_pieces: deque = deque()
-    with open_pool("processes", workers) as submit:
-        for texts in _pieces(batches(), is_new):
-            task = submit(_encode_in_worker, strategy, texts) if workers else submit(_encode, strategy, texts)
-            pending_pieces.append((texts, task))
-            while len(pending_pieces) > 2 * workers:
-                encoded += _store_vectors(store, *pending_pieces.popleft())
-                yield Progress(encoded, total, note=f"{encoded} of {total} new texts encoded")
-        while pending_pieces:
-            encoded += _store_vectors(store, *pending_pieces.popleft())
+    texts, first, encoded = store.folder / f"texts-{os.getpid()}.tmp", store.next_number(), 0
+    try:
+        _write_texts(texts, batches(), is_new)
+        pieces = [(strategy, texts, piece, first + piece, niceness) for piece in range(len(starts))]
+        for piece, segment in compute_pieces(pool, workers, _encode_piece, pieces):
+            piece_keys = new_keys[starts[piece] :][:PIECE_TEXTS]
+            store.register(segment, piece_keys)
+            encoded += len(piece_keys)
             yield Progress(encoded, total, note=f"{encoded} of {total} new texts encoded")
+    finally:
+        texts.unlink(missing_ok=True)
 
 
-def _pieces(batches: Iterable[Sequence[str]], is_new: np.ndarray) -> Iterator[list[str]]:
-    """Yields the texts marked in ``is_new`` in pieces of PIECE_TEXTS, independent of the batch sizes."""
+def _write_texts(file: Path, batches: Iterable[Sequence[str]], is_new: np.ndarray) -> None:
+    """Writes the texts marked in ``is_new``, with a row group for each piece of PIECE_TEXTS."""
     begin, piece = 0, []
-    for batch in batches:
-        for number in np.flatnonzero(is_new[begin : begin + len(batch)]).tolist():
-            piece.append(batch[number])
-            if len(piece) == PIECE_TEXTS:
-                yield piece
-                piece = []
-        begin += len(batch)
-    if piece:
-        yield piece
+    with pq.ParquetWriter(file, TEXTS) as writer:
+        for batch in batches:
+            piece += [batch[number] for number in np.flatnonzero(is_new[begin : begin + len(batch)]).tolist()]
+            begin += len(batch)
+            while len(piece) >= PIECE_TEXTS or (piece and begin == len(is_new)):
+                writer.write_table(pa.table([piece[:PIECE_TEXTS]], TEXTS))
+                piece = piece[PIECE_TEXTS:]
 
 
-def _store_vectors(store: SentenceStore, texts: list[str], encoded) -> int:
-    store.add(text_keys(texts), encoded.result())
-    return len(texts)
+def _encode_piece(
+    strategy: SentenceStrategy, file: Path, piece: int, number: int, niceness: int | None
+) -> Path:
+    """Encodes the texts of a row group and writes their vectors as the segment ``number`` of the store.
 
-
-def _encode(strategy: SentenceStrategy, texts: list[str]) -> np.ndarray:
+    ``niceness`` is that of a worker, or None in the process of the run.
+    """
+    if niceness is not None:
+        _limit_worker(niceness)
+    texts = pq.ParquetFile(file).read_row_group(piece)["text"].to_pylist()
     encoder = strategy.open()
     assert encoder is not None
-    return encoder.encode(texts).astype(np.float16)
-
-
-def _encode_in_worker(strategy: SentenceStrategy, texts: list[str]) -> np.ndarray:
-    _limit_worker()
-    return _encode(strategy, texts)
+    vectors = encoder.encode(texts).astype(np.float16)
+    return write_segment(file.parent, number, text_keys(texts), vectors)
 
 
 @functools.cache
-def _limit_worker() -> None:
+def _limit_worker(niceness: int) -> None:
     from threadpoolctl import threadpool_limits
 
-    os.nice(NICENESS)
+    os.nice(niceness)
     threadpool_limits(1)  # of libraries that are already loaded
     os.environ["OMP_NUM_THREADS"] = "1"  # of libraries that the encoder loads later

@@ -3,16 +3,13 @@
 from typing import Literal
 
 from tasks.form import configurable, setting
-from tasks.pool import AUTOMATIC
+from tasks.pool_settings import PoolSettings
 from tasks.text.tokenizers import Tokenizer
 from tasks.text.words import CONTEXT_KINDS, WordsAndNgrams
 from tasks.tokenize.splits import SplitSettings
 
-_WORKERS = "Number of additional processes; -1: none below 50,000 titles, else one per core"
-_ADDRESS = "Address of a Dask scheduler or Ray cluster; empty: start a local one. Workers must mount the home"
 _EXPONENT = "Exponent of the inverse-frequency weight of updates of a token's embedding; 0: no weights"
 _CONTEXT = "Context of titles (airings and facts) used as tokens; pattern requires `guidespace patterns`"
-_POOL = "Where tokenization runs; dask and ray need the optional dependencies of that name"
 ContextKind = Literal[
     "channel",
     "hour",
@@ -31,7 +28,7 @@ ContextKind = Literal[
 
 
 @configurable
-class TokenizeSettings:
+class TokenizeSettings(PoolSettings):
     """Settings for tokens of titles, held-out sets, and weights of rare tokens in training."""
 
     tokenizer: Tokenizer = setting(WordsAndNgrams(), "Tokenizer of titles")
@@ -40,7 +37,4 @@ class TokenizeSettings:
     weight_exponent: float = setting(0.25, _EXPONENT, ge=0, le=1)
     smallest_weight: float = setting(0.2, "Lower bound of the weight of a token", gt=0, le=1)
     largest_weight: float = setting(5.0, "Upper bound of the weight of a token", ge=1)
-    workers: int = setting(AUTOMATIC, _WORKERS, ge=AUTOMATIC, le=256)
-    pool: Literal["processes", "dask", "ray"] = setting("processes", _POOL)
-    pool_address: str = setting("", _ADDRESS)
     piece: int = setting(20_000, "Titles that a process has in memory at once", ge=1)

@@ -14,7 +14,7 @@ from storage.cores import cores
 from storage.formats.vocabulary import NEXT_PERIOD, SPLITS
 from storage.home.workspace import Workspace
 from storage.stages import Stage
-from tasks.pool import AUTOMATIC, open_pool
+from tasks.pool import open_pool
 from tasks.text.tokenizers import write_tokenizer
 from tasks.text.words import CONTEXT_KINDS
 from tasks.tokenize.contexts import write_context_counts, write_contexts
@@ -45,10 +45,8 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         titles, variants = folder / "titles.parquet", folder / "variants.parquet"
         contexts = folder / "contexts.parquet"
         write_raw_titles(connection, guide_folder, raw, settings.piece)
-        workers = settings.workers
-        if workers == AUTOMATIC:
-            is_small = settings.pool == "processes" and pq.read_metadata(raw).num_rows < MIN_PARALLEL_TITLES
-            workers = 0 if is_small else cores()
+        is_small = pq.read_metadata(raw).num_rows < MIN_PARALLEL_TITLES
+        workers = settings.count_workers(automatic=0 if is_small else cores())
         with (
             open_pool(settings.pool, workers, settings.pool_address) as submit,
             ThreadPoolExecutor(1) as executor,

@@ -8,7 +8,7 @@ from tasks.form import configurable, setting
 from tasks.optimizers import Adam
 from tasks.optimizers.parameter_groups import ParameterGroup, UpdateSettings
 from tasks.optimizers.schedules import Linear, Schedule, warmed_up_factor
-from tasks.pool import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC
 from tasks.train.objectives import Label, Objective, RareMemory
 from tasks.train.runners import OneProcess, Runner
 from tasks.train.tables import ResidentTable, TableSettings

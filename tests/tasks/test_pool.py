@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,13 +15,17 @@ import pytest
 from storage.stages import ROOT
 from tasks.pool import (
     MAX_HELPER_TITLES,
+    MAX_LOSSES,
     MIN_HELPER_TITLES,
+    compute_pieces,
     helper_process,
     helper_submit,
     iterate,
     open_pool,
     worker_process,
 )
+from tasks.pool_settings import PoolSettings
+from tests.workers import POOLS, skip_without
 
 HOLD = """
 import os, sys
@@ -109,3 +115,37 @@ def test_a_worker_that_leaves_early_has_printed_and_one_that_failed_says_so(fail
 def test_a_worker_collects_garbage_rarely():
     with open_pool("processes", 1) as submit:
         assert submit(gc.get_threshold).result()[0] == 50_000
+
+
+def square(number: int, folder: Path, lost: int = 0) -> int:
+    """Returns the square of a number; in the first ``lost`` calls with 3, the process kills itself."""
+    calls = folder / str(number)
+    with calls.open("a") as file:
+        file.write("called\n")
+    if number == 3 and len(calls.read_text().splitlines()) <= lost:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+@pytest.mark.parametrize(
+    "pool", [pytest.param(pool, marks=[pytest.mark.slow] * (pool != "processes")) for pool in POOLS]
+)
+def test_the_piece_of_a_lost_worker_is_computed_again(tmp_path: Path, pool):
+    skip_without(pool)
+    pieces = [(number, tmp_path, 1) for number in range(7)]
+    results = list(compute_pieces(PoolSettings(pool=pool), 2, square, pieces))
+    assert sorted(results) == [(number, number * number) for number in range(7)]
+    assert len((tmp_path / "3").read_text().splitlines()) == 2
+
+
+def test_pieces_of_this_process_are_computed_one_by_one(tmp_path: Path):
+    results = compute_pieces(PoolSettings(), 0, square, [(number, tmp_path) for number in range(3)])
+    assert next(results) == (0, 0) and not (tmp_path / "1").exists()
+    assert list(results) == [(1, 1), (2, 4)]
+
+
+@pytest.mark.slow
+def test_a_piece_that_loses_every_worker_is_an_error(tmp_path: Path):
+    with pytest.raises(BrokenProcessPool):
+        list(compute_pieces(PoolSettings(), 1, square, [(3, tmp_path, 99)]))
+    assert len((tmp_path / "3").read_text().splitlines()) == MAX_LOSSES

@@ -6,7 +6,7 @@ from typing import Literal
 
 from storage.cores import cores
 from tasks.form import configurable, setting
-from tasks.pool import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import entries
 from tasks.train.tuning.esgd import ESGD

@@ -9,7 +9,7 @@ import torch
 
 from storage.formats.corpus import open_corpus
 from tasks.loading.loader import BatchLoader, choose_loading_workers
-from tasks.pool import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC
 from tasks.text.words import CONTEXT
 from tasks.train.objectives import Label, LeaveOneOutSoftmax
 

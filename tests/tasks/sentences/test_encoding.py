@@ -8,8 +8,10 @@ import pytest
 
 from storage.artifacts import Progress
 from storage.sentences import SentenceStore, text_keys
+from tasks.pool_settings import PoolSettings
 from tasks.sentences import UniversalSentenceEncoder, encoding
 from tasks.sentences.encoding import encode_new
+from tests.workers import POOLS, kill_a_worker, skip_without
 
 USE = UniversalSentenceEncoder()
 TEXTS = [f"{word} number {number}" for number in range(30) for word in ("News", "Football", "Cookery")]
@@ -49,11 +51,25 @@ def test_a_broken_off_night_is_taken_up(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_processes_give_what_this_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("pool", POOLS)
+def test_two_workers_write_the_same_store_even_if_one_is_killed(tmp_path: Path, pool):
+    skip_without(pool)
     here, apart = opened(tmp_path / "here"), opened(tmp_path / "apart")
     run(here, TEXTS)
+    events = []
+    settings = PoolSettings(workers=2, pool=pool)
+    for event in encode_new(apart, USE, lambda: in_batches(TEXTS, 7), settings):
+        if event.step and len(events) == 1:
+            kill_a_worker()
+        events.append(event)
+    assert [event.step for event in events][-1] == 90 and len(events) == 6
+    files = [sorted(file.name for file in store.folder.glob("*.npy")) for store in (here, apart)]
+    assert files[0] == files[1]  # a name contains the checksum
+    np.testing.assert_array_equal(here.take(text_keys(TEXTS)), apart.take(text_keys(TEXTS)))
+
+
+def test_many_new_texts_are_encoded_by_one_process_per_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(encoding, "MIN_PARALLEL_CHARACTERS", 1)
     monkeypatch.setattr(encoding, "cores", lambda: 2)
-    events = run(apart, TEXTS)
-    assert events[-1].step == 90 and "in 2 processes" in events[0].note
-    np.testing.assert_array_equal(here.take(text_keys(TEXTS)), apart.take(text_keys(TEXTS)))
+    events = encode_new(opened(tmp_path), USE, lambda: in_batches(TEXTS, 7))
+    assert "in 2 processes" in next(events).note
