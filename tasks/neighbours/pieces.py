@@ -74,7 +74,8 @@ def _map_index(file: Path) -> Any:
     import faiss  # pyright: ignore[reportMissingImports]
 
     faiss.omp_set_num_threads(1)
-    index = faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
+    index: Any = faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
     # Prefetching reads a cell for each query that probes it, which doubles the CPU time of cached files.
-    faiss.downcast_InvertedLists(index.invlists).prefetch_nthread = 0
+    lists: Any = faiss.downcast_InvertedLists(index.invlists)
+    lists.prefetch_nthread = 0
     return index
