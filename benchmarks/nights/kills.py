@@ -42,6 +42,8 @@ def measure_kills(seeds: int) -> Sequence[Claim]:
         for seed in range(seeds if servers or "test_servers" not in test else 0)
     }
     outcomes = _outcomes([*kinds])
+    if errors := [test for test, outcome in outcomes.items() if outcome == "error"]:
+        sys.exit(f"nothing was killed, because the servers or the undisturbed night failed: {errors}")
     killed = Counter(kinds[test] for test, outcome in outcomes.items() if outcome != "skipped")
     survived = Counter(kinds[test] for test, outcome in outcomes.items() if outcome == "passed")
     claims = [Claim("kills survived, all kinds", survived.total(), "kills", killed.total(), aim=1)]

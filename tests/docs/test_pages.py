@@ -25,14 +25,17 @@ def test_links_lead_to_files(page: Path) -> None:
     assert not broken
 
 
+DEFINITION = re.compile(r"\[[\w-]+\]: ")  # of a link
+
+
 def prose(page: Path) -> list[str]:
-    """Returns the lines of a page outside code blocks, tables and headings; none of generated pages."""
+    """Returns the lines of prose and lists of a page; none of generated pages."""
     if page.parent.name == "benchmarks":
         return []
     lines, in_code = [], False
     for line in page.read_text(encoding="utf-8").splitlines():
         in_code ^= line.lstrip().startswith("```")
-        if not in_code and not line.startswith(("|", "#", "```", "    ")):
+        if not in_code and not line.startswith(("|", "#", "```", "    ")) and not DEFINITION.match(line):
             lines.append(line)
     return lines
 
