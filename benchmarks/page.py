@@ -14,7 +14,7 @@ MODULES = {
     for folder, names in {
         "ingest": ("enrich", "ingest"),
         "linear": ("factorisation", "linear"),
-        "nights": ("first_run", "kills", "million", "nightly", "orchestration", "serve"),
+        "nights": ("distributed", "first_run", "kills", "million", "nightly", "orchestration", "serve"),
         "objectives": ("objectives",),
         "offload": ("eviction", "offload", "rivals"),
         "players": ("guide", "kinds", "players"),
