@@ -57,11 +57,13 @@ def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
     Automations of other projects with the same name are not changed, because their triggers lack our tag.
     """
     same_name = client.read_automations_by_name(automation.name)
-    existing = [candidate for candidate in same_name if TAG in candidate.trigger.model_dump_json()]
-    if not existing:
+    existing_automations = [
+        candidate for candidate in same_name if TAG in candidate.trigger.model_dump_json()
+    ]
+    if not existing_automations:
         client.create_automation(automation)
         return f"created: {automation.name}"
-    first, *duplicates = existing
+    first, *duplicates = existing_automations
     client.update_automation(first.id, automation)
     for duplicate in duplicates:
         client.delete_automation(duplicate.id)

@@ -53,8 +53,8 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
     with (
         workspace.writing("backup", wait_seconds=wait_seconds, report_wait=_warn),
         tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.name}.") as copies,
-        replaced_file(archive) as new,
-        tarfile.open(new, "w") as tar,
+        replaced_file(archive) as new_archive,
+        tarfile.open(new_archive, "w") as tar,
     ):
         entries = (entry for entry in workspace.home.iterdir() if entry.name not in EXCLUDED)
         for file in sorted(file for entry in entries for file in _list_files(entry)):
@@ -74,8 +74,8 @@ def _list_files(entry: Path) -> Iterator[Path]:
     if entry.name.endswith(TEMPORARY) or (entry / "home.json").exists():
         return
     if entry.is_dir() and not entry.is_symlink():
-        for inner in entry.iterdir():
-            yield from _list_files(inner)
+        for child in entry.iterdir():
+            yield from _list_files(child)
     else:
         yield entry
 

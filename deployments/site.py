@@ -75,9 +75,9 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
     module = file.removesuffix(".py").replace("/", ".")
     flow = getattr(importlib.import_module(module), name)
     full_name = f"{flow.name}/{entry['name']}"
-    existing: DeploymentResponse | None = None
+    existing_deployment: DeploymentResponse | None = None
     with suppress(ObjectNotFound):
-        existing = client.read_deployment_by_name(full_name)
+        existing_deployment = client.read_deployment_by_name(full_name)
     limit, pool = entry["concurrency_limit"], entry["work_pool"]
     properties = {
         "flow_id": client.create_flow(flow),
@@ -92,12 +92,12 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         "concurrency_options": ConcurrencyOptions(collision_strategy=limit["collision_strategy"]),
         "parameter_openapi_schema": parameter_schema(flow).model_dump(),
         "enforce_parameter_schema": True,
-        "schedules": choose_schedules(existing, entry, zone),
+        "schedules": choose_schedules(existing_deployment, entry, zone),
     }
-    if existing is None:
+    if existing_deployment is None:
         client.create_deployment(**properties, parameters=entry["parameters"])
         return f"created: {full_name}"
-    parameters = existing.parameters | ({"feeds": entry["parameters"]["feeds"]} if feeds else {})
+    parameters = existing_deployment.parameters | ({"feeds": entry["parameters"]["feeds"]} if feeds else {})
     try:
         client.create_deployment(**properties, parameters=parameters)
         return f"updated: {full_name}"
@@ -111,14 +111,14 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
 
 
 def choose_schedules(
-    existing: DeploymentResponse | None, entry: dict[str, Any], zone: str
+    existing_deployment: DeploymentResponse | None, entry: dict[str, Any], zone: str
 ) -> list[DeploymentScheduleCreate]:
     """Returns the schedules of an existing deployment, or those of prefect.yaml for a new deployment."""
-    if existing is not None:
+    if existing_deployment is not None:
         fields = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
         return [
             DeploymentScheduleCreate.model_validate(schedule.model_dump(include=fields))
-            for schedule in existing.schedules
+            for schedule in existing_deployment.schedules
         ]
     return [
         DeploymentScheduleCreate.model_validate(
@@ -146,9 +146,9 @@ def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
         pid = run.infrastructure_pid  # set by the worker
         if run.work_pool_name == POOL and pid and not (pid.isdigit() and psutil.pid_exists(int(pid))):
             message = "The process ended with `guidespace up`; Retry continues after the last finished stage."
-            crashed = Crashed(message=message)
-            client.set_flow_run_state(run.id, crashed, force=True)
-            end_mlflow_run(None, run, crashed)
+            crashed_state = Crashed(message=message)
+            client.set_flow_run_state(run.id, crashed_state, force=True)
+            end_mlflow_run(None, run, crashed_state)
             yield f"marked Crashed: {run.name}"
 
 

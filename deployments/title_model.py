@@ -51,8 +51,8 @@ class TitleModel(PythonModel):
             MlflowException: The column ``title`` is missing, a title is empty, a description is not a string,
                 a parameter is unknown, or k is out of bounds; the served model answers 400.
         """
-        if unknown := set(params or {}) - PARAMS:
-            raise _invalid_request(f"unknown parameters {sorted(unknown)}; expected {sorted(PARAMS)}")
+        if unknown_params := set(params or {}) - PARAMS:
+            raise _invalid_request(f"unknown parameters {sorted(unknown_params)}; expected {sorted(PARAMS)}")
         frame = pandas.DataFrame(model_input)
         if "title" not in frame.columns:
             raise _invalid_request(

@@ -73,10 +73,10 @@ def gc(
     return results
 
 
-def format_removed(removed: RemovalResult, dry_run: bool) -> str:
+def format_removed(result: RemovalResult, dry_run: bool) -> str:
     """Formats the result of a removal as text: "artifacts: 12 removed, 340.1 MB"."""
-    size = f", {removed.bytes / 1e6:,.1f} MB" if removed.bytes else ""
-    return f"{removed.what}: {removed.count:,} {'would be ' * dry_run}removed{size}"
+    size = f", {result.bytes / 1e6:,.1f} MB" if result.bytes else ""
+    return f"{result.what}: {result.count:,} {'would be ' * dry_run}removed{size}"
 
 
 def remove_old_data(

@@ -56,17 +56,17 @@ def nightly(
     as_of = as_of and in_zone(as_of, home_zone(home))
     with open_night(home, feeds, settings, as_of=as_of) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
-        anomalies = check.submit(home, guide, night.run)
+        anomalies_future = check.submit(home, guide, night.run)
         vocabulary = tokenize(home, guide, settings.tokenize)
         label_sources = read_label_sources(home, settings.preprocess, as_of)
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
-        baselines = score_baselines.submit(home, corpus, settings.evaluate)
-        linear = fit_linear.submit(home, corpus)
+        baselines_future = score_baselines.submit(home, corpus, settings.evaluate)
+        linear_future = fit_linear.submit(home, corpus)
         checkpoint = train(home, corpus, settings.train, night.run)
         encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         vectors = embed(home, corpus, encoder)
-        packed = pack.submit(home, corpus, encoder, vectors, linear.result())
+        model_future = pack.submit(home, corpus, encoder, vectors, linear_future.result())
         nearest = find_nearest(
             home, corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
         )
@@ -78,11 +78,11 @@ def nightly(
             neighbours=settings.publish.neighbours,
             seed=settings.publish.seed,
         )
-        layout = compute_layout.submit(
+        layout_future = compute_layout.submit(
             home,
             layout_inputs,
             previous=previous_artifact(home, LAYOUT, layout_inputs),
-            wait_for=[baselines],  # both run in the same helper process  # pyright: ignore[reportCallIssue]
+            wait_for=[baselines_future],  # both run in the same helper process  # pyright: ignore[reportCallIssue]
         )
         clustering_inputs = ClusteringInputs(
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
@@ -90,24 +90,26 @@ def nightly(
         clustering = cluster(
             home, clustering_inputs, previous=previous_artifact(home, CLUSTERS, clustering_inputs)
         )
-        model = packed.result()
-        scores = evaluate(home, corpus, vectors, clustering, baselines.result(), model, settings.evaluate)
+        model = model_future.result()
+        scores = evaluate(
+            home, corpus, vectors, clustering, baselines_future.result(), model, settings.evaluate
+        )
         page_inputs = PageInputs(
             guide=guide,
             corpus=corpus,
             checkpoint=checkpoint,
             vectors=vectors,
             nearest=nearest,
-            layout=layout.result(),
+            layout=layout_future.result(),
             clustering=clustering,
             scores=scores,
             settings=settings.publish,
         )
-        drawing = draw.submit(
+        page_future = draw.submit(
             home, page_inputs, previous=previous_artifact(home, PAGE, page_inputs), at=night.at
         )
         version = register(home, guide, corpus, model, settings.publish, night.run)
-        page = drawing.result()
+        page = page_future.result()
         # Promotion comes after everything that can fail: a failed run keeps the champion.
         challenger = Challenger(
             version=version, guide=guide, corpus=corpus, vectors=vectors, model=model, scores=scores
@@ -122,8 +124,8 @@ def nightly(
             page=page,
             model=model,
             verdict=verdict,
-            anomalies=anomalies.result(),
+            anomalies=anomalies_future.result(),
             previous_night=night.previous(),
         )
-        published = report(home, report_inputs, night.run)
-        return night.result(corpus, scores, page, model, verdict, published)
+        run_report = report(home, report_inputs, night.run)
+        return night.result(corpus, scores, page, model, verdict, run_report)

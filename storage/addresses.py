@@ -35,9 +35,9 @@ _TOKEN_NAME = re.compile(  # matches names of query parameters that contain toke
 
 def without_secrets(url: str) -> str:
     """Removes user, password, fragment and all but the harmless query parameters from a URL or other text."""
-    redacted = "::".join(map(_redact_part, _CHAIN_SEPARATOR.split(url)))
+    redacted_url = "::".join(map(_redact_part, _CHAIN_SEPARATOR.split(url)))
     # repeated, because https:////user:password@host has the password in its path
-    return redacted if redacted == url else without_secrets(redacted)
+    return redacted_url if redacted_url == url else without_secrets(redacted_url)
 
 
 def is_loopback(host: str) -> bool:
@@ -83,9 +83,9 @@ def find_secrets(url: str) -> set[str]:
         for text in (*re.split(r"[?&;#/]", part), *re.split(r"[?&;#/]", unquote(part))):
             name, _, value = text.rstrip("=").partition("=")
             parts.add(value or name)
-    redacted = without_secrets(url)
+    redacted_url = without_secrets(url)
     spellings = parts | {unquote(text) for text in parts}
-    return {form for form in spellings if len(form) >= MIN_SECRET_LENGTH and form not in redacted}
+    return {form for form in spellings if len(form) >= MIN_SECRET_LENGTH and form not in redacted_url}
 
 
 def differ_in_secrets_only(url: str, other_url: str) -> bool:

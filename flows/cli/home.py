@@ -70,10 +70,10 @@ def gc(
     if wait_for_server:
         wait_for_server()
     documents = []
-    for removed in remove_old_data(folder, nights, days, wordings or history_days, dry_run, shared):
-        documents.append(asdict(removed))
+    for result in remove_old_data(folder, nights, days, wordings or history_days, dry_run, shared):
+        documents.append(asdict(result))
         if not as_json:
-            print(format_removed(removed, dry_run), flush=True)
+            print(format_removed(result, dry_run), flush=True)
     show(documents, as_json, [])
 
 

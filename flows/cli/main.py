@@ -77,17 +77,17 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
         if isinstance(parameter, TyperOption) and parameter.multiple and not has_positional
         for option in parameter.opts
     }
-    rewritten, option = [], ""
+    new_arguments, option = [], ""
     for argument in arguments:
-        if option and rewritten[-1] != option:
+        if option and new_arguments[-1] != option:
             if argument.startswith("-"):
                 option = ""
             else:
-                rewritten.append(option)
+                new_arguments.append(option)
         if argument.partition("=")[0] in repeatable:
             option = argument.partition("=")[0]
-        rewritten.append(argument)
-    return rewritten
+        new_arguments.append(argument)
+    return new_arguments
 
 
 def escape_unprintable() -> None:

@@ -80,7 +80,7 @@ class Ticker:
         if self._bar.disable:
             self._thread.join()
 
-    def print(self, stage: str, text: str, *, ended: bool = False) -> None:
+    def print(self, stage: str, text: str, *, stage_ended: bool = False) -> None:
         """Prints a message of a stage and updates the progress bar.
 
         The progress bar then shows this stage or, if it has ``ended``, the next unfinished stage. After a
@@ -92,7 +92,7 @@ class Ticker:
             now = self._last_message_time = time.perf_counter()
             line = f"{now - self._start_time:6.1f} s  {stage:<10}  {text}"
             self._bar.console.print(line, soft_wrap=True, markup=False, emoji=False, highlight=False)
-            if ended and stage in STAGES:
+            if stage_ended and stage in STAGES:
                 self._done_stages.add(stage)
             current = stage
             if not stage or stage in self._done_stages:
@@ -198,7 +198,7 @@ def _print_logs(ticker: Ticker) -> None:
                     (state_text for state, state_text in STATE_TEXTS.items() if message.startswith(state)),
                     message,
                 )
-                ticker.print(stage, text, ended=message.startswith("Finished in state"))
+                ticker.print(stage, text, stage_ended=message.startswith("Finished in state"))
 
     # Hides the warning that events are still being sent when a run ends early.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)

@@ -153,5 +153,5 @@ def rollback(home: Home = DEFAULT_HOME) -> None:
     from storage.tracking import Registry
 
     registry = Registry(Workspace(home, create=False).home)
-    previous, restored = registry.rollback(at=datetime.datetime.now(datetime.UTC))
-    print(f"{registry.name}: version {restored} serves, version {previous} no longer")
+    previous_version, restored_version = registry.rollback(at=datetime.datetime.now(datetime.UTC))
+    print(f"{registry.name}: version {restored_version} serves, version {previous_version} no longer")

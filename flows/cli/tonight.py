@@ -85,7 +85,7 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
 
 def why_line(recommendation: Recommendation) -> str:
     """Formats the liked titles that explain a recommendation: "because you like A (60%), B (40%)"."""
-    liked_titles = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
+    liked_titles = [f"{reason.title} ({reason.share:.0%})" for reason in recommendation.why if reason.liked]
     return f"because you like {', '.join(liked_titles)}" if liked_titles else ""
 
 
@@ -136,8 +136,8 @@ def write_files(
     Raises:
         TonightError: A file has an unknown suffix (then no file is written), or cannot be written.
     """
-    if unknown := [file for file in files if file.suffix.lower() not in SUFFIXES]:
-        problem = f"--out {unknown[0]}: the name ends in {unknown[0].suffix!r}"
+    if unknown_files := [file for file in files if file.suffix.lower() not in SUFFIXES]:
+        problem = f"--out {unknown_files[0]}: the name ends in {unknown_files[0].suffix!r}"
         raise TonightError(f"{problem}; expected {', '.join(SUFFIXES)}")
     for file in files:
         kind = file.suffix.lower()

@@ -113,8 +113,8 @@ def tonight(
     if hide_unrated and age is None:
         raise BadParameter("--hide-unrated needs --age.")
     for option, names, choices in (("include", include, EXCLUSIONS), ("kind", kind, KINDS)):
-        if unknown := set(names) - set(choices):
-            raise BadParameter(f"--{option} is {unknown.pop()!r}; choose {', '.join(choices)}.")
+        if unknown_names := set(names) - set(choices):
+            raise BadParameter(f"--{option} is {unknown_names.pop()!r}; choose {', '.join(choices)}.")
     zone = viewer_zone(Path(home).expanduser(), viewer)
     page_zone = zone.key if zone != home_zone(home) else ""
     now = in_zone(at or datetime.datetime.now(zone), zone)
@@ -129,8 +129,8 @@ def tonight(
         hide_unrated=hide_unrated,
         include=tuple(kind for kind in EXCLUSIONS if kind in include),
     )
-    recommendations, hidden = list_tonight(home, viewer, first, last, settings, model)
-    for message in hidden.messages(settings):
+    recommendations, hidden_counts = list_tonight(home, viewer, first, last, settings, model)
+    for message in hidden_counts.messages(settings):
         print(f"note: {message}", file=sys.stderr)
     write_files(out, recommendations, viewer, first, last, now, page_zone)
     documents = [recommendation_document(recommendation) for recommendation in recommendations]

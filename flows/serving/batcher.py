@@ -42,9 +42,11 @@ class RequestBatcher(Generic[AnswerT]):
             Unavailable: More than MAX_QUEUED queries would be queued.
             Exception: Any exception that ``answer`` raises.
         """
-        queued = sum(len(job.queries) for job in self._queue)
-        if self._queue and queued + len(queries) > MAX_QUEUED:
-            raise Unavailable(f"{queued:,} titles are queued; retry later, or send fewer titles at once")
+        queued_count = sum(len(job.queries) for job in self._queue)
+        if self._queue and queued_count + len(queries) > MAX_QUEUED:
+            raise Unavailable(
+                f"{queued_count:,} titles are queued; retry later, or send fewer titles at once"
+            )
         job = Job(batch_key, queries, asyncio.get_running_loop().create_future())
         self._queue.append(job)
         if self._worker is None:
@@ -72,12 +74,12 @@ class RequestBatcher(Generic[AnswerT]):
 
     def _next_batch(self) -> list[Job]:
         """Removes the oldest job, and all jobs with the same key, from the queue, up to MAX_BATCH queries."""
-        batch, remaining, count = [], [], 0
+        batch, remaining_jobs, count = [], [], 0
         for job in self._queue:
             fits_batch = not batch or (
                 job.batch_key == batch[0].batch_key and count + len(job.queries) <= MAX_BATCH
             )
-            (batch if fits_batch else remaining).append(job)
+            (batch if fits_batch else remaining_jobs).append(job)
             count += len(job.queries) * fits_batch
-        self._queue = remaining
+        self._queue = remaining_jobs
         return batch

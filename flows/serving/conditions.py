@@ -17,7 +17,7 @@ def accepts_gzip(header: str) -> bool:
     return qualities.get("gzip", qualities.get("*", 0.0)) > 0
 
 
-def is_unmodified(request: Request, etag: str, modified: float) -> bool:
+def is_unmodified(request: Request, etag: str, modified_at: float) -> bool:
     """Returns whether the client already has the version with this ETag and modification time.
 
     If-None-Match is decisive; If-Modified-Since is used only without it (RFC 9110, 13.2.2).
@@ -25,13 +25,13 @@ def is_unmodified(request: Request, etag: str, modified: float) -> bool:
     Args:
         request: Request of the client.
         etag: ETag of the current version, in quotes.
-        modified: Time of the last modification in seconds since 1970.
+        modified_at: Time of the last modification in seconds since 1970.
     """
     if tags := request.headers.get("If-None-Match"):
         return etag_matches(tags, etag)
     try:
         client_time = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
-        return int(modified) <= client_time.timestamp()
+        return int(modified_at) <= client_time.timestamp()
     except (ValueError, TypeError, OverflowError):
         return False
 

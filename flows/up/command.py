@@ -30,7 +30,7 @@ def up(
     if feeds:
         check_feeds(feeds, IngestSettings())
     for feed in feeds:
-        if is_url(feed) and (redacted := without_secrets(feed)) != feed:
+        if is_url(feed) and (redacted_url := without_secrets(feed)) != feed:
             advice = "Prefect would store it; use env:NAME or secret:NAME (docs/feeds.md)"
-            raise BadParameter(f"{redacted}: the URL contains a user, password or token. {advice}")
+            raise BadParameter(f"{redacted_url}: the URL contains a user, password or token. {advice}")
     return run_servers(home, host, prefect_port, mlflow_port, feeds)

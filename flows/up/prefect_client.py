@@ -56,8 +56,8 @@ class PrefectAuth(httpx.Auth):
     requires_response_body = True
 
     def __init__(self, password: str = "") -> None:
-        encoded = base64.b64encode(password.encode()).decode()
-        self._headers = {"Authorization": f"Basic {encoded}"} if password else {}
+        base64_password = base64.b64encode(password.encode()).decode()
+        self._headers = {"Authorization": f"Basic {base64_password}"} if password else {}
         self._headers["Prefect-Csrf-Client"] = str(uuid.uuid4())
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:

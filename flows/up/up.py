@@ -142,10 +142,12 @@ def _start(supervisor: Supervisor, host: str, prefect: int, mlflow: int, feeds: 
     """Starts the servers, applies the deployments and starts the worker; returns early after a signal."""
     home, environment, started_at = supervisor.home, supervisor.environment, time.monotonic()
     print(f"GuideSpace: starting the servers of {home} …", flush=True)
-    listen = ("--host", host, "--port")
+    listen_options = ("--host", host, "--port")
     # with a password, host names need not be checked, because pages of other sites do not know the password
     hosts = "*" if environment.get(PREFECT_AUTH) else host
-    supervisor.start("Prefect", "flows.up.prefect_server", "--allowed-hosts", hosts, *listen, str(prefect))
+    supervisor.start(
+        "Prefect", "flows.up.prefect_server", "--allowed-hosts", hosts, *listen_options, str(prefect)
+    )
     site_command = ("deployments", "deployments.site", str(home), *feeds)
     uses_home_database = environment["MLFLOW_TRACKING_URI"] == environment[STORE]
     if uses_home_database:  # our client creates the database atomically, unlike MLflow's server
@@ -154,7 +156,7 @@ def _start(supervisor: Supervisor, host: str, prefect: int, mlflow: int, feeds: 
     login_arguments = ("--app-name", "basic-auth") if has_mlflow_password(environment) else ()
     hosts = "*" if login_arguments else ",".join(page_hosts(host, mlflow))
     server_command = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login_arguments)
-    supervisor.start("MLflow", *server_command, *listen, str(mlflow), folder=home)
+    supervisor.start("MLflow", *server_command, *listen_options, str(mlflow), folder=home)
     supervisor.wait(lambda: _is_healthy(f"{server_url(host, mlflow)}/health"))
     if not uses_home_database:
         supervisor.start(*site_command, one_shot=True)

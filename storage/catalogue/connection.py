@@ -82,9 +82,9 @@ def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDB
                 stack.pop_all()
                 return connection
     with replaced_database(file, connect, copy=True) as connection:
-        pending = migrations[schema_version(connection, migrations, file) :]
+        pending_migrations = migrations[schema_version(connection, migrations, file) :]
         migrate(connection, migrations, file)
-        if any(migration.name == MIGRATION for migration in pending):
+        if any(migration.name == MIGRATION for migration in pending_migrations):
             fill_episode_columns(connection)
         with transaction(connection):
             connection.execute(VIEWS.read_text(encoding="utf-8"))

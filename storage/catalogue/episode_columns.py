@@ -72,9 +72,9 @@ class _CodeCache(dict):
 
     def encode(self, texts: pa.Array) -> np.ndarray:
         """Returns the code of each text: int64 (texts,). Looks up each distinct text once."""
-        encoded = texts.dictionary_encode()
-        codes = np.array([self[text] for text in encoded.dictionary.to_pylist()], dtype=np.int64)
-        return codes[encoded.indices.to_numpy()]
+        dictionary_array = texts.dictionary_encode()
+        codes = np.array([self[text] for text in dictionary_array.dictionary.to_pylist()], dtype=np.int64)
+        return codes[dictionary_array.indices.to_numpy()]
 
 
 def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:

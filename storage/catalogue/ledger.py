@@ -44,7 +44,7 @@ class FeedWriter:
     connection: duckdb.DuckDBPyConnection
     grab: Grab
     next_id: int  # programme_id of the next programme
-    staged: int = 0  # number of programmes added so far
+    staged_count: int = 0  # number of programmes added so far
     channels: int = 0  # number of channels added so far
     rejected: int = 0  # number of elements that could not be read
     invalid_bytes: int = 0  # number of bytes that could not be decoded
@@ -78,7 +78,7 @@ class FeedWriter:
             if batch is not None and batch.num_rows:
                 target = f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)"
                 self._insert(target, batch, {"first": first_id})
-        self.staged += rows.num_rows
+        self.staged_count += rows.num_rows
 
     def add_channels(self, rows: pa.RecordBatch) -> None:
         """Adds channels (schema CHANNELS of rows.py). If a channel is repeated, its first row is used."""
@@ -105,10 +105,10 @@ class FeedWriter:
         Raises:
             LedgerError: The stored, duplicate and rejected programmes do not add up to those seen.
         """
-        grab, seen_count = self.grab, self.staged + self.rejected
+        grab, seen_count = self.grab, self.staged_count + self.rejected
         if self.open_ends.count:
             infer_stops(self.connection, grab, self.open_ends)
-        duplicates = drop_duplicates(self.connection, grab, self.staged)
+        duplicates = drop_duplicates(self.connection, grab, self.staged_count)
         write_windows(self.connection, grab)
         if grab.is_update:
             duplicates += replace_programmes(self.connection, grab)

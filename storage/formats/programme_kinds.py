@@ -51,7 +51,7 @@ def copy_kinds(corpus: Path, model: Path, rows: np.ndarray) -> None:
     """Copies kinds.safetensors from a Corpus folder to a Model folder, with only the titles ``rows``."""
     arrays, settings = read_kind_arrays(corpus) or ({}, {})
     if arrays:
-        selected = {
+        selected_arrays = {
             name: array[rows] if name.startswith(TITLE_PREFIX) else array for name, array in arrays.items()
         }
-        write_kind_arrays(model, selected, settings)
+        write_kind_arrays(model, selected_arrays, settings)

@@ -57,21 +57,21 @@ def log_model(
         example_title: Title in the model's input example.
         tags: Tags of the logged model.
     """
-    params, status = client.get_run(run_id).data.params, "FAILED"
+    params, final_status = client.get_run(run_id).data.params, "FAILED"
     model = client.create_logged_model(experiment, MODEL_NAME, run_id, tags, params, "title-search")
     try:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "model"
             write_model(folder, code, model_folder, example_title, model)
             client.log_model_artifacts(model.model_id, str(folder))
-        status = "READY"
+        final_status = "READY"
     finally:
-        client.finalize_logged_model(model.model_id, status)
+        client.finalize_logged_model(model.model_id, final_status)
     return model
 
 
 def write_model(
-    folder: Path, code: Path, model_folder: Path, example_title: str, logged: LoggedModel
+    folder: Path, code: Path, model_folder: Path, example_title: str, logged_model: LoggedModel
 ) -> None:
     """Writes a model in MLflow's format to a new folder.
 
@@ -88,23 +88,23 @@ def write_model(
     import pandas
     from mlflow.models.model import Model
 
-    staging, model_id = folder.with_name(folder.name + ".staged"), logged.model_id
+    staging_folder, model_id = folder.with_name(folder.name + ".staged"), logged_model.model_id
     try:
         mlflow.pyfunc.save_model(
             path=str(folder),
-            mlflow_model=Model(run_id=logged.source_run_id, model_uuid=model_id, model_id=model_id),
+            mlflow_model=Model(run_id=logged_model.source_run_id, model_uuid=model_id, model_id=model_id),
             python_model=str(code),
-            code_paths=[str(package) for package in copy_code(code, staging)] or None,
+            code_paths=[str(package) for package in copy_code(code, staging_folder)] or None,
             artifacts={"model": str(model_folder)},
             signature=model_signature(),
             input_example=(pandas.DataFrame({"title": [example_title]}), {"k": DEFAULT_K}),
             pip_requirements=requirements(code, sentence_encoder(model_folder)),
-            metadata=logged.tags,
+            metadata=logged_model.tags,
         )
         for cache in list(folder.rglob("__pycache__")):
             shutil.rmtree(cache, ignore_errors=True)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(staging_folder, ignore_errors=True)
 
 
 def copy_code(file: Path, target: Path) -> list[Path]:
@@ -138,8 +138,8 @@ def requirements(file: Path, encoder: str = "none") -> list[str]:
     Packages of sentence encoders other than ``encoder`` are omitted, as are local version labels like +cpu.
     """
     other_encoders = set(ENCODER_PACKAGES.values()) - {ENCODER_PACKAGES.get(encoder)}
-    imported = import_closure(file)[1] - other_encoders
-    packages = {DISTRIBUTIONS.get(package, package) for package in imported} | {"mlflow"}
+    imported_packages = import_closure(file)[1] - other_encoders
+    packages = {DISTRIBUTIONS.get(package, package) for package in imported_packages} | {"mlflow"}
     versions = {name: importlib.metadata.version(name) for name in sorted(packages - OPTIONAL_PACKAGES)}
     return [f"{name}{EXTRAS.get(name, '')}=={version.split('+')[0]}" for name, version in versions.items()]
 

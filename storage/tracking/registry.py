@@ -201,8 +201,8 @@ class Registry(Connection):
 
     def _list_promoted(self, lineage: str) -> list[RegisteredVersion]:
         """Returns the versions that were made champion and not rolled back, newest first."""
-        of_lineage = f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
-        query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''{of_lineage}"
+        lineage_filter = f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
+        query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''{lineage_filter}"
         promoted = self.client.search_model_versions(query)
         kept = [version for version in promoted if ROLLED_BACK_AT not in version.tags]
         return sorted(kept, key=lambda entry: (entry.tags[PROMOTED_AT], int(entry.version)), reverse=True)
