@@ -57,7 +57,7 @@ class Ragged:
 
     @property
     def row_ids(self) -> np.ndarray:
-        """Returns the index of the row to which each value belongs: int64 (sum of lengths,)."""
+        """Returns, for each value, the index of its row: int64 (sum of lengths,)."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def take(self, rows: np.ndarray) -> Ragged:

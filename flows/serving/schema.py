@@ -100,7 +100,7 @@ class Vector:
 
 @dataclass(frozen=True)
 class Categories:
-    """The categories of a title and their source: ``explain TITLE --json`` without ``corrected``."""
+    """The categories of a title and their source, as in ``explain TITLE --json`` (except ``corrected``)."""
 
     title: str
     decision: Decision | None

@@ -45,9 +45,9 @@ def read_subclusters(folder: Path) -> tuple[np.ndarray, list[dict[str, Any]]]:
 def write_clustering(
     folder: Path,
     titles: pa.Table,
-    labels: np.ndarray,
+    cluster_ids: np.ndarray,
     clusters: Sequence[dict[str, Any]],
-    parts: np.ndarray,
+    subcluster_ids: np.ndarray,
     subclusters: Sequence[dict[str, Any]],
 ) -> None:
     """Writes all files of a clustering.
@@ -55,15 +55,18 @@ def write_clustering(
     Args:
         folder: Folder of the files.
         titles: Table with the columns "title" and "show_key", one row per title.
-        labels: Cluster id of each title, or -1: int32 (titles,).
+        cluster_ids: Cluster id of each title, or -1: int32 (titles,).
         clusters: Entries of clusters.json, in the order of cluster ids.
-        parts: Subcluster id of each title, or -1: int32 (titles,).
+        subcluster_ids: Subcluster id of each title, or -1: int32 (titles,).
         subclusters: Entries of subclusters.json, in the order of subcluster ids.
     """
-    np.save(folder / "clusters.npy", labels)
-    np.save(folder / "subclusters.npy", parts)
+    np.save(folder / "clusters.npy", cluster_ids)
+    np.save(folder / "subclusters.npy", subcluster_ids)
     memberships: dict[str, Any] = {}
-    for name, ids, entries in (("cluster", labels, clusters), ("subcluster", parts, subclusters)):
+    for name, ids, entries in (
+        ("cluster", cluster_ids, clusters),
+        ("subcluster", subcluster_ids, subclusters),
+    ):
         text = json.dumps(entries, ensure_ascii=False, indent=1)
         (folder / f"{name}s.json").write_text(text, encoding="utf-8")
         memberships[name] = pa.array(ids, mask=ids < 0)

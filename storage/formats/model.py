@@ -4,8 +4,9 @@
 titles.parquet, ``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing
 context; best first; -1: none), and ``cosines`` are the similarities of these neighbours.
 ``votes_support.npy`` has the support of each label by the linear part for each of these titles.
-``channel_votes.parquet`` and ``channel_votes_support.npy`` have the same as if the channels of each title had
-no labelled titles (tasks/scoring/channels.py). Models of older versions lack all but votes.parquet.
+``channel_votes.parquet`` and ``channel_votes_support.npy`` have the same content, computed as if no title on
+the channels of the held-out title had categories (tasks/scoring/channels.py). Models of older versions have
+only votes.parquet.
 ``spellings.json`` maps a label to the most frequent spelling of the category in guides.
 """
 
