@@ -68,11 +68,12 @@ def messages(file: Path) -> Iterator[Item]:
 
 
 def sentences(file: Path) -> Iterator[Item]:
-    """Sentences of a page outside code blocks and tables, which may continue over several lines."""
+    """Sentences of a page, which may continue over lines; no code blocks, tables and link targets."""
     in_code, first, paragraph = False, 1, list[str]()
     for number, line in enumerate([*file.read_text(encoding="utf-8").splitlines(), ""], 1):
         in_code ^= line.startswith("```")
-        if line and not in_code and not line.startswith(("|", "#", "```")):
+        is_link_target = re.match(r"\[[^\]]+\]: ", line) is not None
+        if line and not in_code and not is_link_target and not line.startswith(("|", "#", "```")):
             paragraph.append(line)
             continue
         text = "\n".join(paragraph)
