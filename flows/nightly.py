@@ -9,6 +9,7 @@ from flows.nightly_run import NightlyResult
 from flows.ownership import tag_with_home
 from flows.run_context import end_mlflow_run, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
+from flows.trained_models import fitting_model, trained_models
 from storage.home.zones import home_zone, in_zone
 from storage.stages import previous_artifact
 from tasks.augment.task import augment
@@ -57,14 +58,18 @@ def nightly(
     with open_night(home, feeds, settings, as_of=as_of) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
         anomalies_future = check.submit(home, guide, night.run)
-        vocabulary = tokenize(home, guide, settings.tokenize)
         label_sources = read_label_sources(home, settings.preprocess, as_of)
+        # A night of a past date must not use a model that has been trained on later programmes.
+        newest = next(trained_models(home, settings, label_sources), None) if as_of is None else None
+        vocabulary = tokenize(home, guide, settings.tokenize, previous=newest and newest.vocabulary)
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
-        baselines_future = score_baselines.submit(home, corpus, settings.evaluate)
+        trained = fitting_model(home, vocabulary, corpus, settings, label_sources)
+        baselines = trained.baselines if trained else score_baselines.submit(home, corpus, settings.evaluate)
         linear_future = fit_linear.submit(home, corpus)
-        checkpoint = train(home, corpus, settings.train, night.run)
-        encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
+        checkpoint = trained.checkpoint if trained else train(home, corpus, settings.train, night.run)
+        inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
+        encoder = trained.encoder if trained else augment(home, *inputs)
         vectors = embed(home, corpus, encoder)
         model_future = pack.submit(home, corpus, encoder, vectors, linear_future.result())
         nearest = find_nearest(
@@ -82,7 +87,7 @@ def nightly(
             home,
             layout_inputs,
             previous=previous_artifact(home, LAYOUT, layout_inputs),
-            wait_for=[baselines_future],  # both run in the same helper process  # pyright: ignore[reportCallIssue]
+            wait_for=[baselines],  # both run in the same helper process  # pyright: ignore[reportCallIssue]
         )
         clustering_inputs = ClusteringInputs(
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
@@ -91,9 +96,7 @@ def nightly(
             home, clustering_inputs, previous=previous_artifact(home, CLUSTERS, clustering_inputs)
         )
         model = model_future.result()
-        scores = evaluate(
-            home, corpus, vectors, clustering, baselines_future.result(), model, settings.evaluate
-        )
+        scores = evaluate(home, corpus, vectors, clustering, baselines, model, settings.evaluate)
         page_inputs = PageInputs(
             guide=guide,
             corpus=corpus,

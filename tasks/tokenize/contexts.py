@@ -65,13 +65,13 @@ def write_contexts(
         path: The file to write.
     """
     next_titles = pa.table({"title_id": pa.array(next_period_ids, pa.int32())})  # noqa: F841  (SQL reads this variable)
-    connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
+    connection.execute("CREATE OR REPLACE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
     if "pattern" in kinds and (guide / "patterns.parquet").exists():
         patterns = escape_glob(guide / "patterns.parquet")
         connection.execute("INSERT INTO patterns FROM read_parquet(?)", [patterns])
     facts = present_columns(guide / "programmes.parquet", FACTS)
     query = f"""
-        CREATE TABLE context_airings AS
+        CREATE OR REPLACE TABLE context_airings AS
         WITH names AS (
             SELECT source, channel, min(name) AS name
             FROM read_parquet($channels)

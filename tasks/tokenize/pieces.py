@@ -22,38 +22,51 @@ from tasks.text.titles import is_placeholder, parse_title
 from tasks.text.tokenizers import read_tokenizer
 from tasks.text.words import KINDS
 from tasks.tokenize.shows import write_shows
-from tasks.tokenize.splits import Split, SplitSettings, split_titles
+from tasks.tokenize.splits import EarlierSplit, Split, SplitSettings, split_titles
 
 BLOCK_TITLES = 2000  # titles tokenized at once
 
 
-def gather_shows(
-    connection: Connection, raw: Path, settings: SplitSettings, folder: Path, rows: int, submit: Submit
-) -> Split:
-    """Groups raw titles into shows, assigns shows to training and held-out sets, and writes the result.
-
-    Writes titles.parquet (one row per show) and variants.parquet (raw_title, title_id).
+def gather_shows(connection: Connection, raw: Path, folder: Path, submit: Submit) -> Path:
+    """Groups raw titles into shows, and writes variants.parquet (raw_title, title_id).
 
     Args:
         connection: Temporary database.
         raw: File that ``write_raw_titles`` has written; temporary files are written to its folder.
-        settings: Settings of the held-out sets.
-        folder: Folder of the files.
-        rows: Titles per piece (row group of titles.parquet).
+        folder: Folder of variants.parquet.
         submit: Function that starts a function in another process.
+
+    Returns:
+        Temporary file with one row per show.
     """
     parsed_files = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
     for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed_files)]:
         future.result()
     shows = raw.parent / "shows.parquet"
     write_shows(connection, parsed_files, shows, folder / "variants.parquet")
+    return shows
+
+
+def write_titles(
+    shows: Path, settings: SplitSettings, path: Path, rows: int, earlier: EarlierSplit | None = None
+) -> Split:
+    """Assigns shows to training and held-out sets, and writes titles.parquet (one row per show).
+
+    Args:
+        shows: File that ``gather_shows`` has written.
+        settings: Settings of the held-out sets.
+        path: File to write.
+        rows: Titles per piece (row group of the file).
+        earlier: Sets of the night whose tokens are used again; None if there is none.
+    """
     numbers = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
     first, last, placeholder = (column.to_numpy() for column in numbers.columns)
     last_start = int(last.max()) if len(last) else 0
     keys, families = vocabulary.texts_of(shows, "show_key"), vocabulary.texts_of(shows, "family")
-    split = split_titles(keys, families, first, last_start, placeholder.astype(bool), settings)
+    inputs = keys, families, first, last_start, placeholder.astype(bool)
+    split = split_titles(*inputs, settings, earlier)
     names, begin = pa.array(vocabulary.SPLITS), 0
-    with pq.ParquetWriter(folder / "titles.parquet", vocabulary.TITLES, compression="zstd") as writer:
+    with pq.ParquetWriter(path, vocabulary.TITLES, compression="zstd") as writer:
         for batch in vocabulary.batches_of(shows, rows=rows):
             splits = names.take(pa.array(split.codes[begin : begin + len(batch)]))
             columns = pa.table(batch.append_column("split", splits)).select(vocabulary.TITLES.names)

@@ -35,6 +35,14 @@ class SplitSettings:
     shortest_span_days: float = setting(2.0, "Minimum time span of a guide with a next_period", ge=0)
 
 
+class EarlierSplit(NamedTuple):
+    """Sets of an earlier night, whose model is used again, so its training titles must not be held out."""
+
+    next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
+    reason: str  # why there is no next_period, or empty
+    training: frozenset[str]  # show keys of the training titles
+
+
 class Split(NamedTuple):
     """Set (training or held-out) of each title, and begin of the held-out set next_period."""
 
@@ -50,6 +58,7 @@ def split_titles(
     last_start: int,
     placeholder: np.ndarray,
     settings: SplitSettings,
+    earlier: EarlierSplit | None = None,
 ) -> Split:
     """Assigns each title to training or to one of the held-out sets.
 
@@ -60,17 +69,26 @@ def split_titles(
         last_start: Last start in the guide, in the same unit.
         placeholder: bool (titles,); these titles are neither trained on nor scored.
         settings: Size and salt of the sets.
+        earlier: Sets of an earlier night. next_period then begins at the same instant, and does not contain
+            training titles of that night. (The other sets do not depend on the night.)
     """
+    keys = list(show_keys)
     codes = np.full(len(first_airings), TRAIN, dtype=np.int8)
-    for code, texts, name in ((UNSEEN_SHOW, families, "family"), (UNSEEN_TITLE, show_keys, "show")):
+    for code, texts, name in ((UNSEEN_SHOW, families, "family"), (UNSEEN_TITLE, keys, "show")):
         is_drawn = hashes(texts, f"{settings.salt}/{name}") < settings.share
         codes[is_drawn & (codes == TRAIN)] = code
-    allowed = settings.share * max(1, int((~placeholder).sum()))
-    next_period_begin, reason = _period_cut(
-        first_airings[~placeholder], last_start, allowed, settings.shortest_span_days
-    )
+    if earlier is None:
+        allowed = settings.share * max(1, int((~placeholder).sum()))
+        next_period_begin, reason = _period_cut(
+            first_airings[~placeholder], last_start, allowed, settings.shortest_span_days
+        )
+    else:
+        next_period_begin, reason = earlier.next_period_begin, earlier.reason
     if next_period_begin is not None:
-        codes[(codes == TRAIN) & (first_airings >= next_period_begin)] = NEXT_PERIOD
+        is_late = first_airings >= next_period_begin
+        if earlier is not None:
+            is_late &= ~np.fromiter((key in earlier.training for key in keys), bool, len(keys))
+        codes[(codes == TRAIN) & is_late] = NEXT_PERIOD
     codes[placeholder] = PLACEHOLDER
     return Split(codes, next_period_begin, reason)
 

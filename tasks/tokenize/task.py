@@ -1,7 +1,10 @@
 """Defines the Prefect task that computes a Vocabulary (titles and their tokens) from a Guide."""
 
+import shutil
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +12,20 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.artifacts import Guide, Vocabulary
-from storage.catalogue.connection import temporary_database
+from storage.catalogue.connection import Connection, temporary_database
 from storage.cores import cores
 from storage.formats.vocabulary import NEXT_PERIOD, SPLITS
 from storage.home.workspace import Workspace
 from storage.stages import Stage
-from tasks.pool import open_pool
+from tasks.pool import Submit, open_pool
 from tasks.text.tokenizers import write_tokenizer
 from tasks.text.words import CONTEXT_KINDS
 from tasks.tokenize.contexts import write_context_counts, write_contexts
-from tasks.tokenize.pieces import gather_shows, tokenize_titles
+from tasks.tokenize.pieces import gather_shows, tokenize_titles, write_titles
+from tasks.tokenize.reuse import TOKENS_OF, EarlierVocabulary
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.shows import write_raw_titles
+from tasks.tokenize.splits import EarlierSplit, Split
 from tasks.tokenize.token_table import TokenRules, write_token_table
 
 STAGE = Stage(Vocabulary, __file__)
@@ -28,59 +33,90 @@ MIN_PARALLEL_TITLES = 50_000  # with fewer titles, starting processes takes long
 
 
 @task(**STAGE.options)
-def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
+def tokenize(
+    home: str, guide: Guide, settings: TokenizeSettings, previous: Vocabulary | None = None
+) -> Vocabulary:
     """Assigns titles to training and held-out sets, tokenizes titles, and counts tokens of training titles.
 
     storage/formats/vocabulary.py describes the files of the Vocabulary.
+
+    Args:
+        home: The home folder.
+        guide: Snapshot of the catalogue.
+        settings: Settings of the stage.
+        previous: Vocabulary of an earlier night, whose tokens are used if few titles differ (reuse.py).
     """
     workspace = Workspace(home)
-    guide_folder = workspace.folder(guide)
+    earlier = previous and EarlierVocabulary(workspace.folder(previous), settings.reuse_share)
     with (
         STAGE.publish(home, guide, settings) as draft,
         tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as name,
         temporary_database(Path(name)) as connection,
     ):
-        folder, work = draft.folder, Path(name)
-        raw, context_counts = work / "raw.parquet", work / "contexts.parquet"
-        titles, variants = folder / "titles.parquet", folder / "variants.parquet"
-        contexts = folder / "contexts.parquet"
-        write_raw_titles(connection, guide_folder, raw, settings.piece)
+        folder, raw, token_file = draft.folder, Path(name) / "raw.parquet", draft.folder / "tokens.parquet"
+        write_raw_titles(connection, workspace.folder(guide), raw, settings.piece)
         is_small = pq.read_metadata(raw).num_rows < MIN_PARALLEL_TITLES
         workers = settings.count_workers(automatic=0 if is_small else cores())
-        with (
-            open_pool(settings.pool, workers, settings.pool_address) as submit,
-            ThreadPoolExecutor(1) as executor,
-        ):
-            split = gather_shows(connection, raw, settings.splits, folder, settings.piece, submit)
-            next_period = np.flatnonzero(split.codes == NEXT_PERIOD)
-            context_inputs = (
-                guide_folder,
-                variants,
-                next_period,
-                split.next_period_begin,
-                settings.context,
-                contexts,
-            )
-            # runs in a thread, because DuckDB releases the GIL
-            contexts_written = executor.submit(write_contexts, connection.cursor(), *context_inputs)
-            write_tokenizer(settings.tokenizer, folder)
-            dictionaries = tokenize_titles(titles, folder, submit)
-            contexts_written.result()
-        write_context_counts(connection, contexts, titles, context_counts)
-        rules = TokenRules(
-            thinned=("bigram", "ngram", "edge", *CONTEXT_KINDS),
-            minimum_titles=settings.tokenizer.minimum_ngram_titles,
-            exponent=settings.weight_exponent,
-            smallest=settings.smallest_weight,
-            largest=settings.largest_weight,
-        )
-        tokens = write_token_table(
-            connection, [*dictionaries, context_counts], rules, folder / "tokens.parquet"
-        )
-        draft.counts |= {"titles": len(split.codes), "tokens": tokens}
+        write_tokenizer(settings.tokenizer, folder)
+        with open_pool(settings.pool, workers, settings.pool_address) as submit:
+            shows = gather_shows(connection, raw, folder, submit)
+            if earlier and not earlier.matches(connection, shows):
+                earlier = None
+            inputs = connection, workspace.folder(guide), shows, folder
+            write = partial(_write_titles_and_tokens, *inputs, settings=settings, submit=submit)
+            split, dictionaries = write(earlier=earlier and earlier.split())
+            titles, contexts = folder / "titles.parquet", folder / "contexts.parquet"
+            if earlier and not earlier.matches(connection, titles, contexts):
+                earlier = None
+                split, dictionaries = write(earlier=None)
+        if earlier:
+            shutil.copyfile(earlier.folder / token_file.name, token_file)
+            draft.details[TOKENS_OF] = previous.digest if previous else ""
+        else:
+            _write_token_table(connection, dictionaries, folder, Path(name), settings)
+        draft.counts |= {"titles": len(split.codes), "tokens": pq.read_metadata(token_file).num_rows}
         draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
         period = {"next_period_from": split.next_period_begin, "next_period_reason": split.reason}
         draft.details |= {**period, "salt": settings.splits.salt}
+    origin = ", numbered as in an earlier night because few titles differ" if earlier else ""
     summary = "%(titles)d titles, %(train)d of them for training; %(tokens)d tokens"
-    get_run_logger().info(summary, draft.counts)
+    get_run_logger().info(summary + origin, draft.counts)
     return draft.artifact
+
+
+def _write_titles_and_tokens(
+    connection: Connection,
+    guide: Path,
+    shows: Path,
+    folder: Path,
+    settings: TokenizeSettings,
+    submit: Submit,
+    earlier: EarlierSplit | None,
+) -> tuple[Split, list[Path]]:
+    """Writes titles.parquet, contexts.parquet and the tokens of each piece; returns sets and dictionaries."""
+    titles = folder / "titles.parquet"
+    split = write_titles(shows, settings.splits, titles, settings.piece, earlier)
+    period = np.flatnonzero(split.codes == NEXT_PERIOD), split.next_period_begin
+    inputs = guide, folder / "variants.parquet", *period, settings.context, folder / "contexts.parquet"
+    with ThreadPoolExecutor(1) as executor:
+        # runs in a thread, because DuckDB releases the GIL
+        contexts_written = executor.submit(write_contexts, connection.cursor(), *inputs)
+        dictionaries = tokenize_titles(titles, folder, submit)
+        contexts_written.result()
+    return split, dictionaries
+
+
+def _write_token_table(
+    connection: Connection, dictionaries: Sequence[Path], folder: Path, work: Path, settings: TokenizeSettings
+) -> None:
+    """Counts the tokens of titles and contexts, and writes tokens.parquet."""
+    context_counts = work / "contexts.parquet"
+    write_context_counts(connection, folder / "contexts.parquet", folder / "titles.parquet", context_counts)
+    rules = TokenRules(
+        thinned=("bigram", "ngram", "edge", *CONTEXT_KINDS),
+        minimum_titles=settings.tokenizer.minimum_ngram_titles,
+        exponent=settings.weight_exponent,
+        smallest=settings.smallest_weight,
+        largest=settings.largest_weight,
+    )
+    write_token_table(connection, [*dictionaries, context_counts], rules, folder / "tokens.parquet")

@@ -13,7 +13,7 @@ from storage.formats.vocabulary import SPLITS, TRAIN
 from storage.home.workspace import Workspace
 from tasks.pool import open_pool
 from tasks.text.words import KINDS, Words
-from tasks.tokenize.pieces import gather_shows
+from tasks.tokenize.pieces import gather_shows, write_titles
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.shows import write_raw_titles
 from tasks.tokenize.splits import SplitSettings
@@ -150,7 +150,8 @@ def test_most_aired_form_wins_then_the_shorter(tmp_path: Path):
     pq.write_table(raw, tmp_path / "work" / "raw.parquet", row_group_size=2)
     with open_pool("processes", 0) as submit, temporary_database(tmp_path / "work") as connection:
         raw = tmp_path / "work" / "raw.parquet"
-        split = gather_shows(connection, raw, SplitSettings(), tmp_path, 2, submit)
+        shows = gather_shows(connection, raw, tmp_path, submit)
+    split = write_titles(shows, SplitSettings(), tmp_path / "titles.parquet", 2)
     (row,) = read(tmp_path, "titles")
     assert (
         row["show_key"] == "maus"

@@ -1,0 +1,148 @@
+"""Models of earlier nights: used again if few titles differ, by the stages themselves on the toy world."""
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from flows.trained_models import TrainedModel, fitting_model, trained_models
+from storage.artifacts import Corpus, Vocabulary
+from storage.home.workspace import Workspace
+from tasks.evaluate.settings import EvaluateSettings
+from tasks.preprocess.categories import LabelSources, read_mapping
+from tasks.settings import Settings
+from tasks.tokenize.reuse import TOKENS_OF
+from tests.worlds import START, TRAINING, Programme, programmes, publish_guide
+
+SETTINGS = Settings(train=TRAINING, evaluate=EvaluateSettings(baselines=EvaluateSettings().baselines[:1]))
+SOURCES = LabelSources(mapping=read_mapping())
+LATE = datetime.timedelta(days=3, hours=10)
+WORLD = [*programmes(), Programme("Midnight verdict", ("Crime",), START + LATE)]  # is in next_period
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Home in which the model of the toy world has been trained."""
+    from prefect.logging import disable_run_logger
+
+    from tasks.augment.task import augment
+    from tasks.evaluate.task import score_baselines
+    from tasks.train.task import train
+
+    home = tmp_path_factory.mktemp("trained") / "home"
+    vocabulary, corpus = prepare(home, WORLD)
+    assert not [*trained_models(str(home), SETTINGS, SOURCES)]
+    with disable_run_logger():
+        checkpoint = train.fn(str(home), corpus, SETTINGS.train)
+        augment.fn(str(home), vocabulary, corpus, checkpoint, SETTINGS.train.encoder, SETTINGS.augment)
+        score_baselines.fn(str(home), corpus, SETTINGS.evaluate)
+    return home
+
+
+def prepare(home: Path, rows: list[Programme], settings: Settings = SETTINGS) -> tuple[Vocabulary, Corpus]:
+    """The first stages of a night, in the order of the flow."""
+    from prefect.logging import disable_run_logger
+
+    from tasks.preprocess.task import preprocess
+    from tasks.tokenize.task import tokenize
+
+    guide = publish_guide(home, rows)
+    newest = next(trained_models(str(home), settings, SOURCES), None)
+    with disable_run_logger():
+        vocabulary = tokenize.fn(str(home), guide, settings.tokenize, newest and newest.vocabulary)
+        inputs = guide, vocabulary, settings.tokenize.splits.salt, settings.preprocess, SOURCES
+        return vocabulary, preprocess.fn(str(home), *inputs)
+
+
+def changed(count: int, **changes: Any) -> list[Programme]:
+    """The toy world with changes of the airings of the first ``count`` titles."""
+    return [dataclasses.replace(row, **changes) for row in WORLD[: 2 * count]] + WORLD[2 * count :]
+
+
+def model_of(
+    home: Path, night: tuple[Vocabulary, Corpus], settings: Settings = SETTINGS
+) -> TrainedModel | None:
+    return fitting_model(str(home), *night, settings, SOURCES)
+
+
+def test_few_changes_use_the_model_and_its_tokens(home: Path):
+    rows = [*WORLD[2:], Programme("Zanzibar murder", ("Crime",), WORLD[5].start)]
+    vocabulary, corpus = prepare(home, rows)
+    model = model_of(home, (vocabulary, corpus))
+    assert model is not None
+    folder = Workspace(home).folder
+    assert Workspace(home).details(vocabulary)[TOKENS_OF] == model.vocabulary.digest
+    tokens = [(folder(each) / "tokens.parquet").read_bytes() for each in (vocabulary, model.vocabulary)]
+    assert tokens[0] == tokens[1]
+    now, then = (
+        {row["show_key"]: (row["split"], row["context"]) for row in pq.read_table(file).to_pylist()}
+        for file in (folder(each) / "titles.parquet" for each in (corpus, model.corpus))
+    )
+    assert len(now.keys() - then.keys()) == 1 and len(then.keys() - now.keys()) == 1
+    assert all(now[show] == then[show] for show in now.keys() & then.keys())
+
+
+def test_vectors_of_unchanged_titles_are_equal(home: Path, without_run: Callable[..., Any]):
+    from tasks.embed.task import embed
+
+    night = prepare(home, WORLD[2:])
+    model = model_of(home, night)
+    assert model is not None
+    before, now = (without_run(embed, str(home), each, model.encoder) for each in (model.corpus, night[1]))
+    folder = Workspace(home).folder
+    shows = [
+        pq.read_table(folder(each) / "titles.parquet")["show_key"].to_pylist()
+        for each in (model.corpus, night[1])
+    ]
+    rows = [shows[0].index(show) for show in shows[1]]
+    for name in ("vectors", "full", "similarity"):
+        then, today = (np.load(folder(each) / f"{name}.npy") for each in (before, now))
+        np.testing.assert_array_equal(then[rows], today)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(WORLD[40:], id="titles"),
+        pytest.param([*changed(20, channel="three"), WORLD[0]], id="context"),
+    ],
+)
+def test_many_changes_train_again(home: Path, rows: list[Programme]):
+    vocabulary, corpus = prepare(home, rows)
+    assert TOKENS_OF not in Workspace(home).details(vocabulary)
+    assert model_of(home, (vocabulary, corpus)) is None
+
+
+def test_many_other_categories_train_again(home: Path):
+    night = prepare(home, [*changed(20, categories=("Football",)), WORLD[0]])
+    assert TOKENS_OF in Workspace(home).details(night[0])
+    assert model_of(home, night) is None
+
+
+def test_other_settings_train_again(home: Path):
+    for settings in (
+        dataclasses.replace(SETTINGS, train=dataclasses.replace(TRAINING, epochs=5)),
+        dataclasses.replace(SETTINGS, tokenize=dataclasses.replace(SETTINGS.tokenize, reuse_share=0.0)),
+    ):
+        assert not [*trained_models(str(home), settings, SOURCES)]
+
+
+def test_no_training_title_of_the_model_is_held_out(home: Path):
+    (show,) = {row.title for row in WORLD[:1]}
+    late = [dataclasses.replace(row, start=START + LATE) for row in WORLD[1:2]]
+    night = prepare(home, [*late, *WORLD[2:]])
+    model = model_of(home, night)
+    assert model is not None
+    folder = Workspace(home).folder
+    then, now = (
+        {row["show_key"]: row for row in pq.read_table(folder(each) / "titles.parquet").to_pylist()}
+        for each in (model.vocabulary, night[0])
+    )
+    assert now[show.lower()]["first_airing"] == START + LATE
+    assert then["midnight verdict"]["split"] == now["midnight verdict"]["split"] == "next_period"
+    assert then[show.lower()]["split"] == now[show.lower()]["split"] == "train"
