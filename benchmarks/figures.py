@@ -63,7 +63,7 @@ FIGURES = (
     ),
     Figure("night, four guides", "nightly", "nightly run, seconds", unit=" s"),
     Figure(
-        "night after one guide changed", "nightly", "one of four guides changed", "first night", unit=" s"
+        "night after 2 % of a guide changed", "changed", "changed night, seconds", "full night", unit=" s"
     ),
     Figure("memory of a night, four guides", "nightly", "peak memory of all its processes", unit=" GB"),
     Figure(

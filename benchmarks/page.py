@@ -14,7 +14,16 @@ MODULES = {
     for folder, names in {
         "ingest": ("enrich", "ingest"),
         "linear": ("factorisation", "linear"),
-        "nights": ("distributed", "first_run", "kills", "million", "nightly", "orchestration", "serve"),
+        "nights": (
+            "changed",
+            "distributed",
+            "first_run",
+            "kills",
+            "million",
+            "nightly",
+            "orchestration",
+            "serve",
+        ),
         "objectives": ("objectives",),
         "offload": ("eviction", "offload", "rivals"),
         "players": ("guide", "kinds", "players"),

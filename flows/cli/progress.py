@@ -96,7 +96,8 @@ class Ticker:
                 self._done_stages.add(stage)
             current = stage
             if not stage or stage in self._done_stages:
-                current = next((name for name in STAGES if name not in self._done_stages), "the end")
+                first = STAGES.index(stage) if stage in STAGES else 0  # a night may skip stages before it
+                current = next((name for name in STAGES[first:] if name not in self._done_stages), "the end")
             if current != self._stage:
                 self._stage, self._stage_start = current, now
             self._bar.update(self._task, completed=len(self._done_stages), description=current)
