@@ -1,5 +1,6 @@
 """Scores models on tonight's held-out titles for the gate: their vectors, and their predicted categories."""
 
+import filecmp
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +47,22 @@ class QueryQualities(NamedTuple):
     groups: np.ndarray  # int64, id of the family (franchise), which the bootstrap resamples
 
 
+class SameEncoder(NamedTuple):
+    """Results of tonight's model, which are used for a model with the same title encoder."""
+
+    vectors: Path  # folder of tonight's Vectors
+    qualities: Qualities  # of tonight's model
+
+    @staticmethod
+    def of(model: Path, tonight: Path, vectors: Path, qualities: Qualities) -> "SameEncoder | None":
+        """Returns tonight's results if the encoder files of both Model folders are equal, else None."""
+        names = ("tokens.parquet", "rows.safetensors", "lexicon.json")
+        pairs = [(model / name, tonight / name) for name in names]
+        if all(file.exists() and filecmp.cmp(file, other, shallow=False) for file, other in pairs):
+            return SameEncoder(vectors, qualities)
+        return None
+
+
 def read_headline(scores: Path) -> QueryQualities:
     """Reads the qualities of the challenger's headline vectors from Scores; compares with no model."""
     queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", HEADLINE_FORM)])
@@ -80,17 +97,25 @@ class QualityScorer:
         arrays = {name: open_array(vectors, name) for name in VECTORS if name != HEADLINE}
         return {**self._score_vectors(arrays), PREDICTOR: correct[self.rows]}
 
-    def score_model(self, model: Path) -> Qualities:
+    def score_model(self, model: Path, tonight: SameEncoder | None = None) -> Qualities:
         """Embeds tonight's titles with the model of an earlier night and returns the qualities of that model.
+
+        Args:
+            model: Folder of the model.
+            tonight: Tonight's model, if it has the same title encoder, so its vectors are those of ``model``.
 
         Raises:
             NotComparable: The model cannot embed these titles.
         """
         try:
             encoder = TitleEncoder.open(model)
-            vectors = self._embed(encoder)
-            predictor = self._predictor_quality(encoder, LinearPart.open(model), vectors["full"])
-            return {**self._score_vectors(vectors), PREDICTOR: predictor}
+            if tonight:
+                full = np.asarray(open_array(tonight.vectors, "full"))
+                qualities = {name: tonight.qualities[name] for name in VECTORS}
+            else:
+                vectors = self._embed(encoder)
+                full, qualities = vectors["full"], self._score_vectors(vectors)
+            return {**qualities, PREDICTOR: self._predictor_quality(encoder, LinearPart.open(model), full)}
         except (OSError, KeyError, TypeError, ValueError) as error:
             problem = f"this version of GuideSpace cannot read the model in {model}"
             raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error

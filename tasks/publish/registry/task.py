@@ -28,6 +28,7 @@ from tasks.publish.registry.quality import (
     NotComparable,
     QualityScorer,
     QueryQualities,
+    SameEncoder,
     neighbour_count,
     read_headline,
 )
@@ -136,14 +137,17 @@ def _score(
     if mismatch := lineage_mismatch(lineage, fingerprints, *registry.lineage_of(champion.version)):
         return qualities, mismatch
     scorer = QualityScorer(corpus, qualities.titles, neighbour_count(scores))
+    tonight = scorer.score_challenger(workspace.folder(challenger.vectors), scores)
+    tonight = {**qualities.challenger, **tonight}
+    of_tonight = workspace.folder(challenger.model), workspace.folder(challenger.vectors), tonight
     try:
-        other_models = {CHAMPION: scorer.score_model(champion.folder)}
+        same = SameEncoder.of(champion.folder, *of_tonight)
+        other_models = {CHAMPION: scorer.score_model(champion.folder, same)}
     except NotComparable as error:
         return qualities, str(error)
     reference = registry.oldest_promoted(lineage)
     if reference and reference.digest not in (champion.digest, challenger.model.digest):
         with suppress(NotComparable):  # a model of an older version of GuideSpace
-            other_models[REFERENCE] = scorer.score_model(reference.folder)
-    tonight = scorer.score_challenger(workspace.folder(challenger.vectors), scores)
-    tonight = {**qualities.challenger, **tonight}
+            same = SameEncoder.of(reference.folder, *of_tonight)
+            other_models[REFERENCE] = scorer.score_model(reference.folder, same)
     return qualities._replace(challenger=tonight, others=other_models), ""

@@ -149,7 +149,9 @@ def test_the_reference_is_the_oldest_promoted_model_with_files(stage, monkeypatc
     scored = []
     score_model = QualityScorer.score_model
     monkeypatch.setattr(
-        QualityScorer, "score_model", lambda self, model: (scored.append(model), score_model(self, model))[1]
+        QualityScorer,
+        "score_model",
+        lambda self, model, *same: (scored.append(model), score_model(self, model, *same))[1],
     )
     assert stage.promote("d" * 64).champion
     assert len(scored) == 2 and scored[1] == oldest.folder
