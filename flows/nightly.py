@@ -18,6 +18,7 @@ from tasks.cluster.task import ClusteringInputs, cluster
 from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate, score_baselines
 from tasks.ingest.task import check, ingest
+from tasks.neighbours.task import STAGE as NEAREST
 from tasks.neighbours.task import find_nearest
 from tasks.predictor.task import fit_linear
 from tasks.preprocess.task import preprocess
@@ -72,9 +73,8 @@ def nightly(
         encoder = trained.encoder if trained else augment(home, *inputs)
         vectors = embed(home, corpus, encoder)
         model_future = pack.submit(home, corpus, encoder, vectors, linear_future.result())
-        nearest = find_nearest(
-            home, corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
-        )
+        inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
+        nearest = find_nearest(home, *inputs, previous=previous_artifact(home, NEAREST, *inputs))
         layout_inputs = LayoutInputs(
             corpus=corpus,
             encoder=encoder,
