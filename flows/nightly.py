@@ -10,6 +10,7 @@ from flows.ownership import tag_with_home
 from flows.run_context import end_mlflow_run, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.trained_models import fitting_model, trained_models
+from storage.artifacts import Baselines
 from storage.home.zones import home_zone, in_zone
 from storage.stages import previous_artifact
 from tasks.augment.task import augment
@@ -96,6 +97,7 @@ def nightly(
             home, clustering_inputs, previous=previous_artifact(home, CLUSTERS, clustering_inputs)
         )
         model = model_future.result()
+        baselines = baselines if isinstance(baselines, Baselines) else baselines.result()
         scores = evaluate(home, corpus, vectors, clustering, baselines, model, settings.evaluate)
         page_inputs = PageInputs(
             guide=guide,

@@ -38,7 +38,7 @@ def test_the_update_equals_a_search_of_all_titles(titles: int, k: int, seed: int
 
 
 def test_equal_vectors_are_not_their_own_neighbours():
-    earlier = np.repeat(vectors(1, 1, 8), 20, axis=0) * 0 + np.float32([1] + [0] * 7)
+    earlier = np.repeat(np.eye(8, dtype=np.float32)[:1], 20, axis=0)
     before = top_neighbours(earlier, earlier, 3, exclude_self=True)
     points, origin = np.vstack([earlier[:10], np.eye(8, dtype=np.float32)[1:2]]), np.append(np.arange(10), -1)
     updated = update_neighbours(points, 3, origin, earlier, *before)

@@ -13,6 +13,7 @@ import pytest
 from flows.trained_models import TrainedModel, fitting_model, trained_models
 from storage.artifacts import Corpus, Vocabulary
 from storage.home.workspace import Workspace
+from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.preprocess.categories import LabelSources, read_mapping
 from tasks.settings import Settings
@@ -87,8 +88,12 @@ def test_few_changes_use_the_model_and_its_tokens(home: Path):
     assert all(now[show] == then[show] for show in now.keys() & then.keys())
 
 
-def test_vectors_of_unchanged_titles_are_equal(home: Path, without_run: Callable[..., Any]):
+def test_vectors_and_neighbours_of_unchanged_titles_are_equal(
+    home: Path, without_run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+):
     from tasks.embed.task import embed
+    from tasks.neighbours import task
+    from tasks.neighbours.task import find_nearest
 
     night = prepare(home, WORLD[2:])
     model = model_of(home, night)
@@ -103,6 +108,18 @@ def test_vectors_of_unchanged_titles_are_equal(home: Path, without_run: Callable
     for name in ("vectors", "full", "similarity"):
         then, today = (np.load(folder(each) / f"{name}.npy") for each in (before, now))
         np.testing.assert_array_equal(then[rows], today)
+    compared = ClusterSettings().strategy.neighbours, ClusterSettings().search
+    previous = without_run(find_nearest, str(home), model.corpus, before, *compared)
+    results = []
+    updates, update_neighbours = [], task.update_neighbours
+    monkeypatch.setattr(
+        task, "update_neighbours", lambda *inputs: updates.append(update_neighbours(*inputs)) or updates[-1]
+    )
+    for earlier in (None, previous):
+        nearest = without_run(find_nearest, str(home), night[1], now, *compared, earlier)
+        results.append({file.name: file.read_bytes() for file in folder(nearest).glob("*.[np]*")})
+    assert len(results[0]) == 6 and results[0] == results[1]
+    assert len(updates) == 2 and all(updates)  # of vectors with context, and of similarity vectors
 
 
 @pytest.mark.parametrize(
