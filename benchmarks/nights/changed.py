@@ -33,7 +33,7 @@ def measure_changed(quick: bool) -> Sequence[Claim]:
         full = run_night(folder / "new", feeds)
         scores = [read_scores(folder / home) for home in ("home", "new")]
     claims = [
-        Claim(f"changed night, {unit}", value, "full night", rival, aim=1 / 3, better="less")
+        Claim(f"changed night, {unit}", value, "full night", rival, aim=0.33, better="less")
         for unit, value, rival in (
             ("seconds", changed.seconds, full.seconds),
             ("CPU seconds", changed.cpu, full.cpu),
