@@ -48,18 +48,18 @@ def gather_shows(
     shows = raw.parent / "shows.parquet"
     write_shows(connection, parsed_files, shows, folder / "variants.parquet")
     numbers = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
-    first, last, placeholder = (column.to_numpy() for column in numbers.columns)
+    first_start, last, is_placeholder = (column.to_numpy() for column in numbers.columns)
     last_start = int(last.max()) if len(last) else 0
     keys, families = vocabulary.texts_of(shows, "show_key"), vocabulary.texts_of(shows, "family")
-    split = split_titles(keys, families, first, last_start, placeholder.astype(bool), settings)
+    split_ids = split_titles(keys, families, first_start, last_start, is_placeholder.astype(bool), settings)
     names, begin = pa.array(vocabulary.SPLITS), 0
     with pq.ParquetWriter(folder / "titles.parquet", vocabulary.TITLES, compression="zstd") as writer:
         for batch in vocabulary.batches_of(shows, rows=rows):
-            splits = names.take(pa.array(split.codes[begin : begin + len(batch)]))
+            splits = names.take(pa.array(split_ids.codes[begin : begin + len(batch)]))
             columns = pa.table(batch.append_column("split", splits)).select(vocabulary.TITLES.names)
             writer.write_table(columns.cast(vocabulary.TITLES))
             begin += len(batch)
-    return split
+    return split_ids
 
 
 def parse_piece(raw: Path, piece: int, out: Path) -> None:

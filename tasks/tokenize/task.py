@@ -51,13 +51,13 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
             open_pool(settings.pool, workers, settings.pool_address) as submit,
             ThreadPoolExecutor(1) as executor,
         ):
-            split = gather_shows(connection, raw, settings.splits, folder, settings.piece, submit)
-            next_period = np.flatnonzero(split.codes == NEXT_PERIOD)
+            splits = gather_shows(connection, raw, settings.splits, folder, settings.piece, submit)
+            next_period = np.flatnonzero(splits.codes == NEXT_PERIOD)
             context_inputs = (
                 guide_folder,
                 variants,
                 next_period,
-                split.next_period_begin,
+                splits.next_period_begin,
                 settings.context,
                 contexts,
             )
@@ -77,9 +77,9 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         tokens = write_token_table(
             connection, [*dictionaries, context_counts], rules, folder / "tokens.parquet"
         )
-        draft.counts |= {"titles": len(split.codes), "tokens": tokens}
-        draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
-        period = {"next_period_from": split.next_period_begin, "next_period_reason": split.reason}
+        draft.counts |= {"titles": len(splits.codes), "tokens": tokens}
+        draft.counts |= {name: int((splits.codes == code).sum()) for code, name in enumerate(SPLITS)}
+        period = {"next_period_from": splits.next_period_begin, "next_period_reason": splits.reason}
         draft.details |= {**period, "salt": settings.splits.salt}
     summary = "%(titles)d titles, %(train)d of them for training; %(tokens)d tokens"
     get_run_logger().info(summary, draft.counts)
