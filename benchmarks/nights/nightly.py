@@ -48,13 +48,13 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
         not any(stage in line.split() and "unchanged" in line for line in second.output.splitlines())
         for stage in STAGES
     )
-    changed = f"one of {len(feeds)} guides changed" if quick else "one of four guides changed"
+    condition = f"one of {len(feeds)} guides changed" if quick else "one of four guides changed"
     claims = [
         Claim("nightly run, seconds", first.seconds, aim=40, better="less"),
         Claim("peak memory of all its processes, GB", first.peak / 1e9, aim=3, better="less"),
         Claim("second run on unchanged input, seconds", second.seconds, aim=7, better="less"),
         Claim("stages that the second run repeated", repeated, aim=0, better="less"),
-        Claim(f"{changed}, seconds", third.seconds, "first night", first.seconds, aim=1, better="less"),
+        Claim(f"{condition}, seconds", third.seconds, "first night", first.seconds, aim=1, better="less"),
     ]
     claims += [Claim(f"{stage} alone, CPU seconds", cpu) for stage, cpu in stages.items()]
     for feeds_name, protocols in scores.items():
@@ -69,9 +69,9 @@ def change(feed: Path, folder: Path) -> Path:
     """Writes a copy of a guide without the programmes of every tenth title; returns its path."""
     tree = etree.parse(str(feed))
     titles = sorted({element.findtext("title") or "" for element in tree.iter("programme")})
-    removed = set(titles[::10])
+    removed_titles = set(titles[::10])
     for element in tree.findall("programme"):
-        if (element.findtext("title") or "") in removed:
+        if (element.findtext("title") or "") in removed_titles:
             tree.getroot().remove(element)
     target = folder / feed.name
     with gzip.open(target, "wb") as file:
