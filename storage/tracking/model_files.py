@@ -101,8 +101,8 @@ def write_model(
             pip_requirements=requirements(code, sentence_encoder(model_folder)),
             metadata=logged_model.tags,
         )
-        for cache in list(folder.rglob("__pycache__")):
-            shutil.rmtree(cache, ignore_errors=True)
+        for cache_folder in list(folder.rglob("__pycache__")):
+            shutil.rmtree(cache_folder, ignore_errors=True)
     finally:
         shutil.rmtree(staging_folder, ignore_errors=True)
 
