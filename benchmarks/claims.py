@@ -203,8 +203,8 @@ def commit() -> str:
             ["git", *arguments], capture_output=True, encoding="utf-8", cwd=ROOT, check=False
         ).stdout.strip()
 
-    excluded = [f":!{file}" for file in WRITTEN]
-    dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
+    exclusions = [f":!{file}" for file in WRITTEN]
+    dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", *exclusions)
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if dirty else "")
 
 

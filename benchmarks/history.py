@@ -66,18 +66,19 @@ def read_history(file: Path = HISTORY) -> list[Measurement]:
     if not file.exists():
         return []
     lines = file.read_text(encoding="utf-8").splitlines()
-    return sorted((Measurement.of(json.loads(line)) for line in lines), key=lambda each: each.date)
+    measurements = (Measurement.of(json.loads(line)) for line in lines)
+    return sorted(measurements, key=lambda measurement: measurement.date)
 
 
 def append(measurement: Measurement, file: Path = HISTORY) -> None:
     """Appends a measurement."""
-    with file.open("a", encoding="utf-8") as out:
-        out.write(measurement.line())
+    with file.open("a", encoding="utf-8") as handle:
+        handle.write(measurement.line())
 
 
 def latest(history: Iterable[Measurement]) -> dict[str, Measurement]:
     """Returns the newest measurement of each section, from measurements that are sorted by date."""
-    return {each.section: each for each in history}
+    return {measurement.section: measurement for measurement in history}
 
 
 def is_commit(name: str) -> bool:

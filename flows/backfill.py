@@ -102,8 +102,8 @@ def find_missing(home: str, dates: list[str]) -> list[str]:
     the results of nights that have finished.
     """
     nights = read_nights(Tracking(home), MAX_NIGHTS)
-    finished = {f"{night.at:%F}" for night in nights if night.finished}
-    return [date for date in dates if date not in finished]
+    finished_dates = {f"{night.at:%F}" for night in nights if night.finished}
+    return [date for date in dates if date not in finished_dates]
 
 
 def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> State:

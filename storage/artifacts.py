@@ -49,7 +49,7 @@ class Vectors(Artifact):
 
 
 class NearestTitles(Artifact):
-    """Nearest titles of each title, by similarity vectors and by the vectors used for clustering."""
+    """Two lists of nearest titles of each title: by similarity vectors, and by those for clustering."""
 
 
 class Clustering(Artifact):

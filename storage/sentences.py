@@ -159,7 +159,7 @@ class SentenceStore:
         return keys, np.repeat(np.arange(len(lengths)), lengths)[first], rows[first]
 
     def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns, for each key, its position in ``_sorted_index`` and whether it is stored: two (keys,)."""
+        """Returns two arrays (keys,): positions in ``_sorted_index``, and whether the keys are stored."""
         index = self._sorted_index[0]
         positions = np.searchsorted(index, keys)
         positions[positions == len(index)] = 0

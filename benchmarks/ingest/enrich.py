@@ -88,7 +88,7 @@ def measure_numbers(name: str) -> tuple[int, int, int]:
         (work / "guide.xml").write_bytes(content)
         with open_source(str(work / "guide.xml"), work, IngestSettings()) as source:
             _, guide = read_guide(source, work, options)
-        numbers_by_episode, filled, right = find_numbers(guide, None), 0, 0
+        numbers_by_episode, filled_count, correct_count = find_numbers(guide, None), 0, 0
         rows = pq.read_table(work / "programmes.parquet", columns=["title", "sub_title"]).to_pylist()
         for place, truth in hidden.items():
             row = rows[place]
@@ -97,9 +97,9 @@ def measure_numbers(name: str) -> tuple[int, int, int]:
                     (guide.title_of_raw[row["title"]], fold_sub_title(row["sub_title"])), ()
                 )
             ):
-                filled += 1
-                right += all(found.get(system, text) == text for system, text in truth.items())
-        return len(hidden), filled, right
+                filled_count += 1
+                correct_count += all(found.get(system, text) == text for system, text in truth.items())
+        return len(hidden), filled_count, correct_count
 
 
 def numbers(names: tuple[str, ...]) -> list[Claim]:
@@ -109,19 +109,19 @@ def numbers(names: tuple[str, ...]) -> list[Claim]:
     """
     claims, reached = [], []
     for name in names:
-        hidden, filled, right = measure_numbers(name)
-        if not filled:
+        hidden, filled_count, correct_count = measure_numbers(name)
+        if not filled_count:
             continue
-        share, precision = filled / hidden, right / filled
-        if filled >= 50:  # with fewer, the precision depends on chance
+        share, precision = filled_count / hidden, correct_count / filled_count
+        if filled_count >= 50:  # with fewer, the precision depends on chance
             reached.append((share, precision))
-        at = f"{name}, {hidden} hidden episode numbers"
-        claims.append(Claim(f"{at}: filled", share, better=None))
-        claims.append(Claim(f"{at}: precision", precision, better=None))
-    filled, precision = np.mean(reached, axis=0).tolist()
-    at = f"episode numbers, mean of {len(reached)} guides"
-    claims.append(Claim(f"{at}: filled", filled, better=None))
-    return [*claims, Claim(f"{at}: precision", precision, aim=0.98)]
+        condition = f"{name}, {hidden} hidden episode numbers"
+        claims.append(Claim(f"{condition}: filled", share, better=None))
+        claims.append(Claim(f"{condition}: precision", precision, better=None))
+    filled_count, precision = np.mean(reached, axis=0).tolist()
+    condition = f"episode numbers, mean of {len(reached)} guides"
+    claims.append(Claim(f"{condition}: filled", filled_count, better=None))
+    return [*claims, Claim(f"{condition}: precision", precision, aim=0.98)]
 
 
 def fill(file: str, model: str) -> tuple[float, ...]:
@@ -138,10 +138,10 @@ def fill(file: str, model: str) -> tuple[float, ...]:
             read = read_guide(source, work, options)
             reading = time.perf_counter() - started
             enrichment = plan(source, *read, CategoryModel(Path(model)), options)
-            begun, cpu = time.perf_counter(), time.process_time()
+            write_started, cpu_started = time.perf_counter(), time.process_time()
             for _ in enrichment.pieces():
                 pass
-            writing = time.perf_counter() - begun, time.process_time() - cpu
+            writing = time.perf_counter() - write_started, time.process_time() - cpu_started
     return (
         float(enrichment.report.programmes),
         reading,
@@ -164,21 +164,21 @@ def speed(name: str, size: float) -> list[Claim]:
         content = gzip.decompress(small.read_bytes())
         (fold,) = make_folds(work / "home", [small], SALTS[:1])
         begin, end = content.index(b"<programme "), content.rindex(b"</programme>") + len(b"</programme>")
-        with open(file, "wb") as out:
-            out.write(content[:begin])
+        with open(file, "wb") as handle:
+            handle.write(content[:begin])
             for _ in range(max(1, round(size / (end - begin)))):
-                out.write(content[begin:end])
-            out.write(content[end:])
+                handle.write(content[begin:end])
+            handle.write(content[end:])
         model = str(learn(fold))
         programmes, reading, wall, cpu, total, parent, child = call_apart(fill, str(file), model)
-        what = f"{file.stat().st_size / 1e9:.2g} GB, {programmes:,.0f} programmes"
-        largest = max(parent, child) * 2**20 / 1e6
+        condition = f"{file.stat().st_size / 1e9:.2g} GB, {programmes:,.0f} programmes"
+        peak_megabytes = max(parent, child) * 2**20 / 1e6
         return [
-            Claim(f"{what}: written, programmes/s", programmes / wall, aim=100_000),
-            Claim(f"{what}: written, programmes a CPU s", programmes / cpu, better=None),
-            Claim(f"{what}: read, programmes/s", programmes / reading, better=None),
-            Claim(f"{what}: whole, minutes", total / 60, aim=5, better="less"),
-            Claim(f"{what}: largest process, peak MB", largest, aim=500, better="less"),
+            Claim(f"{condition}: written, programmes/s", programmes / wall, aim=100_000),
+            Claim(f"{condition}: written, programmes a CPU s", programmes / cpu, better=None),
+            Claim(f"{condition}: read, programmes/s", programmes / reading, better=None),
+            Claim(f"{condition}: whole, minutes", total / 60, aim=5, better="less"),
+            Claim(f"{condition}: largest process, peak MB", peak_megabytes, aim=500, better="less"),
         ]
 
 

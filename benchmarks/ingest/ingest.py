@@ -31,12 +31,12 @@ CLOCK = time.perf_counter
 
 def measure_ingest(quick: bool) -> Sequence[Claim]:
     """Measures all claims of this file except those of --full."""
-    packed = guides("magenta_de_2022-05")[0]
+    packed_guide = guides("magenta_de_2022-05")[0]
     repeats = 1 if quick else 5
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = folder / "guide.xml"
-        file.write_bytes(gzip.decompress(packed.read_bytes()))
+        file.write_bytes(gzip.decompress(packed_guide.read_bytes()))
         programmes = bare_loop(file)
         ours = min(repeat_apart(prepare_ingest, file, repeats=repeats, clock=CLOCK, one_core=True))
         speed, claims = programmes / ours, []
@@ -205,11 +205,11 @@ def repeat_guide(file: Path, place: Path, size: int) -> None:
     content = file.read_bytes()
     begin, end = content.index(b"<programme"), content.rindex(b"</tv>")
     year = content[content.index(b'start="') + 7 :][:4]
-    with open(place, "wb") as out:
-        out.write(content[:begin])
+    with open(place, "wb") as handle:
+        handle.write(content[:begin])
         for shift in range(max(1, round(size / (end - begin)))):
-            out.write(content[begin:end].replace(b'"' + year, b'"%04d' % (1990 + shift)))
-        out.write(content[end:])
+            handle.write(content[begin:end].replace(b'"' + year, b'"%04d' % (1990 + shift)))
+        handle.write(content[end:])
 
 
 if __name__ == "__main__":

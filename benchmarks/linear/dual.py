@@ -109,22 +109,22 @@ def prepare_ours(
             tolerance=WITHIN / 2 if optimum else TOLERANCE,
             passes=10_000,
         )
-        taken: list[Progress] = []
+        progress_list: list[Progress] = []
 
         def weights() -> Iterator[np.ndarray]:
             for step in steps:
-                taken.append(step)
+                progress_list.append(step)
                 yield model._weights
 
-        kept, everything = keep(weights(), len(blocks), limit), load(folder)
-        dual = taken[-1].metrics["dual"]
+        snapshots, everything = keep(weights(), len(blocks), limit), load(folder)
+        dual = progress_list[-1].metrics["dual"]
         solution = np.append(model.weights, model.intercepts).astype(np.float64)
         return {
             "gap": model.gap,
             "dual": dual,
-            "passes": len(taken) / len(blocks),
+            "passes": len(progress_list) / len(blocks),
             "objective": objective(everything, solution, cost),
-            **arrival(everything, kept, cost, optimum or dual),
+            **arrival(everything, snapshots, cost, optimum or dual),
         }
 
     return call
@@ -148,30 +148,30 @@ def prepare_liblinear(folder: Path, cost: float) -> Callable[[], float]:
 
 def keep(weights: Iterator[np.ndarray], blocks: int, limit: float) -> list[tuple[float, np.ndarray]]:
     """Records the seconds and a copy of the weights eight times per pass, until ``limit`` seconds."""
-    kept, started = [], time.perf_counter()
+    snapshots, started = [], time.perf_counter()
     for step, current in enumerate(weights, start=1):
         seconds = time.perf_counter() - started
         over = seconds > limit
         if over or step % max(1, blocks // 8) == 0:
-            kept.append((seconds, current.astype(np.float32)))
+            snapshots.append((seconds, current.astype(np.float32)))
         if over:
             break
-    return kept
+    return snapshots
 
 
 def arrival(
-    blocks: Sequence[SampleBlock], kept: Sequence[tuple[float, np.ndarray]], cost: float, optimum: float
+    blocks: Sequence[SampleBlock], snapshots: Sequence[tuple[float, np.ndarray]], cost: float, optimum: float
 ) -> dict[str, float]:
     """Returns the seconds until the objective is within 1 % of the optimum, and the remaining difference.
 
     If the objective never reaches this, returns all recorded seconds.
     """
     short = np.inf
-    for seconds, weights in kept:
+    for seconds, weights in snapshots:
         short = min(short, objective(blocks, weights.astype(np.float64), cost) / optimum - 1)
         if short <= WITHIN:
             return {"seconds": seconds, "short": short}
-    return {"seconds": kept[-1][0], "short": short}
+    return {"seconds": snapshots[-1][0], "short": short}
 
 
 def objective(blocks: Sequence[SampleBlock], weights: np.ndarray, cost: float) -> float:
@@ -224,10 +224,10 @@ def _documents(count: int) -> Iterator[tuple[csr_matrix, Ragged]]:
     rarity = np.log(frequency.sum() / frequency).astype(np.float32)
     for begin in range(0, count, 20_000):
         shape = (min(20_000, count - begin), WORDS)
-        first, second = rng.integers(0, TOPICS, (2, shape[0], 1))
+        first_topics, second_topics = rng.integers(0, TOPICS, (2, shape[0], 1))
         word = np.searchsorted(word_shares, rng.random(shape) * word_shares[-1])
         source = rng.random(shape)  # per word: from the first topic, the second, or any document
-        ids = np.where(source < 0.35, topics[first, word], topics[second, word])
+        ids = np.where(source < 0.35, topics[first_topics, word], topics[second_topics, word])
         ids = np.where(source < 0.5, ids, np.searchsorted(common, rng.random(shape))).astype(np.int32)
         ends = np.arange(0, ids.size + 1, WORDS)
         rows = csr_matrix((np.ones(ids.size, np.float32), ids.ravel(), ends), shape=(shape[0], FEATURES))
@@ -235,5 +235,5 @@ def _documents(count: int) -> Iterator[tuple[csr_matrix, Ragged]]:
         rows.data = (1 + np.log(rows.data)) * rarity[rows.indices]
         norms = np.sqrt(np.add.reduceat(rows.data**2, rows.indptr[:-1]))
         rows.data /= np.repeat(norms, np.diff(rows.indptr))
-        signs = positive[first[:, 0]] ^ (rng.random(shape[0]) < 0.01)
+        signs = positive[first_topics[:, 0]] ^ (rng.random(shape[0]) < 0.01)
         yield rows, Ragged(offsets_of(signs.astype(np.int64)), np.zeros(int(signs.sum()), np.int32))

@@ -33,12 +33,13 @@ def power_law(ratings: int, seed: int = 0) -> Columns:
     """Draws ratings with the density of the complete data set, in random order."""
     rng = np.random.default_rng(seed)
     users = max(100, USERS * ratings // 10_000_000)
-    active, popular = rng.lognormal(0, 1.25, users), rng.permutation((np.arange(ITEMS) + 250.0) ** -1.6)
-    drawn = (
+    activities = rng.lognormal(0, 1.25, users)
+    popularities = rng.permutation((np.arange(ITEMS) + 250.0) ** -1.6)
+    draws = (
         np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(ratings, np.float32))
-        for weights in (active, popular)
+        for weights in (activities, popularities)
     )
-    ids = [np.minimum(rows, size - 1) for rows, size in zip(drawn, (users, ITEMS), strict=True)]
+    ids = [np.minimum(rows, size - 1) for rows, size in zip(draws, (users, ITEMS), strict=True)]
     return ids[0], ids[1], rng.standard_normal(ratings, np.float32)
 
 
@@ -138,11 +139,11 @@ def folds(fit: Fit, dim: int, rate: float, decay: float) -> tuple[float, float]:
     fold = np.random.default_rng(0).permutation(len(columns[0])) % FOLDS
     for held in range(FOLDS):
         training, test = (
-            tuple(column[chosen] for column in columns) for chosen in (fold != held, fold == held)
+            tuple(column[is_selected] for column in columns) for is_selected in (fold != held, fold == held)
         )
-        took, predicted = fit(training, test, dim, 20, rate, decay)  # pyright: ignore[reportArgumentType]
+        took, predictions = fit(training, test, dim, 20, rate, decay)  # pyright: ignore[reportArgumentType]
         seconds += took
-        errors.append(float(np.mean((predicted - test[2]) ** 2) ** 0.5))
+        errors.append(float(np.mean((predictions - test[2]) ** 2) ** 0.5))
     return float(np.mean(errors)), seconds
 
 

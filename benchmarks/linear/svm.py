@@ -44,9 +44,9 @@ class Result(NamedTuple):
 def _timed(learn: Callable[[], Any], repeats: int) -> tuple[float, float, Any]:
     before, taken, learnt = peak(), [], None
     for _ in range(repeats):
-        learnt, begun = None, time.process_time()
+        learnt, started = None, time.process_time()
         learnt = learn()
-        taken.append(time.process_time() - begun)
+        taken.append(time.process_time() - started)
     return statistics.median(taken), peak() - before, learnt
 
 
@@ -208,8 +208,8 @@ def streams(quick: bool) -> Iterator[Claim]:
             yield Claim(f"{passes}, samples/s", **speeds, aim=1)
             memory = {"value": mine.above, "rival": rival, "rival_value": theirs.above}
             yield Claim(f"{passes}, MiB above imports and inputs", **memory, better=None)
-            accuracy, other = (_accuracy(result.margins, held) for result in (mine, theirs))
-            yield Claim(f"{passes}, accuracy", accuracy, rival, other, better=None)
+            accuracy, rival_accuracy = (_accuracy(result.margins, held) for result in (mine, theirs))
+            yield Claim(f"{passes}, accuracy", accuracy, rival, rival_accuracy, better=None)
 
 
 def lookups(quick: bool) -> Iterator[Claim]:

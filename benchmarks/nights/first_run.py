@@ -27,14 +27,14 @@ def measure_first_run(quick: bool) -> Sequence[Claim]:
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "clone"
         subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
-        make = ["make", "-C", str(clone), f"PYTHON={sys.executable}"]
-        subprocess.run([*make, ".venv/.ready"], check=True, env=environment, stdout=sys.stderr)
+        command = ["make", "-C", str(clone), f"PYTHON={sys.executable}"]
+        subprocess.run([*command, ".venv/.ready"], check=True, env=environment, stdout=sys.stderr)
         runs = [
-            time_command([*make, "run", f"GUIDESPACE_HOME={folder}/home-{number}"], environment)
+            time_command([*command, "run", f"GUIDESPACE_HOME={folder}/home-{number}"], environment)
             for number in range(2 if quick else 1 + LATER)
         ]
     seconds, cpu, _ = runs[0]
-    later = [statistics.median(values) for values in zip(*(each[:2] for each in runs[1:]), strict=True)]
+    later = [statistics.median(values) for values in zip(*(run[:2] for run in runs[1:]), strict=True)]
     name, rival = "first run in a new clone", "later run, new home"
     return [
         Claim(f"{name}, seconds", seconds, aim=13.5, better="less"),

@@ -63,7 +63,7 @@ def _outcomes(tests: Sequence[str]) -> dict[str, str]:
         subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False)
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.attrib['classname'].rpartition('.')[2]}.py::{case.attrib['name']}"
-            outcomes[name] = next((each.tag for each in case if each.tag in PROBLEMS), "passed")
+            outcomes[name] = next((element.tag for element in case if element.tag in PROBLEMS), "passed")
     return outcomes
 
 

@@ -36,7 +36,7 @@ def write_large_guide(path: Path, titles: int, feeds: Sequence[Path], seed: int 
     """Writes a gzipped XMLTV file with ``titles`` distinct titles; returns its number of programmes."""
     rng = np.random.default_rng(seed)
     sources = list({" ".join(one.words).casefold(): one for feed in feeds for one in _read(feed)}.values())
-    names, heads, used = [], np.zeros(titles, dtype=np.int32), set()
+    names, heads, used_names = [], np.zeros(titles, dtype=np.int32), set()
     while len(names) < titles:
         pairs = rng.integers(len(sources), size=(titles, 2)).tolist()
         for (head, tail), named in zip(pairs, (rng.random(titles) < NAMED).tolist(), strict=True):
@@ -45,8 +45,8 @@ def write_large_guide(path: Path, titles: int, feeds: Sequence[Path], seed: int 
             if named:
                 words.insert(0, "".join(SYLLABLES[part] for part in rng.integers(len(SYLLABLES), size=4)))
             name = " ".join(words)
-            if name.casefold() not in used and len(names) < titles:
-                used.add(name.casefold())
+            if name.casefold() not in used_names and len(names) < titles:
+                used_names.add(name.casefold())
                 heads[len(names)] = head
                 names.append(name)
     airings = np.repeat(np.arange(titles), rng.geometric(MORE_AIRINGS, titles))

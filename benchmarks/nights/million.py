@@ -33,23 +33,23 @@ def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
             (home / "artifacts" / kind).glob("*/artifact.json") for kind in ("page", "clustering")
         )
         recall = json.loads(clusters.read_text(encoding="utf-8"))["details"]["neighbour_recall"]
-        size, opened = (page.parent / "map.html").stat().st_size, open_map(page.parent / "map.html")
+        size, map_figures = (page.parent / "map.html").stat().st_size, open_map(page.parent / "map.html")
     about_night = f"night of {titles:,} titles, {programmes:,} programmes"
-    full = titles >= 1_000_000
+    is_full = titles >= 1_000_000
     claims = [
-        Claim(f"{about_night}, seconds", night.seconds, aim=1800 if full else None, better="less"),
+        Claim(f"{about_night}, seconds", night.seconds, aim=1800 if is_full else None, better="less"),
         Claim(f"{about_night}, CPU seconds", night.cpu, better=None),
         Claim(f"{about_night}, peak memory, GB", night.peak / 1e9, aim=6, better="less"),
         Claim(f"{about_night}, recall of neighbours", recall, aim=0.98),
         Claim(f"{about_night}, map, MB", size / 1e6, better=None),
     ]
-    if opened is not None:
-        claims.append(Claim(f"{about_night}, map opens, seconds", opened, aim=5, better="less"))
+    if map_figures is not None:
+        claims.append(Claim(f"{about_night}, map opens, seconds", map_figures, aim=5, better="less"))
     for stage in night.stages:
         about = {"ended, s": stage.ended, "CPU s": stage.cpu, "peak GB": stage.peak / 1e9}
         claims += [
-            Claim(f"{titles:,} titles, {stage.name}, {what}", value, better=None)
-            for what, value in about.items()
+            Claim(f"{titles:,} titles, {stage.name}, {quantity}", value, better=None)
+            for quantity, value in about.items()
         ]
     return claims
 

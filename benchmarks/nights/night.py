@@ -40,13 +40,13 @@ def run_night(home: Path, feeds: Sequence[Path]) -> Night:
     command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
     started, output, stages, ended = time.perf_counter(), [], [], threading.Event()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
-    peak = recent = cpu = 0.0
+    peak = recent_peak = cpu = 0.0
 
     def watch() -> None:
-        nonlocal peak, recent, cpu
+        nonlocal peak, recent_peak, cpu
         while not ended.wait(0.2):
             resident, used = _tree(process.pid)
-            peak, recent, cpu = max(peak, resident), max(recent, resident), max(cpu, used)
+            peak, recent_peak, cpu = max(peak, resident), max(recent_peak, resident), max(cpu, used)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -55,9 +55,9 @@ def run_night(home: Path, feeds: Sequence[Path]) -> Night:
     for line in process.stdout:
         output.append(line)
         if match := ENDED.match(line):
-            stages.append(Stage(match[1], time.perf_counter() - started, cpu - before, recent))
+            stages.append(Stage(match[1], time.perf_counter() - started, cpu - before, recent_peak))
             print(f"{stages[-1]}", file=sys.stderr, flush=True)
-            recent, before = 0.0, cpu
+            recent_peak, before = 0.0, cpu
     status = process.wait()
     seconds = time.perf_counter() - started
     ended.set()

@@ -86,15 +86,15 @@ def _servers(folder: Path) -> Iterator[tuple[list[psutil.Process], dict[str, str
     prefect, mlflow = (f"{free_port()}" for _ in range(2))
     prefect_settings = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
     environment = os.environ | prefect_settings | {"DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    at = ["--host", "127.0.0.1", "--port"]
+    address_options = ["--host", "127.0.0.1", "--port"]
     store = [
         "--backend-store-uri",
         f"sqlite:///{folder}/mlflow.db",
         "--artifacts-destination",
         f"{folder}/mlflow",
     ]
-    tracking = ["mlflow", "server", "--workers", "1", *at, mlflow, *store]
-    commands = [["prefect", "server", "start", *at, prefect], tracking]
+    tracking = ["mlflow", "server", "--workers", "1", *address_options, mlflow, *store]
+    commands = [["prefect", "server", "start", *address_options, prefect], tracking]
     with open(folder / "servers.log", "wb") as log:
         started = [
             subprocess.Popen([sys.executable, "-m", *command], env=environment, stdout=log, stderr=log)

@@ -86,7 +86,7 @@ def main(home: Path, feeds: Sequence[Path], *, one_by_one: bool) -> None:
         encoder = timed("augment", augment.fn, place, *inputs)
         vectors = timed("embed", embed.fn, place, corpus, encoder)
         inputs = corpus, encoder, vectors, linear.result()
-        packed = submit(context().run, timed, "pack", pack.fn, place, *inputs)
+        packed_model = submit(context().run, timed, "pack", pack.fn, place, *inputs)
         inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
         nearest = timed("neighbours", find_nearest.fn, place, *inputs)
         layout_inputs = LayoutInputs(
@@ -107,7 +107,7 @@ def main(home: Path, feeds: Sequence[Path], *, one_by_one: bool) -> None:
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
         )
         clustering = timed("cluster", cluster.fn, place, clustering_inputs)
-        model = packed.result()
+        model = packed_model.result()
         inputs = corpus, vectors, clustering, baselines.result(), model, settings.evaluate
         scores = timed("evaluate", evaluate.fn, place, *inputs)
         page_inputs = PageInputs(

@@ -126,23 +126,23 @@ def _answered(server: Server, port: int, title: str) -> bool:
 
 def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
     """Sends requests by ``clients`` concurrent clients; each sends its next request after an answer."""
-    times, errors, waiting = np.zeros(len(bodies)), [0] * clients, iter(range(len(bodies)))
-    failed: list[OSError] = []
+    times, errors, remaining_numbers = np.zeros(len(bodies)), [0] * clients, iter(range(len(bodies)))
+    connection_errors: list[OSError] = []
 
     def send(client: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             connection.connect()
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for place in waiting:
-                begun = time.perf_counter()
+            for place in remaining_numbers:
+                started = time.perf_counter()
                 connection.request("POST", path, bodies[place], {"Content-Type": "application/json"})
                 answer = connection.getresponse()
                 answer.read()
-                times[place] = time.perf_counter() - begun
+                times[place] = time.perf_counter() - started
                 errors[client] += answer.status != 200
         except (OSError, http.client.HTTPException) as error:
-            failed.append(OSError(str(error)))
+            connection_errors.append(OSError(str(error)))
         finally:
             connection.close()
 
@@ -152,8 +152,8 @@ def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
         thread.start()
     for thread in threads:
         thread.join()
-    if failed:
-        raise failed[0]
+    if connection_errors:
+        raise connection_errors[0]
     return Loaded(times * 1000, sum(errors), time.perf_counter() - started)
 
 
@@ -196,21 +196,21 @@ def measure_home(home: Path, quick: bool) -> list[Claim]:
     assert champion is not None
     many, few = (2_000, 200) if quick else (MANY, FEW)
     titles = titles_to_ask(champion.folder, many + many // 10)
-    seen: dict[str, Any] = {}
-    for name, make, count in ((OURSELVES, ours, many), (MLFLOW, theirs, 0)):
+    figures: dict[str, Any] = {}
+    for name, create, count in ((OURSELVES, ours, many), (MLFLOW, theirs, 0)):
         starts = []
         for attempt in range(1 if quick else STARTS):
-            server = make(home, port := free_port())
+            server = create(home, port := free_port())
             with running(server, port, titles[0]) as (process, seconds):
                 starts.append(seconds)
                 if attempt:
                     continue
-                seen[name] = _loads(server, port, process, champion.folder, few)
+                figures[name] = _loads(server, port, process, champion.folder, few)
                 if count:
                     bodies = [json.dumps(server.ask(title)) for title in titles]
-                    seen[name] |= _long(server, port, process, bodies, count)
-        seen[name]["start"] = statistics.median(starts)
-    return [*_beside(seen[OURSELVES], seen[MLFLOW], few), *_alone(seen[OURSELVES], many)]
+                    figures[name] |= _long(server, port, process, bodies, count)
+        figures[name]["start"] = statistics.median(starts)
+    return [*_beside(figures[OURSELVES], figures[MLFLOW], few), *_alone(figures[OURSELVES], many)]
 
 
 def _loads(server: Server, port: int, process: int, model: Path, few: int) -> dict[str, Any]:
@@ -229,9 +229,9 @@ def _loads(server: Server, port: int, process: int, model: Path, few: int) -> di
 def _long(server: Server, port: int, process: int, bodies: list[str], count: int) -> dict[str, Any]:
     """Measures our server with ``count`` requests after a warm-up with the others, and its memory."""
     _apart(port, server.path, bodies[count:])
-    begin, cached = resident(process), _cached_titles(port)
+    begin, cached_titles = resident(process), _cached_titles(port)
     many = _apart(port, server.path, bodies[:count])
-    share = (_cached_titles(port) - cached) / count
+    share = (_cached_titles(port) - cached_titles) / count
     return {"many": many, "cached": share, "begin": begin, "end": resident(process)}
 
 
@@ -248,35 +248,35 @@ def _apart(port: int, path: str, bodies: list[str]) -> Loaded:
     return call_apart(load, port, path, bodies, CLIENTS, threads=1)
 
 
-def _beside(seen: dict[str, Any], rival_seen: dict[str, Any], few: int) -> Iterator[Claim]:
+def _beside(figures: dict[str, Any], rival_figures: dict[str, Any], few: int) -> Iterator[Claim]:
     """Makes the claims that compare our server with MLflow's."""
 
     def both(name: str, mine: float, their: float, better: Literal["more", "less"] = "less") -> Claim:
         return Claim(name, mine, MLFLOW, their, aim=1, better=better)
 
-    mine, their = seen["all"], rival_seen["all"]
-    what = f"{CLIENTS} clients, {few:,} requests"
+    mine, their = figures["all"], rival_figures["all"]
+    condition = f"{CLIENTS} clients, {few:,} requests"
     for share in (50, 99):
-        yield both(f"{what}: p{share}, ms", mine.percentile(share), their.percentile(share))
+        yield both(f"{condition}: p{share}, ms", mine.percentile(share), their.percentile(share))
     rates = [len(loaded.milliseconds) / loaded.seconds for loaded in (mine, their)]
-    yield both(f"{what}: requests/s", *rates, better="more")
+    yield both(f"{condition}: requests/s", *rates, better="more")
     for name, which in (("guide", "titles of the guide alone"), ("new", "new titles alone")):
         for share in (50, 99):
-            pair = seen[name].percentile(share), rival_seen[name].percentile(share)
+            pair = figures[name].percentile(share), rival_figures[name].percentile(share)
             yield both(f"{CLIENTS} clients, {which}: p{share}, ms", *pair)
-    yield both("cold start to the first answer, s", seen["start"], rival_seen["start"])
-    yield both("memory after these requests, MiB", seen["memory"], rival_seen["memory"])
+    yield both("cold start to the first answer, s", figures["start"], rival_figures["start"])
+    yield both("memory after these requests, MiB", figures["memory"], rival_figures["memory"])
 
 
-def _alone(seen: dict[str, Any], many: int) -> Iterator[Claim]:
+def _alone(figures: dict[str, Any], many: int) -> Iterator[Claim]:
     """Makes the claims on our server alone."""
-    loaded, what = seen["many"], f"{CLIENTS} clients, {many:,} requests"
-    yield Claim(f"{what}: p99, ms", loaded.percentile(99), aim=12, better="less")
-    yield Claim(f"{what}: share of cached answers", seen["cached"], better=None)
-    yield Claim(f"{what}: requests/s", len(loaded.milliseconds) / loaded.seconds, better=None)
-    yield Claim(f"{what}: errors", loaded.errors, aim=0, better="less")
-    yield Claim("cold start to the first answer, s", seen["start"], aim=2.5, better="less")
-    grown = seen["end"] / seen["begin"]
+    loaded, condition = figures["many"], f"{CLIENTS} clients, {many:,} requests"
+    yield Claim(f"{condition}: p99, ms", loaded.percentile(99), aim=12, better="less")
+    yield Claim(f"{condition}: share of cached answers", figures["cached"], better=None)
+    yield Claim(f"{condition}: requests/s", len(loaded.milliseconds) / loaded.seconds, better=None)
+    yield Claim(f"{condition}: errors", loaded.errors, aim=0, better="less")
+    yield Claim("cold start to the first answer, s", figures["start"], aim=2.5, better="less")
+    grown = figures["end"] / figures["begin"]
     yield Claim(f"memory after {many:,} requests over that after a tenth", grown, aim=1.05, better="less")
 
 

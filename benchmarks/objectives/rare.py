@@ -99,7 +99,7 @@ def compare(
         for name in settings:
             apart = means[name] - means[baseline]
             low, high = percentiles(apart[1:])
-            mean, plain = float(means[name][0]), float(means[baseline][0])
+            mean, baseline_mean = float(means[name][0]), float(means[baseline][0])
             right = float(np.mean(accuracy[name]))
-            differences[name] = Difference(float(apart[0]), low, high, mean, plain, right, labels)
+            differences[name] = Difference(float(apart[0]), low, high, mean, baseline_mean, right, labels)
         yield guide, differences

@@ -57,16 +57,16 @@ def refreshed(names: tuple[str, ...]) -> list[Claim]:
         build = ["guide", *of_home, *(part for feed in feeds for part in ("--feed", feed))]
         build += ["--set", f"guide.days_back={SINCE}"]
         first, first_peak = command(*build)
-        changed = gzip.decompress(feeds[0].read_bytes()).replace(b"</tv>", b"<!-- changed --></tv>")
-        feeds[0].write_bytes(gzip.compress(changed))
+        changed_bytes = gzip.decompress(feeds[0].read_bytes()).replace(b"</tv>", b"<!-- changed --></tv>")
+        feeds[0].write_bytes(gzip.compress(changed_bytes))
         seconds, memory = command(*build)
         unchanged, _ = command(*build)
-        what = f"guide of {', '.join(names)}"
+        condition = f"guide of {', '.join(names)}"
         return [
-            Claim(f"{what}: all feeds new, s", first, better=None),
-            Claim(f"{what}: one feed changed, s", seconds, aim=20, better="less"),
-            Claim(f"{what}: no feed changed, s", unchanged, better=None),
-            Claim(f"{what}: peak MB", max(memory, first_peak), aim=500, better="less"),
+            Claim(f"{condition}: all feeds new, s", first, better=None),
+            Claim(f"{condition}: one feed changed, s", seconds, aim=20, better="less"),
+            Claim(f"{condition}: no feed changed, s", unchanged, better=None),
+            Claim(f"{condition}: peak MB", max(memory, first_peak), aim=500, better="less"),
             *requested(work / "home", work / "serve.log"),
         ]
 
@@ -109,17 +109,17 @@ def large(name: str, size: float) -> list[Claim]:
         content = gzip.decompress(guides(name)[0].read_bytes())
         begin, end = content.index(b"<channel "), content.rindex(b"</programme>") + len(b"</programme>")
         file = Path(folder) / "large.xml"
-        with open(file, "wb") as out:
-            out.write(content[:begin])
+        with open(file, "wb") as handle:
+            handle.write(content[:begin])
             for number in range(max(1, round(size / (end - begin)))):
                 ids = content[begin:end].replace(b' channel="', b' channel="%d.' % number)
-                out.write(ids.replace(b'<channel id="', b'<channel id="%d.' % number))
-            out.write(content[end:])
+                handle.write(ids.replace(b'<channel id="', b'<channel id="%d.' % number))
+            handle.write(content[end:])
         seconds, memory, programmes = call_apart(merge_large, [str(file)], f"{folder}/out.xml.gz")
-        what = f"{file.stat().st_size / 1e9:.2g} GB, {programmes:,} programmes"
+        condition = f"{file.stat().st_size / 1e9:.2g} GB, {programmes:,} programmes"
         return [
-            Claim(f"{what}: merged, s", seconds, better=None),
-            Claim(f"{what}: merged, peak MB", memory, aim=500, better="less"),
+            Claim(f"{condition}: merged, s", seconds, better=None),
+            Claim(f"{condition}: merged, peak MB", memory, aim=500, better="less"),
         ]
 
 

@@ -57,11 +57,12 @@ def measure_guide(file: Path, name: str, with_kodi: bool) -> list[Claim]:
 def programmes(file: Path) -> list[tuple[list[str], bool]]:
     """Returns the categories of each programme, and whether it has an episode number."""
     rows = []
-    for _, each in etree.iterparse(file, tag="programme", recover=True):
-        numbers = tuple((number.get("system"), number.text or "") for number in each.findall("episode-num"))
-        categories = [category.text for category in each.findall("category") if category.text]
+    for _, element in etree.iterparse(file, tag="programme", recover=True):
+        tags = element.findall("episode-num")
+        numbers = tuple((number.get("system"), number.text or "") for number in tags)
+        categories = [category.text for category in element.findall("category") if category.text]
         rows.append((categories, bool(read_numbers(numbers).key)))
-        each.clear()
+        element.clear()
     return rows
 
 
@@ -83,15 +84,16 @@ def kodi(work: Path, enrichment: Enrichment) -> list[Claim]:
 
 def real_kodi(work: Path) -> list[Claim]:
     """Returns the shares of programmes with a colour that Kodi stores, with its own table and with ours."""
-    channels = [each.get("id") for _, each in etree.iterparse(work / "in.xml", tag="channel", recover=True)]
+    elements = etree.iterparse(work / "in.xml", tag="channel", recover=True)
+    channels = [element.get("id") for _, element in elements]
     claims, ours = [], genres_file(str(work / "kodi.xml"))
     for label, guide, genres in (("before", "in.xml", None), ("after", "kodi.xml", ours)):
         (home := work / f"kodi-{label}").mkdir()
         rows = read_with_kodi(home, work / guide, playlist_of(zip(channels, channels)), genres)
         share = sum(row.genre in COLOURED for row in rows) / len(rows)
         aim = {"after": 0.95}.get(label)
-        what = f"{len(rows)} programmes in a real Kodi, coloured {label}"
-        claims.append(Claim(what, share, aim=aim, better="more" if aim else None))
+        condition = f"{len(rows)} programmes in a real Kodi, coloured {label}"
+        claims.append(Claim(condition, share, aim=aim, better="more" if aim else None))
     return claims
 
 
@@ -99,20 +101,22 @@ def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
     """Returns the shares of programmes with a genre, and of added names that Tvheadend recognises."""
     with NAMES_OF_TVHEADEND.open(encoding="utf-8", newline="") as file:
         names = {row["name"] or row["group"] for row in csv.DictReader(file, delimiter=";")}
-    folded = {"".join(name.split()).casefold() for name in names}
+    folded_names = {"".join(name.split()).casefold() for name in names}
 
     def share(file: str) -> float:
         rows = programmes(work / file)
-        return sum(any("".join(name.split()).casefold() in folded for name in row) for row, _ in rows) / len(
-            rows
-        )
+        return sum(
+            any("".join(name.split()).casefold() in folded_names for name in row) for row, _ in rows
+        ) / len(rows)
 
-    written = enrichment.report.written["tvheadend"]
+    name_counts = enrichment.report.written["tvheadend"]
     return [
         Claim("programmes with a genre in Tvheadend, before", share("in.xml"), better=None),
         Claim("programmes with a genre in Tvheadend, after", share("tvheadend.xml"), better=None),
         Claim(
-            "names written for Tvheadend that it recognises", len(names & {*written}) / len(written), aim=1
+            "names written for Tvheadend that it recognises",
+            len(names & {*name_counts}) / len(name_counts),
+            aim=1,
         ),
     ]
 
@@ -140,8 +144,8 @@ def jellyfin(work: Path, enrichment: Enrichment) -> list[Claim]:
 def measure(quick: bool) -> Sequence[Claim]:
     """Measures the sample guide, or four real guides."""
     with_kodi = not (quick or missing_packages())
-    if missing := missing_packages():
-        print(f"the rows of a real Kodi are left out: install {' '.join(missing)}", file=sys.stderr)
+    if missing_names := missing_packages():
+        print(f"the rows of a real Kodi are left out: install {' '.join(missing_names)}", file=sys.stderr)
     files = {"sample": SAMPLE} if quick else dict(zip(GUIDES, guides(*GUIDES), strict=True))
     return [claim for name, file in files.items() for claim in measure_guide(file, name, with_kodi)]
 

@@ -33,11 +33,12 @@ def measure(_: bool) -> Sequence[Claim]:
 
 def compare(name: str, sets: Sequence[str], rival: str) -> Iterator[Claim]:
     """Makes the claims on the mean ratings and on the paired difference."""
-    rated = [one for each in sets for one in read_set(RATINGS / each) if OURS in one and rival in one]
+    ratings = (rating for folder in sets for rating in read_set(RATINGS / folder))
+    rated = [rating for rating in ratings if OURS in rating and rival in rating]
     lines = {line.system: line for line in score(rated, rival)}
     ours, theirs = lines[OURS], lines[rival]
     about = f"{name}, {ours.titles} titles"
-    bounds = {name: mean_interval([one[name] for one in rated]) for name in (OURS, rival)}
+    bounds = {name: mean_interval([rating[name] for rating in rated]) for name in (OURS, rival)}
     yield Claim(
         f"{about}: mean rating, 0 to 10", ours.mean, rival, theirs.mean, better=None,
         interval=bounds[OURS], rival_interval=bounds[rival],

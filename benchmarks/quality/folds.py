@@ -107,14 +107,14 @@ def answer(fold: Fold, baseline: Baseline) -> ScoresByCell:
     labels = titles.labels.take(training)
     for form in FORMS:
         inputs = fold.inputs(form)
-        fitted = baseline.fit(LabelledTitles(inputs.take(training), labels, titles.label_count))
+        fitted_model = baseline.fit(LabelledTitles(inputs.take(training), labels, titles.label_count))
         for protocol in PROTOCOLS:
             queries = titles.labelled(protocol)
             if len(queries):
-                predictions: Predictions = fitted.predict(inputs.take(queries))
-                judged = judge(predictions, titles.labels.take(queries), labels)
+                predictions: Predictions = fitted_model.predict(inputs.take(queries))
+                judgement = judge(predictions, titles.labels.take(queries), labels)
                 answers[form, protocol] = combine_predictions(
-                    judged, fold.family[queries], titles.oov[queries]
+                    judgement, fold.family[queries], titles.oov[queries]
                 )
     return answers
 

@@ -76,22 +76,24 @@ def hide(guide: Path, file: Path, what: str, share: float, seed: int) -> HiddenG
         for programme in tree.iter("programme")
     ]
     names = sorted({*groups})
-    chosen = np.random.default_rng(seed).permutation(len(names))[: max(1, round(share * len(names)))]
-    hidden = {names[index] for index in chosen}
-    removed: dict[str, set[str]] = defaultdict(set)
-    left: set[str] = set()
+    selected_rows = np.random.default_rng(seed).permutation(len(names))[: max(1, round(share * len(names)))]
+    hidden = {names[index] for index in selected_rows}
+    removed_categories: dict[str, set[str]] = defaultdict(set)
+    remaining_names: set[str] = set()
     for programme, group in zip(tree.iter("programme"), groups, strict=True):
         categories = categories_of(programme)
         if group in hidden:
-            removed[show_of(programme)] |= categories
+            removed_categories[show_of(programme)] |= categories
             for element in programme.findall("category"):
                 programme.remove(element)
         elif categories:
-            left.add(show_of(programme))
+            remaining_names.add(show_of(programme))
     with gzip.open(file, "wb", compresslevel=1) as stream:
         tree.write(stream, "utf-8", xml_declaration=True)
     truth = {
-        show: frozenset(categories) for show, categories in removed.items() if categories and show not in left
+        show: frozenset(categories)
+        for show, categories in removed_categories.items()
+        if categories and show not in remaining_names
     }
     return HiddenGuide(file, truth)
 
@@ -142,19 +144,21 @@ def measure(quick: bool) -> list[Claim]:
             print(f"hidden {what}: {name}", file=sys.stderr, flush=True)
             count, results = measure_guide(guides(name)[0], what)
             for precision, (by_title, by_programme) in results.items():
-                at = f"hidden {what}, {name}, {count} titles, {precision:g} requested"
-                claims.append(Claim(f"{at}: precision", by_title[0], better=None))
-                claims.append(Claim(f"{at}: coverage", by_title[1], better=None))
+                condition = f"hidden {what}, {name}, {count} titles, {precision:g} requested"
+                claims.append(Claim(f"{condition}: precision", by_title[0], better=None))
+                claims.append(Claim(f"{condition}: coverage", by_title[1], better=None))
                 by_precision[precision].append((*by_title, *by_programme))
         for precision, values in by_precision.items():
             coverage = COVERAGE[precision] if what == "shows" else None
-            at = f"hidden {what}, mean of {len(names)} guides, {precision:g} requested"
+            condition = f"hidden {what}, mean of {len(names)} guides, {precision:g} requested"
             targets = {"precision": precision - 0.01, "coverage": coverage}
             targets |= {"precision by programme": precision - 0.01, "coverage by programme": coverage}
             for (name, target), column in zip(targets.items(), zip(*values, strict=True), strict=True):
                 mean, interval = float(np.mean(column)), mean_interval(column)
                 better = None if target is None else "more"
-                claims.append(Claim(f"{at}: {name}", mean, aim=target, better=better, interval=interval))
+                claims.append(
+                    Claim(f"{condition}: {name}", mean, aim=target, better=better, interval=interval)
+                )
     return claims
 
 

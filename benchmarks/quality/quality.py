@@ -168,8 +168,10 @@ def claims(results: Results) -> list[Claim]:
     for form, protocol, name, rival in itertools.product(FORMS, PROTOCOLS, METRICS, SYSTEMS[1:]):
         if name != "accuracy" and rival in UNTRAINED:
             continue
-        shared = {guide: systems for guide, systems in results.items() if rival in systems}
-        ours, theirs = (mean_over_guides(shared, system, form, protocol, name) for system in (OURS, rival))
+        shared_results = {guide: systems for guide, systems in results.items() if rival in systems}
+        ours, theirs = (
+            mean_over_guides(shared_results, system, form, protocol, name) for system in (OURS, rival)
+        )
         if ours and theirs:
             made.append(
                 Claim(

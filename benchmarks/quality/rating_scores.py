@@ -40,13 +40,13 @@ def _rating_files(folder: Path) -> list[Path]:
 def _read_ratings(file: Path, columns: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, float]]:
     """Reads the ratings of one reader; raises ValueError as ``read_set``."""
     ratings = json.loads(file.read_text(encoding="utf-8"))
-    expected, rated = (
-        {(number, letter) for number, letters in each.items() for letter in letters}
-        for each in (columns, ratings)
+    expected_keys, rated_keys = (
+        {(number, letter) for number, letters in table.items() for letter in letters}
+        for table in (columns, ratings)
     )
-    if expected != rated:
-        missing, unknown = sorted(expected - rated)[:5], sorted(rated - expected)[:5]
-        raise ValueError(f"{file}: rate every column once; missing {missing}, not asked for {unknown}")
+    if expected_keys != rated_keys:
+        missing, extra = sorted(expected_keys - rated_keys)[:5], sorted(rated_keys - expected_keys)[:5]
+        raise ValueError(f"{file}: rate every column once; missing {missing}, not asked for {extra}")
     for number, letters in ratings.items():
         if not all(0 <= value <= BEST for value in letters.values()):
             raise ValueError(f"{file}: ratings are 0 to {BEST}, got {letters} for {number}")

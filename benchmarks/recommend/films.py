@@ -77,9 +77,9 @@ def judge(scores: np.ndarray, training: Ratings, held_out: Ratings) -> np.ndarra
     relevant = np.zeros(training.shape, dtype=bool)
     liked = held_out.take(held_out.stars > 0)
     relevant[liked.viewers, liked.films] = True
-    ranked = scores.copy()
-    ranked[training.viewers, training.films] = -np.inf
-    order = np.argsort(-ranked, axis=1, kind="stable")
+    ranked_scores = scores.copy()
+    ranked_scores[training.viewers, training.films] = -np.inf
+    order = np.argsort(-ranked_scores, axis=1, kind="stable")
     hits, counts = np.take_along_axis(relevant, order, axis=1), relevant.sum(axis=1)
     discount = 1 / np.log2(np.arange(2, TOP + 2))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -98,8 +98,8 @@ def recommend(strategy: Recommender, training: Ratings) -> np.ndarray:
     viewers, films = liked.viewers.astype(np.int32), liked.films.astype(np.int32)
     vectors = unit_rows(np.ascontiguousarray(training.matrix("graded").T))
     titles = Titles(vectors, np.zeros(count, np.int64))
-    fitted = strategy.fit(Likes(viewers, films, values, times, training.shape[0]), titles)
-    return fitted.scores(np.arange(training.shape[0]), np.arange(count))
+    recommender = strategy.fit(Likes(viewers, films, values, times, training.shape[0]), titles)
+    return recommender.scores(np.arange(training.shape[0]), np.arange(count))
 
 
 def als(training: Ratings, settings: Sequence[tuple[str, int, float, float]]) -> Iterator[np.ndarray]:
@@ -126,8 +126,8 @@ def als_figures(quick: bool) -> np.ndarray:
     grid = [("graded", 16, 10.0, 1.0)] if quick else list(itertools.product(*ALS_GRID))
     figures = np.zeros(len(grid))
     for training, _ in splits:
-        fitting, checked = training.split(SPLITS)
-        figures += [np.nanmean(judge(scores, fitting, checked)[:, 0]) for scores in als(fitting, grid)]
+        fitting, validation = training.split(SPLITS)
+        figures += [np.nanmean(judge(scores, fitting, validation)[:, 0]) for scores in als(fitting, grid)]
     best = grid[int(np.argmax(figures))]
     print(f"ALS: {best}", file=sys.stderr)
     return np.stack([judge(next(als(training, [best])), training, test) for training, test in splits])
@@ -142,19 +142,22 @@ def make_splits(quick: bool) -> Iterator[tuple[Ratings, Ratings]]:
 def claims(quick: bool) -> Iterator[Claim]:
     """Measures nDCG@10, recall@10 and MAP with intervals."""
     splits = list(make_splits(quick))
-    strategies, tuned = [NearestLikes(nearest=nearest) for nearest in NEAREST], np.zeros(len(NEAREST))
+    strategies, tuning_scores = [NearestLikes(nearest=nearest) for nearest in NEAREST], np.zeros(len(NEAREST))
     for training, _ in splits:
-        fitting, checked = training.split(SPLITS)
-        tuned += [np.nanmean(judge(recommend(one, fitting), fitting, checked)[:, 0]) for one in strategies]
-    best = strategies[int(np.argmax(tuned))]
+        fitting, validation = training.split(SPLITS)
+        tuning_scores += [
+            np.nanmean(judge(recommend(strategy, fitting), fitting, validation)[:, 0])
+            for strategy in strategies
+        ]
+    best = strategies[int(np.argmax(tuning_scores))]
     systems: dict[str, Recommender] = {
         f"nearest_likes, {best.nearest} likes": best,
         "nearest_likes, default": NearestLikes(),
         "factorisation, default": FactorisedLikes(),
     }
     results = {
-        name: np.stack([judge(recommend(one, training), training, test) for training, test in splits])
-        for name, one in (systems | {"popularity": Popularity()}).items()
+        name: np.stack([judge(recommend(strategy, training), training, test) for training, test in splits])
+        for name, strategy in (systems | {"popularity": Popularity()}).items()
     }
     if is_installed("implicit"):
         results["implicit ALS"] = call_apart(als_figures, quick, rival=True, threads=1)
@@ -181,6 +184,6 @@ def _figure(metrics: np.ndarray) -> tuple[float, tuple[float, float]]:
     """Returns the mean of values (splits, viewers) over viewers, and its interval."""
     judged = metrics[:, ~np.isnan(metrics).all(axis=0)]
     viewers = np.nanmean(judged, axis=0)
-    drawn = np.random.default_rng(0).integers(len(viewers), size=(RESAMPLES, len(viewers)))
-    low, high = np.percentile(viewers[drawn].mean(axis=1), [2.5, 97.5])
+    samples = np.random.default_rng(0).integers(len(viewers), size=(RESAMPLES, len(viewers)))
+    low, high = np.percentile(viewers[samples].mean(axis=1), [2.5, 97.5])
     return float(viewers.mean()), (float(low), float(high))

@@ -44,8 +44,8 @@ def evening(viewers: int) -> Callable[[], int]:
     likes, titles, coming = world(viewers)
 
     def lists() -> int:
-        fitted = NearestLikes().fit(likes, titles)
-        return sum(len(rows) for rows in best_titles(fitted, np.arange(viewers), coming))
+        recommender = NearestLikes().fit(likes, titles)
+        return sum(len(rows) for rows in best_titles(recommender, np.arange(viewers), coming))
 
     return lists
 
@@ -53,11 +53,11 @@ def evening(viewers: int) -> Callable[[], int]:
 def explanations(viewers: int) -> Callable[[], int]:
     """Finds the reasons of ten titles per viewer, and the likes without which they would not be listed."""
     likes, titles, coming = world(viewers)
-    fitted = NearestLikes().fit(likes, titles)
-    lists = list(best_titles(fitted, np.arange(viewers), coming))
+    recommender = NearestLikes().fit(likes, titles)
+    lists = list(best_titles(recommender, np.arange(viewers), coming))
 
     def explain() -> int:
-        explained = 0
+        count = 0
         for viewer, rows in enumerate(lists):
             likes_of_viewer = likes.take(np.flatnonzero(likes.viewers == viewer))
             values = dict(zip(likes_of_viewer.titles.tolist(), likes_of_viewer.values.tolist(), strict=True))
@@ -66,8 +66,8 @@ def explanations(viewers: int) -> Callable[[], int]:
                 return next(best_titles(revised, np.array([viewer]), coming))  # pyright: ignore
 
             for row in rows.tolist():
-                explained += bool(find_counterfactual(fitted, viewer, values, row, listed).without)  # pyright: ignore
-        return explained
+                count += bool(find_counterfactual(recommender, viewer, values, row, listed).without)  # pyright: ignore
+        return count
 
     return explain
 

@@ -85,8 +85,8 @@ def draw_viewers(
         many = np.bincount(drawn, minlength=tastes).min() >= LEAST
         if not many or (members[:, chosen].sum(axis=1) > 1).mean() > SHARED:
             continue
-        seen = [np.flatnonzero(members[:, taste] & ~coming) for taste in chosen]
-        likes = [rng.choice(seen[taste]) for taste in drawn]
+        seen_titles = [np.flatnonzero(members[:, taste] & ~coming) for taste in chosen]
+        likes = [rng.choice(seen_titles[taste]) for taste in drawn]
         likes += rng.choice(np.flatnonzero(~coming), round(NOISE * len(drawn))).tolist()
         yield Viewer(np.unique(likes), np.flatnonzero(coming & described), chosen, weights)
         count -= 1

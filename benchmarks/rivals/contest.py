@@ -121,14 +121,16 @@ class Contest:
 
         Intervals are bootstraps over families (titles with the same first content word).
         """
-        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        unit_vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         queries = self.titles.labelled(protocol)
-        judged = judge_knn(self.titles, unit.astype(np.float32), queries, self.titles.labelled("train"), K)
+        judgement = judge_knn(
+            self.titles, unit_vectors.astype(np.float32), queries, self.titles.labelled("train"), K
+        )
         groups = number_groups(self.titles.family[queries])
         bounds = intervals(
-            judged, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1))
+            judgement, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1))
         )
-        measured = measure(judged)
+        measured = measure(judgement)
         return {
             shown: Score(float(measured[name] or math.nan), *(bounds[name] or (math.nan, math.nan)))
             for name, shown in (("accuracy", "accuracy"), ("precision_at_k", "precision_at_10"))

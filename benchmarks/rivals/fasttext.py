@@ -56,8 +56,8 @@ class FastText:
                 (timed(lambda: fasttext.train_supervised(str(file), epoch=0, **options)) for _ in range(2)),
                 key=lambda spent: spent.wall,
             )
-            total = timed(
+            seconds = timed(
                 lambda: models.append(fasttext.train_supervised(str(file), epoch=epochs, **options))
             )
-        spent = Spent(total.wall - reading.wall, total.cpu - reading.cpu)
+        spent = Spent(seconds.wall - reading.wall, seconds.cpu - reading.cpu)
         return Trained(spent, lambda: np.stack([models[0].get_sentence_vector(text) for text in texts]))

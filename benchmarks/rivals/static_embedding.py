@@ -50,8 +50,8 @@ class StaticEmbedding:
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
         model = SentenceTransformer(modules=[Module(tokenizer, embedding_dim=DIM)], device="cpu")
         rng = np.random.default_rng(seed)
-        drawn = [contest.pairs(rng) for _ in range(epochs)]  # new pairs in every epoch
-        anchors, positives = (np.concatenate([pair[side] for pair in drawn]) for side in (0, 1))
+        epoch_pairs = [contest.pairs(rng) for _ in range(epochs)]  # new pairs in every epoch
+        anchors, positives = (np.concatenate([pairs[side] for pairs in epoch_pairs]) for side in (0, 1))
         pairs = Dataset.from_dict(
             {"anchor": [texts[row] for row in anchors], "positive": [texts[row] for row in positives]}
         )

@@ -79,38 +79,39 @@ def _measure(layout: Layout, vectors: np.ndarray) -> dict[str, float]:
         started = time.process_time()
         places = layout(vectors, None)
         seconds = time.process_time() - started
-        new = rng.random(len(vectors)) < 0.1
+        is_new = rng.random(len(vectors)) < 0.1
         yesterday = np.full((len(vectors), 2), np.nan)
-        yesterday[~new] = layout(vectors[~new], None)
-        today = layout(vectors, yesterday)
-    judged = rng.permutation(len(vectors))[:JUDGED]
-    moved = np.hypot(*(today[~new] - yesterday[~new]).T)
+        yesterday[~is_new] = layout(vectors[~is_new], None)
+        new_positions = layout(vectors, yesterday)
+    sample = rng.permutation(len(vectors))[:JUDGED]
+    distances = np.hypot(*(new_positions[~is_new] - yesterday[~is_new]).T)
     return {
         "trustworthiness": float(
-            trustworthiness(vectors[judged], places[judged], n_neighbors=10, metric="cosine")
+            trustworthiness(vectors[sample], places[sample], n_neighbors=10, metric="cosine")
         ),
-        "recall": _recall(vectors, places, judged),
+        "recall": _recall(vectors, places, sample),
         "moved overnight, hundredths of the width": 100
-        * float(np.median(moved))
-        / float(np.ptp(yesterday[~new], axis=0).max()),
+        * float(np.median(distances))
+        / float(np.ptp(yesterday[~is_new], axis=0).max()),
         "CPU seconds": seconds,
     }
 
 
-def _recall(vectors: np.ndarray, places: np.ndarray, judged: np.ndarray) -> float:
+def _recall(vectors: np.ndarray, places: np.ndarray, sample: np.ndarray) -> float:
     from sklearn.neighbors import NearestNeighbors
 
-    near = top_neighbours(vectors[judged], vectors, FROM_SPACE + 1)[0]
+    neighbour_ids = top_neighbours(vectors[sample], vectors, FROM_SPACE + 1)[0]
     plane = (
         NearestNeighbors(n_neighbors=FROM_PLANE + 1)
         .fit(places)
-        .kneighbors(places[judged], return_distance=False)
+        .kneighbors(places[sample], return_distance=False)
     )
-    shared = [
-        len((set(seen) & set(true)) - {title})
-        for title, seen, true in zip(judged.tolist(), plane.tolist(), near.tolist(), strict=True)
+    rows = sample.tolist(), plane.tolist(), neighbour_ids.tolist()
+    shared_counts = [
+        len((set(plane_ids) & set(vector_ids)) - {title})
+        for title, plane_ids, vector_ids in zip(*rows, strict=True)
     ]
-    return float(np.mean(shared)) / FROM_PLANE
+    return float(np.mean(shared_counts)) / FROM_PLANE
 
 
 def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
@@ -121,9 +122,9 @@ def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
 
 def _filled(before: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Places each new title at the position of its nearest old title, as a start for the libraries."""
-    new = np.isnan(before[:, 0])
+    is_new = np.isnan(before[:, 0])
     places = before.copy()
-    places[new] = before[~new][top_neighbours(vectors[new], vectors[~new], 1)[0][:, 0]] + 1e-3
+    places[is_new] = before[~is_new][top_neighbours(vectors[is_new], vectors[~is_new], 1)[0][:, 0]] + 1e-3
     return places.astype(np.float32)
 
 

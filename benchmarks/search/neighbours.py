@@ -120,7 +120,7 @@ def usearch(titles: int) -> Callable[[], Any]:
 def _without_self(ids: np.ndarray) -> np.ndarray:
     """Returns the first K ids of each row that are not the row itself."""
     return np.array(
-        [[other for other in row if other != query][:K] for query, row in enumerate(ids.tolist())]
+        [[neighbour for neighbour in row if neighbour != query][:K] for query, row in enumerate(ids.tolist())]
     )
 
 

@@ -74,14 +74,14 @@ def read_model(prepare: Callable[[], Opener], file: Path, words: Sequence[str]) 
     """Opens a model and looks up unseen words; called in a separate process."""
     read, started = prepare(), time.perf_counter()
     vectors = read(file)
-    opened = time.perf_counter()
+    opened_at = time.perf_counter()
     vectors(["tatort"])
-    first, seconds = time.perf_counter(), []
+    first_at, seconds = time.perf_counter(), []
     for part in range(3):  # different words each time, so that no row is in a cache
-        begun = time.perf_counter()
+        part_started = time.perf_counter()
         vectors(words[part * UNSEEN : (part + 1) * UNSEEN])
-        seconds.append(time.perf_counter() - begun)
-    return Reading(opened - started, first - opened, statistics.median(seconds), memory("RssAnon"))
+        seconds.append(time.perf_counter() - part_started)
+    return Reading(opened_at - started, first_at - opened_at, statistics.median(seconds), memory("RssAnon"))
 
 
 def imports_memory() -> float:
@@ -122,17 +122,17 @@ def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
     )
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.bin"
-        trained = random_words(words, rng)
-        make_model(model, trained, buckets, dim, rng)
-        names = set(trained)
+        training_words = random_words(words, rng)
+        make_model(model, training_words, buckets, dim, rng)
+        names = set(training_words)
         unseen = [word for word in random_words(6 * UNSEEN, rng) if word not in names]
         size = f"{model.stat().st_size / 1e9:.2g} GB"
         ours = call_apart(read_model, our_reader, model, unseen)
-        extra, milliseconds = ours.memory - call_apart(imports_memory), 1000 * ours.unseen
+        extra_memory, milliseconds = ours.memory - call_apart(imports_memory), 1000 * ours.unseen
         first, words_name = 1000 * ours.first, f"{UNSEEN} unseen words, {size}, ms"
         claims = [
             Claim(f"first vector beyond the dictionary scan, {size}, ms", first, aim=2, better="less"),
-            Claim(f"own memory beyond the imports, {size}, MiB", extra, aim=30, better="less"),
+            Claim(f"own memory beyond the imports, {size}, MiB", extra_memory, aim=30, better="less"),
             Claim(words_name, milliseconds, aim=10, better="less"),
         ]
         for name, module, prepare in RIVALS:
@@ -146,7 +146,9 @@ def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
                 for about, (own, other) in pairs.items():
                     claims.append(Claim(about, own, name, other, aim=1, better="less"))
         if is_installed("fasttext"):
-            words_to_cut = trained[:10_000] if quick else [*trained, *random_words(100_000, rng)][:100_000]
+            words_to_cut = (
+                training_words[:10_000] if quick else [*training_words, *random_words(100_000, rng)][:100_000]
+            )
             claims += _lookup(model, words_to_cut)
     return claims
 

@@ -70,10 +70,10 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str],
     vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
     words, unseen = encoder.count_unseen(raw)
     precisions = {}
-    for group, chosen in zip(GROUPS, (titles.oov, (unseen == words) & (words > 0)), strict=True):
+    for group, is_selected in zip(GROUPS, (titles.oov, (unseen == words) & (words > 0)), strict=True):
         for protocol in PROTOCOLS:
             queries = titles.labelled(protocol)
-            queries = queries[chosen[queries]]
+            queries = queries[is_selected[queries]]
             measured = measure(judge_knn(titles, vectors, queries, training, 10))
             precisions[group, protocol] = (measured["precision_at_k"] or 0.0, len(queries))
     return precisions
@@ -108,16 +108,18 @@ def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
     """Compares ridge regression with the mean vector on hidden words: centred cosine, neighbour recall."""
     words, rows = word_vectors(encoder)
     hidden = np.random.default_rng(0).random(len(words)) < 0.1
-    unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    mean = unit[~hidden].mean(axis=0)
+    unit_rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    mean = unit_rows[~hidden].mean(axis=0)
     seen, unseen = (
         [word for word, own in zip(words, hidden, strict=True) if own == which] for which in (False, True)
     )
 
     vectors = Distilled().fit(seen, rows[~hidden], np.ones(len(seen), dtype=np.int64)).vectors(unseen)[0]
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    qualities = {"ridge": _quality(vectors, unit[hidden], unit[~hidden], mean)}
-    qualities["mean vector"] = _quality(np.tile(mean, (len(unseen), 1)), unit[hidden], unit[~hidden], mean)
+    qualities = {"ridge": _quality(vectors, unit_rows[hidden], unit_rows[~hidden], mean)}
+    qualities["mean vector"] = _quality(
+        np.tile(mean, (len(unseen), 1)), unit_rows[hidden], unit_rows[~hidden], mean
+    )
     about = f"{name}, {len(unseen)} hidden of {len(words)} words"
     measures = ("centred cosine", "cosine as it is", "neighbour recall at 10")
     centred = Claim(f"{measures[0]}, {about}", qualities["ridge"][0])  # the centred mean vector is zero
@@ -130,9 +132,9 @@ def _quality(
     vectors: np.ndarray, truth: np.ndarray, trained: np.ndarray, mean: np.ndarray
 ) -> tuple[float, float, float]:
     """Returns centred cosine, plain cosine, and recall of the ten nearest trained words."""
-    nearest = [np.argpartition(-(rows @ trained.T), 10, axis=1)[:, :10] for rows in (vectors, truth)]
+    neighbour_ids = [np.argpartition(-(rows @ trained.T), 10, axis=1)[:, :10] for rows in (vectors, truth)]
     recall = np.mean(
-        [len(set(nearest_rows) & set(wanted)) / 10 for nearest_rows, wanted in zip(*nearest, strict=True)]
+        [len(set(ids) & set(true_ids)) / 10 for ids, true_ids in zip(*neighbour_ids, strict=True)]
     )
     return _cosine(vectors - mean, truth - mean), _cosine(vectors, truth), float(recall)
 
@@ -163,10 +165,10 @@ def measure_oov(quick: bool) -> Sequence[Claim]:
     claims: list[Claim] = []
     feeds = guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:
-        without = SentenceSettings(encoder=NoSentences())
+        no_sentences = SentenceSettings(encoder=NoSentences())
         models = {
-            WORDS: learn(Path(folder), feeds, Words(), without),
-            NGRAMS: learn(Path(folder), feeds, WordsAndNgrams(), without),
+            WORDS: learn(Path(folder), feeds, Words(), no_sentences),
+            NGRAMS: learn(Path(folder), feeds, WordsAndNgrams(), no_sentences),
             SENTENCE: learn(Path(folder), feeds, WordsAndNgrams(), SentenceSettings()),
         }
         claims += title_claims(models)

@@ -49,7 +49,7 @@ def _encode(texts: Sequence[str], strategy: UniversalSentenceEncoder | Multiling
 
 def night(home: Path, texts: Sequence[str]) -> float:
     """Returns CPU seconds of this process for the sentence vectors of a nightly run."""
-    begun = time.process_time()
+    started = time.process_time()
     encoder = STRATEGY.open()
     store = SentenceStore(home, encoder.identity, encoder.dim)
     for _ in encode_new(store, STRATEGY, lambda: [texts]):
@@ -57,7 +57,7 @@ def night(home: Path, texts: Sequence[str]) -> float:
     keys = text_keys(texts)
     store.take(keys)
     store.compact(keys)
-    return time.process_time() - begun
+    return time.process_time() - started
 
 
 def measure(quick: bool) -> list[Claim]:
@@ -76,18 +76,18 @@ def measure(quick: bool) -> list[Claim]:
             took = measure_apart(prepare, texts, True, MultilingualE5(), threads=1)
             about = f"e5: {len(texts):,} {name}, {name}/s of one core"
             claims.append(Claim(about, len(texts) / took.cpu, aim=aim))
-    every = [*shown, *descriptions]
-    took = measure_apart(prepare, every, False, threads=1)
+    texts = [*shown, *descriptions]
+    took = measure_apart(prepare, texts, False, threads=1)
     claims.append(Claim("peak memory above imports, MiB", took.above, aim=200, better="less"))
     with tempfile.TemporaryDirectory() as name:
-        before = [text for place, text in enumerate(every) if place % NEW]
-        begun = time.perf_counter()
+        before = [text for place, text in enumerate(texts) if place % NEW]
+        started = time.perf_counter()
         night(Path(name), before)  # in this process, because a pool's process cannot start others
-        first = time.perf_counter() - begun
-        second = call_apart(night, Path(name), every, threads=1)
+        first_seconds = time.perf_counter() - started
+        second = call_apart(night, Path(name), texts, threads=1)
     about = f"first night, {len(before):,} texts, {cores()} cores, wall seconds"
-    claims.append(Claim(about, first, better=None))
-    about = f"second night, {len(every) - len(before):,} of {len(every):,} texts new, CPU seconds"
+    claims.append(Claim(about, first_seconds, better=None))
+    about = f"second night, {len(texts) - len(before):,} of {len(texts):,} texts new, CPU seconds"
     return [*claims, Claim(about, second, aim=2, better="less")]
 
 

@@ -28,10 +28,10 @@ def titles(*names: str) -> list[str]:
     """Returns the distinct titles of guides, cleaned as by ingest."""
     texts: set[str] = set()
     for file in guides(*names):
-        with gzip.open(file) as opened:
+        with gzip.open(file) as handle:
             texts |= {
                 clean(title.text)
-                for _, title in etree.iterparse(opened, tag="title", recover=True)
+                for _, title in etree.iterparse(handle, tag="title", recover=True)
                 if title.text
             }
     return sorted(texts)

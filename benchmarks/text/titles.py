@@ -69,11 +69,13 @@ def publish_synthetic_guide(home: Path, titles: int, seed: int = 1) -> Guide:
                     ),
                 }
                 columns["zone"] = pa.array(["UTC"] * count)
-                empty = {
+                empty_columns = {
                     field.name: pa.nulls(count, field.type) for field in SCHEMA if field.name not in columns
                 }
                 writer.write_table(
-                    pa.table({field.name: (columns | empty)[field.name] for field in SCHEMA}, schema=SCHEMA)
+                    pa.table(
+                        {field.name: (columns | empty_columns)[field.name] for field in SCHEMA}, schema=SCHEMA
+                    )
                 )
         channels = {
             "source": ["synthetic"] * 300,

@@ -45,21 +45,21 @@ def measure_bags(quick: bool) -> Sequence[Claim]:
     tokens = Ragged(np.concatenate([[0], np.cumsum(lengths)]), rng.zipf(1.2, lengths.sum()) % TOKENS)
     kinds = (np.arange(TOKENS) % 4).astype(np.int8)
     rows = torch.randn(TOKENS, DIM, generator=torch.Generator().manual_seed(0)) * 0.1
-    encoder, bags, padded = Bag(), Bagger(kinds).bags(tokens), pad(tokens)
-    gathered, ids = rows[bags.ids], padded.ids.long()
+    encoder, bags, padded_tokens = Bag(), Bagger(kinds).bags(tokens), pad(tokens)
+    gathered_rows, ids = rows[bags.ids], padded_tokens.ids.long()
     kinds_padded = torch.from_numpy(kinds.astype(np.int64))[ids]
     forms: dict[str, tuple[Callable[[Tensor], Tensor], Tensor]] = {
         "a loop over titles": (lambda table: loop(encoder, table, tokens, kinds), rows),
         "one padded block": (
-            lambda table: encode_padded(encoder, table, ids, kinds_padded, padded.lengths),
+            lambda table: encode_padded(encoder, table, ids, kinds_padded, padded_tokens.lengths),
             rows,
         ),
-        "ragged bags": (lambda table: encode_bags(encoder, table, bags), gathered),
+        "ragged bags": (lambda table: encode_bags(encoder, table, bags), gathered_rows),
     }
-    expected = forms["ragged bags"][0](gathered)
+    expected_vectors = forms["ragged bags"][0](gathered_rows)
     for name, (form, table) in forms.items():
         torch.testing.assert_close(
-            form(table), expected, atol=1e-5, rtol=0, msg=f"{name} gives other vectors"
+            form(table), expected_vectors, atol=1e-5, rtol=0, msg=f"{name} gives other vectors"
         )
     repeats = 3 if quick else 15
     forward = milliseconds({name: partial(form, table) for name, (form, table) in forms.items()}, repeats)
@@ -67,8 +67,8 @@ def measure_bags(quick: bool) -> Sequence[Claim]:
     both = milliseconds({name: partial(with_gradient, *forms[name]) for name in batched}, repeats)
     labels = F.normalize(torch.randn(LABELS, DIM, generator=torch.Generator().manual_seed(1)), dim=1)
     products: dict[str, Callable[[], object]] = {
-        "matrix product": lambda: expected @ labels.T,
-        "elementwise sum": lambda: (expected.unsqueeze(1) * labels).sum(2),
+        "matrix product": lambda: expected_vectors @ labels.T,
+        "elementwise sum": lambda: (expected_vectors.unsqueeze(1) * labels).sum(2),
     }
     scores = milliseconds(products, repeats)
 

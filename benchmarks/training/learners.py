@@ -62,8 +62,10 @@ def _precisions(corpus: Path, quick: bool) -> Iterator[Claim]:
     contest = Contest(corpus)
     for size in (SIZE,) if quick else (1, 4, SIZE):
         runners = OneProcess(), TWO, SELDOM
-        sequential, *others = (_precision(contest, runner, size, 1 if quick else 4) for runner in runners)
-        for runner, precision in zip(runners[1:], others, strict=True):
+        sequential, *learner_precisions = (
+            _precision(contest, runner, size, 1 if quick else 4) for runner in runners
+        )
+        for runner, precision in zip(runners[1:], learner_precisions, strict=True):
             yield Claim(
                 f"{NAMES[runner]}, batches of {size}: precision@10 on {PROTOCOL}",
                 precision,
@@ -101,7 +103,8 @@ def _training(corpus: Path, runner: Runner, size: int, epochs: int) -> Training:
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    pairs = zip(ours, theirs, strict=True)
+    return statistics.median(our_value / rival_value for our_value, rival_value in pairs)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -34,14 +34,14 @@ def measure_runners(quick: bool) -> Sequence[Claim]:
         feeds = guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1")
         words = make_corpus(Path(folder) / "words", feeds, Words(), context=False)
         ngrams = make_corpus(Path(folder) / "ngrams", feeds, WordsAndNgrams(), context=False)
-        full = make_corpus(Path(folder) / "full", feeds, WordsAndNgrams())
+        full_corpus = make_corpus(Path(folder) / "full", feeds, WordsAndNgrams())
         for tokens, corpus, settings in (
             ("words", words, SHORT_BAGS),
             ("words and n-grams", ngrams, TrainSettings(dim=DIM)),
-            ("as by default", full, TrainSettings()),
+            ("as by default", full_corpus, TrainSettings()),
         ):
             claims += _beside_autograd(tokens, corpus, settings, 1 if quick else ROUNDS)
-        claims += measure_learners(full, quick)
+        claims += measure_learners(full_corpus, quick)
     return claims
 
 

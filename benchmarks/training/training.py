@@ -173,7 +173,9 @@ def _speeds(
 ) -> Iterator[Claim]:
     """Makes the claims on titles per wall second and per CPU second."""
     for unit, per in (("wall", "s"), ("cpu", "CPU-s")):
-        value, rival_value = (one and one.titles / getattr(one.spent, unit) for one in (run, theirs))
+        value, rival_value = (
+            best_run and best_run.titles / getattr(best_run.spent, unit) for best_run in (run, theirs)
+        )
         aim_of_unit = aim if unit == "wall" else None
         yield Claim(
             f"{name}, titles/{per}",
@@ -206,7 +208,7 @@ def runs_of(rival: Rival, corpus: Path, quick: bool, threads: int) -> list[Run]:
             trained = rival.train(contest, epochs, len(spent) + 1, threads)
             spent.append(trained.spent)
             # short runs are scored for every seed
-            if len(spent) == 1 or (sum(one.wall for one in spent) < 5 and not quick):
+            if len(spent) == 1 or (sum(spent_time.wall for spent_time in spent) < 5 and not quick):
                 precisions.append(
                     contest.scores(trained.vectors(), PROTOCOL, resamples=2)["precision_at_10"].value
                 )
@@ -216,7 +218,7 @@ def runs_of(rival: Rival, corpus: Path, quick: bool, threads: int) -> list[Run]:
                 else next(
                     times
                     for longer, times in REPEATS
-                    if statistics.median(one.wall for one in spent) >= longer
+                    if statistics.median(spent_time.wall for spent_time in spent) >= longer
                 )
             )
         median = Spent(*(statistics.median(kind) for kind in zip(*spent, strict=True)))

@@ -98,7 +98,7 @@ def prepare(context: Context, version: Annotated[bool, Option("--version")] = Fa
 
 @contextmanager
 def _report_loading(subcommand: str) -> Iterator[None]:
-    """Prints on a terminal that a command is loading if its imports or a model take long."""
+    """Prints on a terminal that a command is loading if it takes longer than LOADING_SECONDS to start."""
     line = f"guidespace {subcommand}: loading …"
     timer = threading.Timer(LOADING_SECONDS, print, [line], {"file": sys.stderr, "flush": True})
     timer.daemon = True

@@ -143,7 +143,7 @@ def _exit_after_signal(read_end: int) -> None:
 
 
 def _restore_defaults() -> None:
-    """Restores the default handlers in a forked child, which must not use the descriptor of its parent."""
+    """Restores Python's default signal handlers in a forked child, so that it does not notify its parent."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -24,7 +24,9 @@ Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH_H
 Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]
 Channel = Annotated[str, Option(metavar="NAME", help="channel of the guide that airs it: name or XMLTV id")]
 Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
-LeftTitle = Annotated[str, Argument(metavar="A", help="a title; compared with B, also without each word")]
+LeftTitle = Annotated[
+    str, Argument(metavar="A", help="a title; it is compared with B, also with each of its words removed")
+]
 RightTitle = Annotated[
     str | None, Argument(metavar="B", help="another title; default: explain A's categories")
 ]

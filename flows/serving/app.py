@@ -131,16 +131,17 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
     metrics, batcher = Metrics(reloader), RequestBatcher(reloader.answer)
     bearer = HTTPBearer(auto_error=False)
 
-    def check_token(sent: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> None:
-        credentials = sent.credentials.encode("latin-1") if sent else b""  # headers are decoded as latin-1
+    def check_token(authorization: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> None:
+        # Starlette decodes headers as latin-1.
+        credentials = authorization.credentials.encode("latin-1") if authorization else b""
         if not hmac.compare_digest(credentials, token.encode()):
-            problem = "the token is wrong" if sent else "the token is missing"
+            problem = "the token is wrong" if authorization else "the token is missing"
             raise HTTPException(401, f"{problem}; expected the header Authorization: Bearer TOKEN")
 
-    def check_path_token(sent: str) -> None:
+    def check_path_token(path_token: str) -> None:
         if not token:
             raise HTTPException(404)
-        if not hmac.compare_digest(sent.encode(), token.encode()):
+        if not hmac.compare_digest(path_token.encode(), token.encode()):
             raise HTTPException(401, "the token in the path is wrong; expected /TOKEN/guide.xml")
 
     app = FastAPI(

@@ -42,14 +42,14 @@ def add_guide_routes(
         """Returns the merged guide of all feeds (docs/serve.md); with ETag, Last-Modified and gzip."""
         return _make_response(request, home, request.url.path.rpartition("/")[2])
 
-    async def respond_to_token(request: Request, token: str) -> Response:
+    async def respond_with_path_token(request: Request, token: str) -> Response:
         check_token(token)
         return await respond(request)
 
     options: dict[str, Any] = {"methods": ["GET", "HEAD"], "response_class": Response}
     for path in PATHS:
         app.add_api_route(path, respond, operation_id=path[1:], **options, **auth)
-        app.add_api_route(f"/{{token}}{path}", respond_to_token, include_in_schema=False, **options)
+        app.add_api_route(f"/{{token}}{path}", respond_with_path_token, include_in_schema=False, **options)
 
 
 def _make_response(request: Request, home: Path, name: str) -> Response:

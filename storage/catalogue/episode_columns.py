@@ -93,7 +93,7 @@ def _split(joined_numbers: str) -> tuple[tuple[str, str], ...]:
 
 
 def _texts_with_digits(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Returns the column with '' in place of null and of texts without digits."""
+    """Returns a copy of a text column in which '' replaces null and all texts without digits."""
     texts = _combine_chunks(column).fill_null("")
     return pc.if_else(pc.match_substring_regex(texts, r"\p{Nd}"), texts, "")  # pyright: ignore[reportAttributeAccessIssue]
 

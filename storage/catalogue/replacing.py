@@ -288,8 +288,8 @@ def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
     columns = dict.fromkeys(TABLES, "new_id AS programme_id")
     columns["programmes"] += ", restored.feed_id AS feed_id, restored.replaced_by AS replaced_by"
     for table, replaced_columns in columns.items():
-        rows = f"SELECT {table}.* REPLACE ({replaced_columns}) FROM {table}"
-        connection.execute(f"INSERT INTO {table} {rows} JOIN restored ON old_id = programme_id")
+        query = f"SELECT {table}.* REPLACE ({replaced_columns}) FROM {table}"
+        connection.execute(f"INSERT INTO {table} {query} JOIN restored ON old_id = programme_id")
 
 
 def _delete_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab, id_table: str) -> int:

@@ -23,7 +23,7 @@ Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
-    """Writes answers.parquet; ``answers`` maps (form of the input, held-out set) to columns."""
+    """Writes answers.parquet; ``answers`` has the columns of each (form of the input, held-out set)."""
     parts = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
     pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
 

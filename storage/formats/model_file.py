@@ -154,10 +154,10 @@ def _extract(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, expected: Mapping[str, Any], target: Path
 ) -> None:
     digest = hashlib.sha256()
-    with archive.open(member) as source, open(target, "xb") as copy:
+    with archive.open(member) as source, open(target, "xb") as target_file:
         while block := source.read(_BLOCK):
             digest.update(block)
-            copy.write(block)
+            target_file.write(block)
     if digest.hexdigest() != expected["sha256"]:
         raise _damaged_error(f"the SHA-256 of {member.filename} differs from the one in {MANIFEST}")
     if target.suffix == ".npy":

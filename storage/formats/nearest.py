@@ -23,7 +23,7 @@ def write_nearest(
     cosines: Float[np.ndarray, "titles k"],
     vectors: Float[np.ndarray, "titles dim"],
 ) -> None:
-    """Writes the nearest titles by similarity and the vectors; vectors.parquet omits zero vectors.
+    """Writes the nearest titles by similarity, and the similarity vectors except for zero vectors.
 
     Args:
         folder: Folder of the files.

@@ -42,7 +42,7 @@ def write_piece(folder: Path, piece: int, dictionary: Mapping[str, object], toke
 
 
 def read_tokens(folder: Path, piece: int) -> Ragged:
-    """Reads the tokens of each title of a piece (row group), as row indices of the piece's dictionary."""
+    """Reads the tokens of the titles of a piece (row group): row indices in the dictionary of the piece."""
     ids = pq.read_table(folder / f"tokens-{piece:05}.parquet")["tokens"].combine_chunks()
     return Ragged(ids.offsets.to_numpy(), ids.values.to_numpy())
 

@@ -10,9 +10,10 @@ from storage.home.workspace import Workspace, newest_first, published_at
 
 
 def current_guide(workspace: Workspace) -> Guide | None:
-    """Returns the intact guide with the latest instant, or None if there is none.
+    """Returns the newest intact guide of a home, or None if there is none.
 
-    The instant of a guide is the earlier of ``as_of``, if it is set, and the time of publication.
+    Guides are ordered by ``as_of`` (the past date for which a guide was made) or, if it is not set or later,
+    by the time of publication.
     """
     return next(newest_first(workspace, Guide, instant=_instant), None)
 

@@ -101,8 +101,8 @@ def write_model(
             pip_requirements=requirements(code, sentence_encoder(model_folder)),
             metadata=logged_model.tags,
         )
-        for cache in list(folder.rglob("__pycache__")):
-            shutil.rmtree(cache, ignore_errors=True)
+        for cache_folder in list(folder.rglob("__pycache__")):
+            shutil.rmtree(cache_folder, ignore_errors=True)
     finally:
         shutil.rmtree(staging_folder, ignore_errors=True)
 
@@ -160,8 +160,8 @@ def model_signature() -> ModelSignature:
     neighbours = Array(Object([Property(name, kind) for name, kind in kinds.items()]))
     title, reason = ColSpec(DataType.string, "title"), ColSpec(DataType.string, "reason", required=False)
     # hour is a double, because it may be null
-    optional = {"description": DataType.string, "channel": DataType.string, "hour": DataType.double}
-    columns = [ColSpec(kind, name, required=False) for name, kind in optional.items()]
+    optional_columns = {"description": DataType.string, "channel": DataType.string, "hour": DataType.double}
+    columns = [ColSpec(kind, name, required=False) for name, kind in optional_columns.items()]
     return ModelSignature(
         inputs=Schema([title, *columns]),
         outputs=Schema([title, ColSpec(neighbours, "neighbours", required=False), reason]),

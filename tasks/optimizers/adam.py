@@ -22,16 +22,16 @@ class _Adam(RowOptimizer):
     epsilon: float = setting(1e-8, "Added to the divisor to keep it above 0", gt=0)
 
     def _moments_(self, grad: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        first = state["first"].lerp_(grad, 1 - self.beta1)
-        return first, state["second"].mul_(self.beta2).addcmul_(grad, grad, value=1 - self.beta2)
+        first_moment = state["first"].lerp_(grad, 1 - self.beta1)
+        return first_moment, state["second"].mul_(self.beta2).addcmul_(grad, grad, value=1 - self.beta2)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= lr · weight · first / (1 − β₁^t) / (√(second / (1 − β₂^t)) + ε)``."""
-        first, second = self._moments_(grad, state)
+        first_moment, second_moment = self._moments_(grad, state)
         if "largest" in state:  # replaces the second moment
-            second = torch.maximum(state["largest"], second, out=state["largest"])
-        denominator = (second.sqrt() / bias_correction(self.beta2, step) ** 0.5).add_(self.epsilon)
-        rows.addcdiv_(first * -divide_rate(rate, bias_correction(self.beta1, step)), denominator)
+            second_moment = torch.maximum(state["largest"], second_moment, out=state["largest"])
+        denominator = (second_moment.sqrt() / bias_correction(self.beta2, step) ** 0.5).add_(self.epsilon)
+        rows.addcdiv_(first_moment * -divide_rate(rate, bias_correction(self.beta1, step)), denominator)
 
 
 @configurable
@@ -87,10 +87,10 @@ class Adamax(_Adam):
 
         ``largest`` is the maximum of β₂ · largest (of the previous step) and |grad| + ε.
         """
-        first = state["first"].lerp_(grad, 1 - self.beta1)
-        largest = state["largest"].mul_(self.beta2)
-        torch.maximum(largest, grad.abs().add_(self.epsilon), out=largest)
-        rows.addcdiv_(first * -divide_rate(rate, bias_correction(self.beta1, step)), largest)
+        first_moment = state["first"].lerp_(grad, 1 - self.beta1)
+        maximum = state["largest"].mul_(self.beta2)
+        torch.maximum(maximum, grad.abs().add_(self.epsilon), out=maximum)
+        rows.addcdiv_(first_moment * -divide_rate(rate, bias_correction(self.beta1, step)), maximum)
 
 
 @configurable
@@ -107,13 +107,13 @@ class NAdam(_Adam):
         The momentum of step t is ``μ_t = β₁ · (1 − ½ · 0.96^(t · ψ))``, and ``M_t = μ_1 · … · μ_t``. The
         factors are ``a = (1 − μ_t) / (1 − M_t)`` and ``b = μ_{t+1} / (1 − M_{t+1})``.
         """
-        first, second = self._moments_(grad, state)
-        denominator = second.div(bias_correction(self.beta2, step)).sqrt_().add_(self.epsilon)
+        first_moment, second_moment = self._moments_(grad, state)
+        denominator = second_moment.div(bias_correction(self.beta2, step)).sqrt_().add_(self.epsilon)
         rate, momentum, next_momentum = rate.double(), self._momentum(step), self._momentum(step + 1)
         grad_factor = rate * ((1 - momentum) / (1 - self._product(step)))
         first_factor = rate * (next_momentum / (1 - self._product(step + 1)))
         rows.addcdiv_(grad * -grad_factor.to(grad.dtype), denominator)
-        rows.addcdiv_(first * -first_factor.to(grad.dtype), denominator)
+        rows.addcdiv_(first_moment * -first_factor.to(grad.dtype), denominator)
 
     def _momentum(self, step: Steps) -> Any:
         step = step.double() if isinstance(step, torch.Tensor) else step

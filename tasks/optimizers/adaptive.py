@@ -25,8 +25,8 @@ class Adagrad(RowOptimizer):
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``sum += grad²``, ``rows -= lr · weight · grad / (√sum + ε)``."""
-        total = state["sum"].addcmul_(grad, grad, value=1.0)
-        rows.addcdiv_(grad * -rate, total.sqrt().add_(self.epsilon))
+        squares = state["sum"].addcmul_(grad, grad, value=1.0)
+        rows.addcdiv_(grad * -rate, squares.sqrt().add_(self.epsilon))
 
 
 @configurable
@@ -50,8 +50,8 @@ class RowwiseAdagrad(RowOptimizer):
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``sum += mean(grad²)``, ``rows -= lr · weight · grad / (√sum + ε)``."""
         norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
-        total = state["sum"].addcmul_(norm, norm, value=1.0 / grad.shape[1])
-        rows.addcmul_(grad, rate / total.sqrt().add_(self.epsilon), value=-1.0)
+        squares = state["sum"].addcmul_(norm, norm, value=1.0 / grad.shape[1])
+        rows.addcmul_(grad, rate / squares.sqrt().add_(self.epsilon), value=-1.0)
 
 
 @configurable
@@ -102,7 +102,7 @@ class RMSprop(RowOptimizer):
     def initial_state(self, rows: Tensor) -> State:
         """Returns zeros in the shape of ``rows`` for each state that the options require."""
         is_needed = {"squares": True, "mean": self.centered, "velocity": self.momentum}
-        return {name: torch.zeros_like(rows) for name, needed in is_needed.items() if needed}
+        return {name: torch.zeros_like(rows) for name, is_used in is_needed.items() if is_used}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= lr · weight · grad / (√squares + ε)``.

@@ -27,8 +27,8 @@ class DeferredCheck:
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
         """Applies a step like ParameterGroups.update_, or skips it if a gradient is NaN or infinite."""
         all_finite = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
-        skipped = all_finite.new_zeros((), dtype=torch.int64) if self._skipped is None else self._skipped
-        self._skipped = skipped + (~all_finite | (skipped > 0))
+        count = all_finite.new_zeros((), dtype=torch.int64) if self._skipped is None else self._skipped
+        self._skipped = count + (~all_finite | (count > 0))
         tensors = [tensor for update in updates.values() for tensor in (update.rows, *update.state.values())]
         copies = [tensor.clone() for tensor in tensors]
         self._groups.update_finite_(updates, factor, step)
@@ -37,6 +37,6 @@ class DeferredCheck:
 
     def skipped(self) -> int:
         """Returns the number of steps skipped since the last call. Waits for the device."""
-        skipped: Tensor | None = self._skipped
+        count: Tensor | None = self._skipped
         self._skipped = None
-        return 0 if skipped is None else int(skipped)
+        return 0 if count is None else int(count)

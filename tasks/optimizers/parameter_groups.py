@@ -82,8 +82,8 @@ class ParameterGroups:
 
     def __init__(self, names: Iterable[str], settings: UpdateSettings) -> None:
         self.settings, all_names = settings, ", ".join(names := list(names))
-        main = RowUpdater(settings.optimizer, settings.tuner, settings.per_row_steps)
-        self.updaters = dict.fromkeys(names, main)
+        default_updater = RowUpdater(settings.optimizer, settings.tuner, settings.per_row_steps)
+        self.updaters = dict.fromkeys(names, default_updater)
         for group in reversed(settings.groups):  # the first match takes precedence
             matching = fnmatch.filter(names, group.pattern)
             if not matching:
@@ -91,7 +91,7 @@ class ParameterGroups:
                 raise ValueError(f"{text}; the parameters are {all_names}")
             updater = RowUpdater(group.optimizer, NoTuner(), settings.per_row_steps)
             self.updaters |= dict.fromkeys(matching, updater)
-        self._tuned = [name for name in names if self.updaters[name] is main]
+        self._tuned = [name for name in names if self.updaters[name] is default_updater]
         if not self._tuned and not isinstance(settings.tuner, NoTuner):
             text = f"the tuner {settings.tuner.name} tunes train.optimizer, but groups update all of"
             raise ValueError(f"{text} {all_names}; remove a group, or the tuner")
@@ -119,9 +119,9 @@ class ParameterGroups:
     def update_finite_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
         """Updates the parameters of one step in place, from gradients that the caller knows to be finite."""
         self.settings.clipping.clip_([update.grad for update in updates.values()])
-        tuned = [updates[name] for name in self._tuned if name in updates]
+        inputs = [updates[name] for name in self._tuned if name in updates]
         main = self.settings.optimizer
-        main = self.settings.tuner.tune_(main, tuned, self._memory, step) if tuned else main
+        main = self.settings.tuner.tune_(main, inputs, self._memory, step) if inputs else main
         self.learning_rate = main.learning_rate
         for name, update in updates.items():
             optimizer = main if name in self._tuned else self.updaters[name].optimizer

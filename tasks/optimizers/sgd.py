@@ -39,10 +39,10 @@ class Momentum(RowOptimizer):
         """
         velocity = state["velocity"]
         # torch.optim.SGD does not dampen the first gradient of a row, whose velocity is still zero.
-        first = ~velocity.any(1, keepdim=True) if self.dampening else None
+        is_first = ~velocity.any(1, keepdim=True) if self.dampening else None
         velocity.mul_(self.momentum).add_(grad, alpha=1 - self.dampening)
-        if first is not None:
-            velocity.copy_(torch.where(first, grad, velocity))
+        if is_first is not None:
+            velocity.copy_(torch.where(is_first, grad, velocity))
         rows.addcmul_(velocity, rate, value=-1)
 
 
@@ -93,10 +93,9 @@ class ASGD(RowOptimizer):
 
         ``average`` is the mean of the rows over the steps after ``t0``.
         """
-        past = step - 1
-        eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * past) ** self.alpha)
+        last_step = step - 1
+        eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * last_step) ** self.alpha)
         rows.mul_((1 - self.lambd * eta.double()).to(rows.dtype)).addcmul_(grad, eta, value=-1)
-        averaged = (
-            (past - self.t0).clamp(min=1) if isinstance(past, torch.Tensor) else max(1.0, past - self.t0)
-        )
-        state["average"].lerp_(rows, 1 / averaged)
+        steps = last_step - self.t0  # number of averaged steps
+        steps = steps.clamp(min=1) if isinstance(steps, torch.Tensor) else max(1.0, steps)
+        state["average"].lerp_(rows, 1 / steps)

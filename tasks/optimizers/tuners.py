@@ -89,13 +89,13 @@ class YellowFin:
         """
         assert isinstance(optimizer, Momentum)
         curvature = sum(float(update.grad.square().sum(dtype=torch.float64)) for update in updates)
-        total = sum((update.table_rows or len(update.rows)) * update.grad.shape[1] for update in updates)
-        touched_share = sum(update.grad.numel() for update in updates) / total
+        size = sum((update.table_rows or len(update.rows)) * update.grad.shape[1] for update in updates)
+        touched_share = sum(update.grad.numel() for update in updates) / size
         memory["window"][(step - 1) % self.window] = curvature
-        recent = memory["window"][: min(step, self.window)]
-        *averaged, distance, mean_square, sparsity = memory["averages"].tolist()
-        current = math.log(float(recent.min()) + _TINY), float(recent.max()), curvature, math.sqrt(curvature)
-        low, high, square, norm = map(self._average, averaged, current)
+        norms = memory["window"][: min(step, self.window)]
+        *means, distance, mean_square, sparsity = memory["averages"].tolist()
+        values = math.log(float(norms.min()) + _TINY), float(norms.max()), curvature, math.sqrt(curvature)
+        low, high, square, norm = map(self._average, means, values)
         distance = self._average(distance, norm / (square + _TINY))
         sparsity = self._average(sparsity, touched_share)
         change = sum(self._update_mean_(update, step) for update in updates)
@@ -119,11 +119,11 @@ class YellowFin:
 
     def _update_mean_(self, update: ParameterUpdate, step: int) -> float:
         """Updates E g of the rows in a step; returns by how much the new gradients change ‖E g‖²."""
-        mean, seen = update.state["grad_mean"], update.state["seen"]
-        mean.mul_(torch.pow(self.beta, step - seen))
+        mean, last_steps = update.state["grad_mean"], update.state["seen"]
+        mean.mul_(torch.pow(self.beta, step - last_steps))
         square_before = float(mean.square().sum(dtype=torch.float64))
         mean.add_(update.grad, alpha=1 - self.beta)
-        seen.fill_(step)
+        last_steps.fill_(step)
         return float(mean.square().sum(dtype=torch.float64)) - square_before
 
 

@@ -66,13 +66,13 @@ def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered
         heading: Heading of the page.
         registered: URI of the registered model in MLflow, such as models:/NAME/VERSION.
     """
-    uses: dict[str, list[Mapping[str, Any]]] = {}
+    users: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for item in record.inputs:
-            uses.setdefault(_html_id(item), []).append(record.content)
+            users.setdefault(_html_id(item), []).append(record.content)
     anchors = {record.anchor for record in records}
     sections = [
-        _render_section(record, uses.get(record.anchor, []), anchors, registered) for record in records
+        _render_section(record, users.get(record.anchor, []), anchors, registered) for record in records
     ]
     body = replace_surrogates("\n".join(sections))
     return render_page(FOLDER / "artifacts.html", heading, FOLDER / "artifacts.css", body, [])
@@ -91,7 +91,7 @@ def _render_link(item: Mapping[str, Any], anchors: set[str]) -> str:
 
 
 def _render_section(
-    record: ArtifactRecord, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
+    record: ArtifactRecord, users: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
 ) -> str:
     """Returns the HTML section of an artifact. ``uses`` are the artifacts that have it as input."""
     content, files = record.content, record.content["files"]
@@ -99,7 +99,7 @@ def _render_section(
     size = sum(file["size"] for file in files.values())
     counts = ", ".join(f"{number:,} {escape(name)}" for name, number in content["counts"].items())
     inputs = [_render_link(item, anchors) for item in record.inputs] or ["<span>not recorded</span>"]
-    used_by = [_render_link(item, anchors) for item in uses]
+    used_by = [_render_link(item, anchors) for item in users]
     if content["kind"] == "Model":
         used_by.append(f"<span>registered as <code>{escape(registered)}</code></span>")
     rows = "".join(

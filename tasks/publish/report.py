@@ -182,8 +182,8 @@ def _cluster_lines(scores: Mapping[str, Any], clusters: Sequence[Mapping[str, An
     summary = f"{scores['count']} clusters, {noise} of titles in none; AMI {ami}, run-to-run ARI {stability}."
     lines = ["", "### Clusters", "", summary]
     if clusters:
-        largest = sorted(clusters, key=lambda cluster: -cluster["size"])[:MAX_LISTED]
-        lines += markdown_table(("largest", "titles"), [[item["name"], item["size"]] for item in largest])
+        listed = sorted(clusters, key=lambda cluster: -cluster["size"])[:MAX_LISTED]
+        lines += markdown_table(("largest", "titles"), [[item["name"], item["size"]] for item in listed])
     return lines
 
 

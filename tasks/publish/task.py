@@ -128,12 +128,12 @@ def pack(
             for block in blocks:
                 dense = opened.bag.dense(corpus_files.sentences[block], corpus_files.descriptions[block])
                 add(dense.astype(np.float16))
-        part, full = LinearPart.open(folder(linear)), np.asarray(open_array(folder(vectors), "full"))
+        part, points = LinearPart.open(folder(linear)), np.asarray(open_array(folder(vectors), "full"))
         assert part is not None  # the stage writes it
         support = partial(corpus_support, part, corpus_files, form="title_context")
         row = np.append(np.cumsum(is_shown) - 1, -1)  # row in titles.parquet by title; -1 at index -1
-        by_name = {VOTES: held_out_votes(CorpusTitles.from_corpus(corpus_files), full, support)}
-        by_name[CHANNEL_VOTES] = channel_votes(corpus_files, opened, part, full)
+        by_name = {VOTES: held_out_votes(CorpusTitles.from_corpus(corpus_files), points, support)}
+        by_name[CHANNEL_VOTES] = channel_votes(corpus_files, opened, part, points)
         for name, votes in by_name.items():
             model_rows = {"titles": row[votes.titles], "neighbours": row[votes.neighbours]}
             write_votes(draft.folder, votes._replace(**model_rows), name)
@@ -203,7 +203,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
 
 
 def _log_counts(
-    tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table, reasons: list[tuple[str, int]]
+    tracking: Tracking, run: str, inputs: ReportInputs, rows: pa.Table, reasons: list[tuple[str, int]]
 ) -> None:
     """Logs the counts of artifacts, the number of dropped categories by reason, and their table.
 
@@ -217,7 +217,7 @@ def _log_counts(
     }
     counts |= {f"dropped_categories/{reason}": count for reason, count in reasons}
     tracking.log_progress(run, 0, counts)
-    write_csv(dropped, text := io.BytesIO(), WriteOptions(quoting_style="needed"))
+    write_csv(rows, text := io.BytesIO(), WriteOptions(quoting_style="needed"))
     tracking.log_text(run, text.getvalue().decode(), "dropped_categories.csv")
 
 

@@ -47,8 +47,8 @@ class FittedFactorisedLikes:
         viewer_factors = np.empty((len(viewers), self.factors.shape[1]), dtype=np.float32)
         for index, viewer in enumerate(viewers):
             viewer_factors[index] = self._viewer_factors(viewer)
-        predicted = viewer_factors @ self.factors[titles].T + self.biases[titles]
-        return self.nearest.scores(viewers, titles) + np.float32(self.settings.weight) * predicted
+        predictions = viewer_factors @ self.factors[titles].T + self.biases[titles]
+        return self.nearest.scores(viewers, titles) + np.float32(self.settings.weight) * predictions
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the likes of a viewer, and their shares of the score of ``nearest`` for each title."""
@@ -88,22 +88,22 @@ class FactorisedLikes:
 
     def fit(self, likes: Likes, titles: Titles) -> FittedFactorisedLikes:
         """Factorises the likes. Raises a ValueError if they refer to titles outside ``titles``."""
-        nearest = self.nearest.fit(likes, titles)
+        nearest_likes = self.nearest.fit(likes, titles)
         factors = np.zeros((len(titles), self.dim), dtype=np.float32)
         biases = np.zeros(len(titles), dtype=np.float32)
-        if not len(nearest.likes):
-            return FittedFactorisedLikes(self, nearest, factors, biases, 0.0)
+        if not len(nearest_likes.likes):
+            return FittedFactorisedLikes(self, nearest_likes, factors, biases, 0.0)
         from tasks.linear.factorisation import Factorisation, FactorisationSettings
         from tasks.linear.ratings import Ratings
 
-        rated_titles, items = np.unique(nearest.likes.titles, return_inverse=True)
-        viewers, rng = nearest.likes.viewers, np.random.default_rng(self.seed)
+        rated_titles, items = np.unique(nearest_likes.likes.titles, return_inverse=True)
+        viewers, rng = nearest_likes.likes.viewers, np.random.default_rng(self.seed)
         pairs = viewers.astype(np.int64) * len(rated_titles) + items
         unliked_pairs = np.repeat(viewers.astype(np.int64), UNLIKED) * len(rated_titles)
         unliked_pairs += rng.integers(len(rated_titles), size=len(unliked_pairs))
         unliked_pairs = unliked_pairs[~np.isin(unliked_pairs, pairs)]
         users, columns = np.divmod(np.concatenate([pairs, unliked_pairs]), len(rated_titles))
-        values = np.concatenate([nearest.likes.values, np.zeros(len(unliked_pairs), np.float32)])
+        values = np.concatenate([nearest_likes.likes.values, np.zeros(len(unliked_pairs), np.float32)])
         names = [str(viewer) for viewer in range(likes.viewer_count)], [str(title) for title in rated_titles]
         settings = FactorisationSettings(
             dim=self.dim,
@@ -114,4 +114,4 @@ class FactorisedLikes:
         )
         model = Factorisation(settings).fit(Ratings(users, columns, values, *names))
         factors[rated_titles], biases[rated_titles] = model.items.factors, model.items.biases
-        return FittedFactorisedLikes(self, nearest, factors, biases, float(model.mean or 0))
+        return FittedFactorisedLikes(self, nearest_likes, factors, biases, float(model.mean or 0))

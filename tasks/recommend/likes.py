@@ -34,9 +34,9 @@ class Likes:
         if len(self) and not 0 <= self.viewers.min() <= self.viewers.max() < self.viewer_count:
             actual = f"{self.viewers.min()} to {self.viewers.max()}"
             raise ValueError(f"viewers must be from 0 to {self.viewer_count - 1}, got {actual}")
-        invalid = np.flatnonzero(~((np.abs(self.values) <= 1) & np.isfinite(self.times)))  # rejects NaN, too
-        if len(invalid):
-            actual = f"value {self.values[invalid[0]]} at time {self.times[invalid[0]]} (like {invalid[0]})"
+        errors = np.flatnonzero(~((np.abs(self.values) <= 1) & np.isfinite(self.times)))  # rejects NaN, too
+        if len(errors):
+            actual = f"value {self.values[errors[0]]} at time {self.times[errors[0]]} (like {errors[0]})"
             raise ValueError(f"values must be from -1 (dislike) to 1 (like) and times finite, got {actual}")
 
     def __len__(self) -> int:
@@ -45,10 +45,10 @@ class Likes:
     def deduplicate(self) -> Self:
         """Returns the latest like of each viewer and title if it is not 0, sorted by viewer and title."""
         order = np.lexsort((self.values, self.times, self.titles, self.viewers))
-        ordered = self.take(order)
-        is_last = np.ones(len(ordered), dtype=bool)
-        is_last[:-1] = (np.diff(ordered.viewers) != 0) | (np.diff(ordered.titles) != 0)
-        return ordered.take(np.flatnonzero(is_last & (ordered.values != 0)))
+        sorted_likes = self.take(order)
+        is_last = np.ones(len(sorted_likes), dtype=bool)
+        is_last[:-1] = (np.diff(sorted_likes.viewers) != 0) | (np.diff(sorted_likes.titles) != 0)
+        return sorted_likes.take(np.flatnonzero(is_last & (sorted_likes.values != 0)))
 
     def take(self, rows: np.ndarray) -> Self:
         """Returns the likes with the row numbers ``rows``."""
@@ -89,8 +89,8 @@ class Titles:
     def check(self, likes: Likes) -> None:
         """Raises a ValueError if ``likes`` refer to rows that do not exist."""
         if len(likes) and not 0 <= likes.titles.min() <= likes.titles.max() < len(self):
-            got = f"{likes.titles.min()} to {likes.titles.max()}"
-            raise ValueError(f"likes must be of titles 0 to {len(self) - 1}, got {got}")
+            actual = f"{likes.titles.min()} to {likes.titles.max()}"
+            raise ValueError(f"likes must be of titles 0 to {len(self) - 1}, got {actual}")
 
 
 @dataclass(frozen=True)

@@ -58,14 +58,14 @@ def diversify(scores: np.ndarray, shares: np.ndarray, count: int, trade_off: flo
         trade_off: Weight of likes that are not yet covered; 0: only scores decide.
     """
     uncovered, value = np.ones(len(shares), dtype=np.float32), scores.astype(np.float32)
-    chosen: list[int] = []
+    selection: list[int] = []
     for _ in range(min(count, len(scores))):
         gains = value + np.float32(trade_off) * (uncovered @ shares)
         best = int(gains.argmax())
-        chosen.append(best)
+        selection.append(best)
         value[best] = -np.inf
         uncovered *= 1 - shares[:, best]
-    return np.array(chosen, dtype=np.int64)
+    return np.array(selection, dtype=np.int64)
 
 
 def best_titles(
@@ -133,8 +133,8 @@ def find_counterfactual(
         max_removed: Maximum number of removed likes.
     """
 
-    def is_removed(changed: dict[int, float]) -> bool:
-        rows, values = np.array(list(changed), np.int32), np.array(list(changed.values()), np.float32)
+    def is_removed(new_likes: dict[int, float]) -> bool:
+        rows, values = np.array(list(new_likes), np.int32), np.array(list(new_likes.values()), np.float32)
         return title not in listed(fitted.with_likes(viewer, rows, values))
 
     def without(removed: tuple[int, ...]) -> dict[int, float]:
@@ -150,8 +150,8 @@ def find_counterfactual(
     while len(removed_titles) < min(max_removed, len(likes)):
         remaining = without(removed_titles)
         rows, values = np.array(list(remaining), np.int32), np.array(list(remaining.values()), np.float32)
-        revised = fitted.with_likes(viewer, rows, values)
-        next_reasons = [reason.title for reason in revised.reasons_for(viewer, title) if reason.liked]
+        refitted = fitted.with_likes(viewer, rows, values)
+        next_reasons = [reason.title for reason in refitted.reasons_for(viewer, title) if reason.liked]
         if not next_reasons:
             break
         removed_titles = (*removed_titles, next_reasons[0])

@@ -48,9 +48,9 @@ class FittedNearestLikes:
         rows, columns = np.unique(viewer_likes.titles, return_inverse=True)
         is_like = viewer_likes.values > 0
         scores = np.empty((len(viewers), len(titles)), dtype=np.float32)
-        width = max(TILE_SIZE // max(len(rows), 1), 64)
-        for start in range(0, len(titles), width):
-            part = titles[start : start + width]
+        chunk_size = max(TILE_SIZE // max(len(rows), 1), 64)
+        for start in range(0, len(titles), chunk_size):
+            part = titles[start : start + chunk_size]
             near_values = nearness(self.vectors, self.crowd, rows, part)
             title_popularity = POPULARITY_WEIGHT * self.popularity[part]
             for viewer, (begin, end) in enumerate(pairwise(starts.tolist())):
@@ -60,7 +60,7 @@ class FittedNearestLikes:
                 if not is_viewer_like.all():
                     disliked = near_values[indices[~is_viewer_like]].max(axis=0)
                     score -= np.maximum(0, disliked - np.maximum(0, liked - self.settings.margin))
-                scores[viewer, start : start + width] = score
+                scores[viewer, start : start + chunk_size] = score
         return scores
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -73,8 +73,8 @@ class FittedNearestLikes:
         liked = viewer_likes.titles[viewer_likes.values > 0]
         near_values = nearness(self.vectors, self.crowd, liked, titles)
         np.square(near_values, out=near_values)
-        total = near_values.sum(axis=0)
-        return liked, np.divide(near_values, total, out=near_values, where=total > 0)
+        similarity_sums = near_values.sum(axis=0)
+        return liked, np.divide(near_values, similarity_sums, out=near_values, where=similarity_sums > 0)
 
     def reasons_for(self, viewer: int, title: int) -> list[Reason]:
         """Returns the likes nearest to a title, and the nearest dislike if it lowers the score.
@@ -138,8 +138,8 @@ class NearestLikes:
     def fit(self, likes: Likes, titles: Titles) -> FittedNearestLikes:
         """Fits the recommender. Raises a ValueError if the likes refer to titles outside ``titles``."""
         titles.check(likes)
-        deduplicated = likes.deduplicate()
-        title_popularity = popularity(deduplicated, titles)
+        distinct_likes = likes.deduplicate()
+        title_popularity = popularity(distinct_likes, titles)
         return FittedNearestLikes(
-            self, deduplicated, titles.vectors, crowds(titles.vectors), title_popularity
+            self, distinct_likes, titles.vectors, crowds(titles.vectors), title_popularity
         )

@@ -29,10 +29,10 @@ def crowds(vectors: np.ndarray) -> np.ndarray:
     A zero vector has the crowd CROWD_WITHOUT_VECTOR. ``vectors`` are float32 (titles, dim).
     """
     step = -(-len(vectors) // SAMPLE_SIZE) or 1
-    sampled = np.arange(0, len(vectors), step)
-    groups = min(GROUPS, len(sampled))
-    sampled = sampled[: len(sampled) // max(groups, 1) * groups]
-    order = np.concatenate([sampled[group::groups] for group in range(groups)] or [sampled])
+    sample_rows = np.arange(0, len(vectors), step)
+    groups = min(GROUPS, len(sample_rows))
+    sample_rows = sample_rows[: len(sample_rows) // max(groups, 1) * groups]
+    order = np.concatenate([sample_rows[group::groups] for group in range(groups)] or [sample_rows])
     column_of = np.full(len(vectors), -1)
     column_of[order] = np.arange(len(order))
     crowd, other_vectors = np.zeros(len(vectors), dtype=np.float32), vectors[order].T

@@ -65,8 +65,8 @@ def pack_strings(strings: Ragged, max_length: int, *, right_to_left: bool) -> Pa
     starts = np.cumsum(batch_sizes) - batch_sizes
     step = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
     rank = np.arange(int(sorted_lengths.sum())) - starts[step]
-    first = strings.offsets[order]
-    indices = (first + sorted_lengths - 1)[rank] - step if right_to_left else first[rank] + step
+    starts = strings.offsets[order]
+    indices = (starts + sorted_lengths - 1)[rank] - step if right_to_left else starts[rank] + step
     return Packing(order, indices, batch_sizes)
 
 
@@ -115,8 +115,8 @@ class CharacterEncoder:
         if dropout is not None and self.settings.dropout:
             mask = torch.rand(inputs.shape, generator=dropout) >= self.settings.dropout
             inputs = inputs * mask.to(character_rows.device) / (1 - self.settings.dropout)
-        _, last = self.cell(nn.utils.rnn.PackedSequence(inputs, torch.from_numpy(packing.batch_sizes)))
-        state = last[0] if isinstance(last, tuple) else last  # without the cell state of an LSTM
+        _, state = self.cell(nn.utils.rnn.PackedSequence(inputs, torch.from_numpy(packing.batch_sizes)))
+        state = state[0] if isinstance(state, tuple) else state  # without the cell state of an LSTM
         return vectors.index_copy(0, torch.from_numpy(packing.strings).to(character_rows.device), state[0])
 
     def vectors(self, strings: Sequence[str]) -> Float32[np.ndarray, "strings hidden"]:

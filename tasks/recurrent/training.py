@@ -80,12 +80,12 @@ class RecurrentTraining:
             rng = np.random.default_rng((self.settings.seed, self.epoch))
             dropout = torch.Generator().manual_seed(int(rng.integers(2**62)))
             batches = list(self._batches(rng))
-            total = torch.zeros((), device=self.encoder.device)
+            loss_sum = torch.zeros((), device=self.encoder.device)
             for number, (string_ids, targets) in enumerate(batches):
                 progress = (self.epoch + number / len(batches)) / self.settings.epochs
-                total += self._step(string_ids, targets, self.settings.schedule.factor(progress), dropout)
+                loss_sum += self._step(string_ids, targets, self.settings.schedule.factor(progress), dropout)
             self.epoch += 1
-            yield Progress(self.epoch, self.settings.epochs, {"loss": total.item() / max(1, len(batches))})
+            yield Progress(self.epoch, self.settings.epochs, {"loss": loss_sum.item() / max(1, len(batches))})
 
     def _step(
         self, string_ids: np.ndarray, targets: Any, factor: float, dropout: "torch.Generator"
@@ -93,8 +93,8 @@ class RecurrentTraining:
         from storage.tables import update_rows
 
         strings = self.strings.take(string_ids)
-        unique, row_indices = np.unique(strings.values, return_inverse=True)
-        ids = torch.from_numpy(unique).to(self.encoder.device)
+        distinct_ids, row_indices = np.unique(strings.values, return_inverse=True)
+        ids = torch.from_numpy(distinct_ids).to(self.encoder.device)
         self.steps += 1
         with update_rows(self.table, ids) as (rows, state):
             rows.requires_grad_()

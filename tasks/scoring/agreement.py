@@ -62,18 +62,18 @@ def measure_agreement(
     for column in (reference, is_held_out):
         if len(column) != len(clusters):
             raise ValueError(f"{len(clusters)} clusters but {len(column)} references; both must be per title")
-    labelled, clustered = reference >= 0, clusters != NOISE
+    is_labelled, is_clustered = reference >= 0, clusters != NOISE
     with_singletons = noise_as_singletons(clusters)
 
     def score_rows(partition: np.ndarray, rows: np.ndarray) -> dict[str, float | int | None]:
-        return score_partition(partition[rows & labelled], reference[rows & labelled])
+        return score_partition(partition[rows & is_labelled], reference[rows & is_labelled])
 
     return {
-        "count": len(np.unique(clusters[clustered])),
-        "noise_share": float((~clustered).mean()) if len(clusters) else None,
+        "count": len(np.unique(clusters[is_clustered])),
+        "noise_share": float((~is_clustered).mean()) if len(clusters) else None,
         "sizes": measure_sizes(clusters),
-        **score_rows(with_singletons, labelled),
-        "non_noise": score_rows(clusters, clustered),
+        **score_rows(with_singletons, is_labelled),
+        "non_noise": score_rows(clusters, is_clustered),
         "held_out": score_rows(with_singletons, is_held_out),
     }
 
@@ -124,5 +124,5 @@ def b_cubed_per_title(
     """
     rows, columns = (np.unique(ids, return_inverse=True)[1] for ids in (clusters, reference))
     pair_ids = np.unique(rows * (columns.max(initial=0) + 1) + columns, return_inverse=True)[1]
-    shared = np.bincount(pair_ids)[pair_ids]
-    return shared / np.bincount(rows)[rows], shared / np.bincount(columns)[columns]
+    shared_counts = np.bincount(pair_ids)[pair_ids]
+    return shared_counts / np.bincount(rows)[rows], shared_counts / np.bincount(columns)[columns]

@@ -40,10 +40,10 @@ def run_baselines(
     training = titles.labelled("train")
     training_labels, training_inputs, query_inputs = titles.labels.take(training), read(training), {}
     total = (1 + bool(training_inputs.contexts)) * len(baselines)
-    scorable = (held_out for held_out in sets if not held_out.reason)
-    for form, group in itertools.groupby(scorable, lambda held_out: held_out.form):
+    scored_sets = (held_out for held_out in sets if not held_out.reason)
+    for form, group in itertools.groupby(scored_sets, lambda held_out: held_out.form):
         with_context, form_name, form_sets = form == "title_context", form.replace("_", " "), list(group)
-        skipped: dict[str, dict[str, object]] = {}
+        skipped_reasons: dict[str, dict[str, object]] = {}
         inputs = training_inputs if with_context else training_inputs.without_contexts()
         labelled = LabelledTitles(inputs, training_labels, titles.label_count)
         for step, baseline in enumerate(baselines, 1 + with_context * len(baselines)):
@@ -51,7 +51,7 @@ def run_baselines(
             try:
                 predictor = baseline.fit(labelled)
             except NoSentenceVectors as error:
-                skipped[name] = {"n": 0, "reason": str(error)}
+                skipped_reasons[name] = {"n": 0, "reason": str(error)}
                 yield Progress(step=step, total=total, note=f"{form_name}: {name} skipped: {error}")
                 continue
             seconds = time.perf_counter() - started
@@ -63,9 +63,9 @@ def run_baselines(
                     query_inputs[held_out.protocol] = read(held_out.queries)
                 queries, truth = query_inputs[held_out.protocol], titles.labels.take(held_out.queries)
                 predictions = predictor.predict(queries if with_context else queries.without_contexts())
-                judged = judge(predictions, truth, training_labels)
-                scores.setdefault((form, held_out.protocol), {})[name] = held_out.resamples.score(judged)
+                judgement = judge(predictions, truth, training_labels)
+                scores.setdefault((form, held_out.protocol), {})[name] = held_out.resamples.score(judgement)
             del predictor
         for held_out in form_sets:
-            scores.setdefault((form, held_out.protocol), {}).update(skipped)
+            scores.setdefault((form, held_out.protocol), {}).update(skipped_reasons)
     return dict(scores)

@@ -45,8 +45,8 @@ def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, v
     dense = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
     tokens, kinds = corpus.tokens.take(queries), np.asarray(corpus.kinds)
     tokens = tokens.where(kinds[tokens.values] != CHANNEL)
-    embedded = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
-    ids, cosines = top_neighbours(embedded, np.ascontiguousarray(vectors[training]), CANDIDATES)
+    points = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
+    ids, cosines = top_neighbours(points, np.ascontiguousarray(vectors[training]), CANDIDATES)
     ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
     ids, cosines = _drop_shared_channels(queries, ids, cosines, _channel_ids(channels))
     return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
@@ -70,6 +70,6 @@ def _drop_shared_channels(
     on_hidden = hidden[rows[candidates.row_ids], candidates.values]
     is_kept = np.zeros(ids.shape, dtype=bool)
     is_kept[rows, columns] = np.bincount(candidates.row_ids, on_hidden, len(candidates)) == 0
-    first = np.argsort(~is_kept, axis=1, kind="stable")[:, :NEIGHBOURS]  # the columns to keep, in order
-    is_kept, ids, cosines = (np.take_along_axis(array, first, axis=1) for array in (is_kept, ids, cosines))
+    order = np.argsort(~is_kept, axis=1, kind="stable")[:, :NEIGHBOURS]  # the columns to keep, in order
+    is_kept, ids, cosines = (np.take_along_axis(array, order, axis=1) for array in (is_kept, ids, cosines))
     return np.where(is_kept, ids, -1), np.where(is_kept, cosines, np.float32(0))

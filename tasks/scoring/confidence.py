@@ -84,8 +84,8 @@ class Calibration:
         If all titles together have this precision, returns the smallest positive float; if none, infinity.
         """
         threshold = lowest_threshold(self.fit_scores, self.correct, minimum_precision)
-        lowest = self.fit_scores[self.fit_scores > 0].min(initial=np.inf)
-        return float(np.finfo(np.float64).tiny) if threshold == lowest < np.inf else threshold
+        lowest_score = self.fit_scores[self.fit_scores > 0].min(initial=np.inf)
+        return float(np.finfo(np.float64).tiny) if threshold == lowest_score < np.inf else threshold
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class Calibrations:
     def _fit(scores: np.ndarray, correct: np.ndarray, groups: np.ndarray) -> "Calibrations":
         """Fits calibrations on any number of titles. The group "" gets no separate calibration."""
         rows_by_group = {str(name): groups == name for name in np.unique(groups) if name}
-        fitted = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
-        return Calibrations(Calibration.fit(scores, correct), fitted)
+        groups = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
+        return Calibrations(Calibration.fit(scores, correct), groups)
 
     def confidence(
         self, scores: Float[np.ndarray, " titles"], groups: np.ndarray
@@ -132,11 +132,11 @@ class Calibrations:
         minimum_precision: float,
     ) -> Bool[np.ndarray, " titles"]:
         """Marks the titles whose label is predicted, so that each group reaches the minimum precision."""
-        selected = scores >= self.overall.score_threshold(minimum_precision)
+        is_selected = scores >= self.overall.score_threshold(minimum_precision)
         for name, calibration in self.by_group.items():
             rows = groups == name
-            selected[rows] = scores[rows] >= calibration.score_threshold(minimum_precision)
-        return selected
+            is_selected[rows] = scores[rows] >= calibration.score_threshold(minimum_precision)
+        return is_selected
 
 
 def _pool_small_groups(groups: np.ndarray) -> np.ndarray:
@@ -168,8 +168,8 @@ class HeldOutPredictions:
             TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
         """
         confidence = np.zeros(len(self.scores))
-        for rows, fitted in self._folds:
-            confidence[rows] = fitted.confidence(self.scores[rows], self.groups[rows])
+        for rows, calibrations in self._folds:
+            confidence[rows] = calibrations.confidence(self.scores[rows], self.groups[rows])
         return confidence
 
     def cross_selected(self, minimum_precision: float) -> Bool[np.ndarray, " titles"]:
@@ -178,10 +178,10 @@ class HeldOutPredictions:
         Raises:
             TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
         """
-        selected = np.zeros(len(self.scores), dtype=bool)
-        for rows, fitted in self._folds:
-            selected[rows] = fitted.select(self.scores[rows], self.groups[rows], minimum_precision)
-        return selected
+        is_selected = np.zeros(len(self.scores), dtype=bool)
+        for rows, calibrations in self._folds:
+            is_selected[rows] = calibrations.select(self.scores[rows], self.groups[rows], minimum_precision)
+        return is_selected
 
     @cached_property
     def _folds(self) -> list[tuple[np.ndarray, Calibrations]]:
@@ -200,8 +200,8 @@ def reliability(
 ) -> list[tuple[float, float, int]]:
     """Divides titles by confidence into BINS bins. Returns mean confidence, accuracy and size of each."""
     bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
-    nonempty = (rows for rows in bins if len(rows))
-    return [(float(confidence[rows].mean()), float(correct[rows].mean()), len(rows)) for rows in nonempty]
+    groups = (rows for rows in bins if len(rows))
+    return [(float(confidence[rows].mean()), float(correct[rows].mean()), len(rows)) for rows in groups]
 
 
 def measure_confidence(
@@ -226,9 +226,10 @@ def measure_confidence(
     figures: dict[str, object] = {"n": len(correct), "brier_score": brier}
     figures["expected_calibration_error"] = calibration_error
     for precision in precisions:
-        chosen = held_out.cross_selected(precision)
-        reached_precision = float(correct[chosen].mean()) if chosen.any() else None
-        figures[f"asked_{precision:g}"] = {"precision": reached_precision, "coverage": float(chosen.mean())}
+        selection = held_out.cross_selected(precision)
+        reached_precision = float(correct[selection].mean()) if selection.any() else None
+        coverage = float(selection.mean())
+        figures[f"asked_{precision:g}"] = {"precision": reached_precision, "coverage": coverage}
     return figures
 
 

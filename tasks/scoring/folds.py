@@ -69,8 +69,8 @@ def predict_held_out(
     for protocol in PROTOCOLS:
         queries = titles.labelled(protocol)
         if len(queries):
-            judged = judge_knn(titles, vectors, queries, training, k)
-            predictions[form, protocol] = combine_predictions(judged, family[queries], titles.oov[queries])
+            judgement = judge_knn(titles, vectors, queries, training, k)
+            predictions[form, protocol] = combine_predictions(judgement, family[queries], titles.oov[queries])
     return predictions
 
 

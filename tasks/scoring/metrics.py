@@ -52,8 +52,8 @@ def judge(predictions: Predictions, labels: Ragged, training_labels: Ragged) -> 
     """
     if len(predictions) != len(labels):
         raise ValueError(f"{len(predictions)} predictions for {len(labels)} titles")
-    if len(empty := np.flatnonzero(labels.lengths == 0)):
-        raise ValueError(f"query {empty[0]} holds no label; only labelled titles can be scored")
+    if len(unlabelled_rows := np.flatnonzero(labels.lengths == 0)):
+        raise ValueError(f"query {unlabelled_rows[0]} holds no label; only labelled titles can be scored")
     label_count = predictions.ranks.shape[1]
     truth = labels.multi_hot(label_count)
     first_rank = np.where(truth, predictions.ranks, label_count + 1).min(axis=1, initial=label_count + 1)
@@ -117,11 +117,11 @@ def measure_weighted(
 
     true_positives = sum_cells(judged.predicted & judged.truth)
     true_counts = sum_cells(judged.truth)
-    total = sum_cells(judged.predicted) + true_counts
-    label_f1 = np.where(true_counts > 0, 2 * true_positives / np.maximum(total, 1), 0)
+    sums = sum_cells(judged.predicted) + true_counts
+    label_f1 = np.where(true_counts > 0, 2 * true_positives / np.maximum(sums, 1), 0)
     return {
         "accuracy": mean(judged.correct.astype(np.float64)),
-        "micro_f1": 2 * true_positives.sum(axis=1, dtype=np.float64) / total.sum(axis=1, dtype=np.float64),
+        "micro_f1": 2 * true_positives.sum(axis=1, dtype=np.float64) / sums.sum(axis=1, dtype=np.float64),
         "macro_f1": label_f1.sum(axis=1, dtype=np.float64) / (true_counts > 0).sum(axis=1),
         "precision_at_k": mean(judged.precision_at_k),
         "mrr": mean(judged.reciprocal_rank),

@@ -36,8 +36,8 @@ def lowest_threshold(
     order = np.argsort(-scores, kind="stable")
     descending = scores[order]
     is_last = np.append(descending[1:] < descending[:-1], True)[: len(scores)]  # of equal scores
-    sufficient = reaches_precision(correct[order], minimum_precision, risk) & is_last & (descending > 0)
-    return float(descending[sufficient].min(initial=np.inf))
+    is_sufficient = reaches_precision(correct[order], minimum_precision, risk) & is_last & (descending > 0)
+    return float(descending[is_sufficient].min(initial=np.inf))
 
 
 def reaches_precision(

@@ -182,8 +182,8 @@ def score_title_vectors(
         truth = titles.labels.take(queries)
         neighbours, cosines = top_neighbours(in_form[queries], in_form[training], k)
         knn = judge(vote(neighbours, cosines, training_labels, frequency), truth, training_labels)
-        supported = support(queries, held_out.form)
-        predictions = predict(neighbours, cosines, training_labels, frequency, supported)
+        query_support = support(queries, held_out.form)
+        predictions = predict(neighbours, cosines, training_labels, frequency, query_support)
         predictor = judge(predictions, truth, training_labels)
         unseen: dict[str, object] = {"n": 0, "reason": NO_UNSEEN_REASON}
         if held_out.is_oov.any():

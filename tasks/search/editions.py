@@ -33,10 +33,10 @@ class EditionGroup(NamedTuple):
 
 def group_editions(titles: Sequence[str]) -> list[EditionGroup]:
     """Groups a ranked list of titles by show. Groups are ordered by the rank of their best edition."""
-    parsed = list(map(_parse_name, titles))
-    full_names = {name for name, is_full, _ in parsed if is_full}
+    parsed_names = list(map(_parse_name, titles))
+    full_names = {name for name, is_full, _ in parsed_names if is_full}
     groups: dict[str, list[int]] = {}
-    for position, (show, _, prefixes) in enumerate(parsed):
+    for position, (show, _, prefixes) in enumerate(parsed_names):
         for prefix in prefixes:
             if prefix in full_names:
                 show = prefix

@@ -58,10 +58,10 @@ def explain(search: TitleSearch, left: str, right: str) -> Explanation:
     Raises:
         SearchError: The model knows no word, n-gram or meaning of one of the titles.
     """
-    encoder, resolved = search.encoder, [search.look_up(Query(text)) for text in (left, right)]
-    aired, dense = all(title.row is not None for title in resolved), search.dense_of(resolved)
-    raw = [title.raw_title for title in resolved]
-    contexts = [title.context if aired else [] for title in resolved]
+    encoder, titles = search.encoder, [search.look_up(Query(text)) for text in (left, right)]
+    has_context, dense = all(title.row is not None for title in titles), search.dense_of(titles)
+    raw = [title.raw_title for title in titles]
+    contexts = [title.context if has_context else [] for title in titles]
     names, offsets, parts = parts_of(encoder, raw, contexts, dense)
     contributions, sums = compare_parts(parts[: offsets[1]], parts[offsets[1] :])
     if not all(vector.any() for vector in sums):
@@ -78,8 +78,8 @@ def explain(search: TitleSearch, left: str, right: str) -> Explanation:
     title_vectors = encoder.embed_with_context(
         [raw[0], *shortened], [contexts[0]] * (1 + len(shortened)), dense_inputs
     )
-    vectors = encoder.similarity(dense_inputs, title_vectors[aired])
-    results = _rank_right_title(search, vectors, sums[1].astype(np.float32), aired, (left, right))
+    vectors = encoder.similarity(dense_inputs, title_vectors[has_context])
+    results = _rank_right_title(search, vectors, sums[1].astype(np.float32), has_context, (left, right))
     rank = next(results)[1]
     without = [
         WordRemoval(word=word, cosine=round(cosine, 4), rank=position, nearest=titles)
@@ -102,10 +102,10 @@ def compare_parts(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, list
     """
     scaled_parts, sums = [], []
     for parts in (left, right):
-        total = parts.sum(axis=0, dtype=np.float64)
-        length = np.linalg.norm(total) or np.inf
+        part_sum = parts.sum(axis=0, dtype=np.float64)
+        length = np.linalg.norm(part_sum) or np.inf
         scaled_parts.append(parts / length)
-        sums.append(total / length)
+        sums.append(part_sum / length)
     return scaled_parts[0] @ scaled_parts[1].T, sums
 
 
@@ -136,5 +136,5 @@ def _rank_right_title(
         right_rows = np.flatnonzero(is_right & ~is_left)
         rank = int((cosines > cosines[right_rows].max()).sum()) + 1 if len(right_rows) else None
         order = np.argsort(-cosines, kind="stable")[:TITLES_PER_REMOVAL]
-        nearest = [search.columns["title"][row] for row in order if cosines[row] > 0]
-        yield float(vector @ right_vector), rank, nearest
+        nearest_titles = [search.columns["title"][row] for row in order if cosines[row] > 0]
+        yield float(vector @ right_vector), rank, nearest_titles

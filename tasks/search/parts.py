@@ -75,8 +75,8 @@ def parts_of(
     entries, bounds = looked_up.tokens.values.tolist(), itertools.pairwise(looked_up.tokens.offsets.tolist())
     tokens = ([token_names[row] for row in entries[begin:end]] for begin, end in bounds)
     token_parts = [indices for pair in zip(tokens, words, strict=True) for indices in _token_parts(*pair)]
-    unique, positions = np.unique(looked_up.tokens.values, return_inverse=True)
-    rows, bags = encoder.rows_of(unique, looked_up), Ragged(looked_up.tokens.offsets, positions)
+    distinct_ids, positions = np.unique(looked_up.tokens.values, return_inverse=True)
+    rows, bags = encoder.rows_of(distinct_ids, looked_up), Ragged(looked_up.tokens.offsets, positions)
     kinds = looked_up.kinds[looked_up.tokens.values]
     parts_per_token = np.array([len(indices) for indices in token_parts], dtype=np.int64)
     part_ids = np.array([index for indices in token_parts for index in indices], dtype=np.int64)
@@ -119,9 +119,9 @@ def _inverse_norms(vectors: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=16_384)  # without the cache, 22,000 titles take 3 s, because words recur
 def _word_tokens(word: str, lengths: Sequence[int]) -> frozenset[Token]:
     """Returns all tokens that a word can have in a title, including its n-grams of the lengths."""
-    wrapped = f"<{word}>"
-    starts = ((start, length) for length in lengths for start in range(len(wrapped) - length + 1))
-    ngrams = {(NGRAM, wrapped[start : start + length]) for start, length in starts}
+    delimited_word = f"<{word}>"
+    starts = ((start, length) for length in lengths for start in range(len(delimited_word) - length + 1))
+    ngrams = {(NGRAM, delimited_word[start : start + length]) for start, length in starts}
     return frozenset({*ngrams, (WORD, word), (EDGE, f"^{word}"), (EDGE, f"{word}$")})
 
 

@@ -146,11 +146,11 @@ class TitleSearch:
         ``shows`` maps show keys to titles. If the guide does not have a show, its title is encoded.
         """
         rows = np.array([self._row_by_show.get(show, -1) for show in shows], dtype=np.int64)
-        existing, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+        old, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         vectors = np.zeros((2, len(rows), self.vectors_with_context.shape[1]), dtype=np.float32)
         tables = self.vectors_with_context, self.vectors_without_context
         for new_vectors, table in zip(vectors, tables, strict=True):
-            new_vectors[existing] = table[rows[existing]]
+            new_vectors[old] = table[rows[old]]
         titles = list(shows.values())
         vectors[:, new] = self.embed([self.look_up(Query(titles[position])) for position in new])
         records = [
@@ -199,8 +199,8 @@ class TitleSearch:
             titles, contexts = [query.query.title for query in new], [query.context for query in new]
             dense = self.dense_of(new)
             without_context, with_context = self.encoder.embed_with_context(titles, contexts, dense)
-            aired = np.array([[query.aired] for query in new])
-            title_vectors = np.where(aired, with_context, without_context)
+            has_context = np.array([[query.aired] for query in new])
+            title_vectors = np.where(has_context, with_context, without_context)
             vectors[new_positions] = self.encoder.similarity(dense, title_vectors)
         return vectors
 

@@ -15,9 +15,9 @@ class TextLists(Sequence[list[str]]):
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         array = column.combine_chunks()
-        encoded = array.flatten().dictionary_encode()
-        self._texts: list[str] = encoded.dictionary.to_pylist()
-        self._numbers = np.from_dlpack(encoded.indices)  # to_numpy imports pandas
+        encoded_values = array.flatten().dictionary_encode()
+        self._texts: list[str] = encoded_values.dictionary.to_pylist()
+        self._numbers = np.from_dlpack(encoded_values.indices)  # to_numpy imports pandas
         self._offsets = np.from_dlpack(array.offsets)
 
     def __len__(self) -> int:

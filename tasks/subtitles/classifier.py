@@ -142,15 +142,15 @@ class PatternClassifier:
 
     def classify(self, sub_titles: Sequence[str]) -> Patterns:
         """Assigns a pattern to each sub-title by rules, or else by the networks if they are confident."""
-        ruled = [match_rule(text) for text in sub_titles]
-        names, probabilities = [rule or "" for rule in ruled], np.full(len(ruled), np.nan, dtype=np.float32)
-        unruled_indices = [index for index, rule in enumerate(ruled) if rule is None]
+        matches = [match_rule(text) for text in sub_titles]
+        names, probabilities = [name or "" for name in matches], np.full(len(matches), np.nan, np.float32)
+        unruled_indices = [index for index, name in enumerate(matches) if name is None]
         predicted = self.probabilities([sub_titles[index] for index in unruled_indices])
         for index, row in zip(unruled_indices, predicted):
             best, probabilities[index] = int(row.argmax()), row.max()
             name = self.classes[best]
-            confident = row[best] >= self.metadata["least"].get(name, 1.1)
-            names[index] = name if confident and has_form(collapse_spaces(sub_titles[index]), name) else ""
+            is_certain = row[best] >= self.metadata["least"].get(name, 1.1)
+            names[index] = name if is_certain and has_form(collapse_spaces(sub_titles[index]), name) else ""
         return Patterns(names, probabilities)
 
     def save(self, folder: Path) -> None:
@@ -184,11 +184,11 @@ class PatternTraining:
         """
         self.settings, seed = settings, settings.training.seed
         distinct = sorted({collapse_spaces(text) for text in sub_titles} - {""})
-        ruled: dict[str, list[str]] = {}
+        by_rule: dict[str, list[str]] = {}
         for text in distinct:
-            ruled.setdefault(match_rule(text) or "", []).append(text)
-        unlabelled = [text for text in ruled.pop("", []) if not _NOT_PLAIN.search(text)]
-        self.classes = [name for name in PATTERNS if name in ruled]
+            by_rule.setdefault(match_rule(text) or "", []).append(text)
+        unlabelled = [text for text in by_rule.pop("", []) if not _NOT_PLAIN.search(text)]
+        self.classes = [name for name in PATTERNS if name in by_rule]
         if len(self.classes) < 2:
             raise PatternError(
                 f"the rules find {len(self.classes)} patterns in {len(distinct)} distinct sub-titles; two or "
@@ -196,8 +196,8 @@ class PatternTraining:
             )
         words = sorted({word for text in distinct for word in re.findall(r"[^\W\d_]{2,}", text)})
         rng, cues = random.Random(seed), Cues(words, seed)
-        held_out = {name: [text for text in ruled[name] if _is_held_out(text)] for name in self.classes}
-        training = {name: [text for text in ruled[name] if not _is_held_out(text)] for name in self.classes}
+        held_out = {name: [text for text in by_rule[name] if _is_held_out(text)] for name in self.classes}
+        training = {name: [text for text in by_rule[name] if not _is_held_out(text)] for name in self.classes}
         self.held_out = self._examples(held_out, settings.examples // _HELD_OUT, cues, rng)
         examples = self._examples(training, settings.examples, cues, rng)
         chosen = rng.sample(unlabelled, min(settings.unlabelled, len(unlabelled)))
@@ -249,8 +249,8 @@ class PatternTraining:
         )
         order = np.concatenate([pool[np.argsort(lengths[pool], kind="stable")] for pool in pools])
         starts = rng.permutation(np.arange(0, len(order), size))
-        for chosen in (order[start : start + size] for start in starts):
-            yield chosen, (self.labels[chosen], self.ngrams.take(chosen))
+        for rows in (order[start : start + size] for start in starts):
+            yield rows, (self.labels[rows], self.ngrams.take(rows))
 
     def _loss(self, vectors: Tensor, targets: tuple[Tensor, Ragged]) -> Tensor:
         """Returns the sum of the cross-entropies of both classifiers. ``targets`` are labels and n-grams."""

@@ -10,9 +10,9 @@ from tasks.subtitles.classifier import Examples, PatternClassifier
 
 def count_confusion(model: PatternClassifier, examples: Examples) -> Int64[np.ndarray, "labels labels"]:
     """Counts examples by their label (row) and the most probable class (column)."""
-    predicted = model.probabilities(examples.texts).argmax(axis=1)
+    predicted_indices = model.probabilities(examples.texts).argmax(axis=1)
     counts = np.zeros((len(model.classes), len(model.classes)), dtype=np.int64)
-    np.add.at(counts, (examples.labels, predicted), 1)
+    np.add.at(counts, (examples.labels, predicted_indices), 1)
     return counts
 
 

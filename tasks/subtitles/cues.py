@@ -128,9 +128,9 @@ class Cues:
 
     def _reorder_date(self, match: re.Match[str]) -> str:
         """Returns a date as year, month, day, or without the year, with another separator."""
-        first, mark, second, year = match.groups()
+        day, mark, month, year = match.groups()
         dash = self._random.choice(("-", "/", ". ", mark))
-        return self._random.choice((f"{year}{dash}{second}{dash}{first}", f"{first}{dash}{second}"))
+        return self._random.choice((f"{year}{dash}{month}{dash}{day}", f"{day}{dash}{month}"))
 
     def _teams(self, text: str) -> str:
         head, colon, match = text.rpartition(": ")
@@ -220,8 +220,8 @@ class Cues:
             self._change_case(self._random.choice(EPISODES)),
             (". ", ") ", f"/{total}", f"/{total}: ", ""),
         )
-        front = f"{number}{self._random.choice(separators)}"
-        mark = self._random.choice((front, front, f"{word} {number}: ", f"{word} {number}"))
+        prefix = f"{number}{self._random.choice(separators)}"
+        mark = self._random.choice((prefix, prefix, f"{word} {number}: ", f"{word} {number}"))
         return mark + (self._phrase() if mark.endswith(" ") else "")
 
     def _change_mark(self, match: re.Match[str]) -> str:
@@ -250,9 +250,9 @@ class Cues:
 
     def _place(self, text: str) -> str:
         if self._chance(0.25):
-            first, second = self._random.sample(_places(), 2)
-            between = self._random.choice((" to ", " til ", " nach ", " – ", " to the ", ", ", " à "))
-            return first + between + second
+            origin, destination = self._random.sample(_places(), 2)
+            connective = self._random.choice((" to ", " til ", " nach ", " – ", " to the ", ", ", " à "))
+            return origin + connective + destination
         if self._chance(0.1):
             return f"{text} {self._random.choice(('Castle', 'Island', 'Bay', 'Beach', 'Coast', 'Mountains'))}"
         return self._shuffle_list(text, (", ", " - ", " to ", " e ", " til ")) if "," in text else text

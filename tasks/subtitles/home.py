@@ -10,8 +10,8 @@ FOLDER = "patterns"  # folder in the home
 
 def write_classifier(home: Path, model: PatternClassifier) -> None:
     """Writes a classifier to the home, in place of the previous one."""
-    with replaced_folder(home / FOLDER) as new:
-        model.save(new)
+    with replaced_folder(home / FOLDER) as new_folder:
+        model.save(new_folder)
 
 
 def read_classifier(home: Path) -> PatternClassifier:

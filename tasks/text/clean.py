@@ -117,8 +117,8 @@ def _remove_markup(text: str) -> str:
     stack: list[str] = []
     for token in _TOKEN.split(text):
         while (opening := _find_opening(stack, token)) is not None:
-            within = "".join(stack[opening + 1 :]).translate(_WITHOUT_JOINERS)
-            read = _resolve_reference(within) if token == ";" else " " if _is_tag(within) else None
+            inner_text = "".join(stack[opening + 1 :]).translate(_WITHOUT_JOINERS)
+            read = _resolve_reference(inner_text) if token == ";" else " " if _is_tag(inner_text) else None
             if read is None:
                 break
             del stack[opening:]
@@ -129,12 +129,12 @@ def _remove_markup(text: str) -> str:
 
 
 def _find_opening(stack: list[str], token: str) -> int | None:
-    left = _MAX_LENGTHS.get(token, -1)
-    for index in range(len(stack) - 1, -1, -1) if left >= 0 else ():
+    remaining_length = _MAX_LENGTHS.get(token, -1)
+    for index in range(len(stack) - 1, -1, -1) if remaining_length >= 0 else ():
         if stack[index] == _OPENING_OF[token]:
             return index
-        left -= len(stack[index])
-        if left < 0 or stack[index] in ("<", ">", token):
+        remaining_length -= len(stack[index])
+        if remaining_length < 0 or stack[index] in ("<", ">", token):
             return None
     return None
 

@@ -108,8 +108,8 @@ def take_marks(text: str) -> tuple[str, set[str]]:
         The title without marks, and the kinds of the removed marks, such as {"<new>"}.
     """
     display, marks = text.strip(EDGE), set()
-    while (shorter := _remove_marks_once(display, marks)) != display:
-        display = shorter
+    while (shorter_title := _remove_marks_once(display, marks)) != display:
+        display = shorter_title
     return display, marks
 
 

@@ -72,11 +72,11 @@ def fold(text: str) -> str:
 
 def split_words(text: str) -> list[str]:
     """Splits a text into case-folded words or, in scripts without spaces, into overlapping pairs."""
-    folded = fold(text)
-    if folded.isascii() and not _SPECIAL.search(folded):
-        return _ASCII_WORDS.findall(folded)
-    words = _WORDS.findall(folded)
-    if not _UNSPACED.search(folded):
+    folded_text = fold(text)
+    if folded_text.isascii() and not _SPECIAL.search(folded_text):
+        return _ASCII_WORDS.findall(folded_text)
+    words = _WORDS.findall(folded_text)
+    if not _UNSPACED.search(folded_text):
         return words
     parts = []
     for word in words:

@@ -94,8 +94,8 @@ def write_contexts(
     connection.execute(_LENGTH_CLASS)
     (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for first in range(0, titles, CHUNK_TITLES):
-            values = {"first": first, "end": first + CHUNK_TITLES, "kinds": list(kinds)}
+        for first_title in range(0, titles, CHUNK_TITLES):
+            values = {"first": first_title, "end": first_title + CHUNK_TITLES, "kinds": list(kinds)}
             writer.write_table(connection.sql(_TOKENS_OF_CHUNK, params=values).to_arrow_table().cast(SCHEMA))
 
 

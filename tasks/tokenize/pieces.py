@@ -60,19 +60,19 @@ def write_titles(
         earlier: Sets of the night whose tokens are used again; None if there is none.
     """
     numbers = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
-    first, last, placeholder = (column.to_numpy() for column in numbers.columns)
+    first_start, last, is_placeholder = (column.to_numpy() for column in numbers.columns)
     last_start = int(last.max()) if len(last) else 0
     keys, families = vocabulary.texts_of(shows, "show_key"), vocabulary.texts_of(shows, "family")
-    inputs = keys, families, first, last_start, placeholder.astype(bool)
-    split = split_titles(*inputs, settings, earlier)
+    inputs = keys, families, first_start, last_start, is_placeholder.astype(bool)
+    split_ids = split_titles(*inputs, settings, earlier)
     names, begin = pa.array(vocabulary.SPLITS), 0
     with pq.ParquetWriter(path, vocabulary.TITLES, compression="zstd") as writer:
         for batch in vocabulary.batches_of(shows, rows=rows):
-            splits = names.take(pa.array(split.codes[begin : begin + len(batch)]))
+            splits = names.take(pa.array(split_ids.codes[begin : begin + len(batch)]))
             columns = pa.table(batch.append_column("split", splits)).select(vocabulary.TITLES.names)
             writer.write_table(columns.cast(vocabulary.TITLES))
             begin += len(batch)
-    return split
+    return split_ids
 
 
 def parse_piece(raw: Path, piece: int, out: Path) -> None:

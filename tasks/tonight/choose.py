@@ -200,8 +200,8 @@ class Evening:
                 candidates.append((index, programme))
         indices = np.array([index for index, _ in candidates], dtype=np.int64)
         _, shares = fitted.shares(code, self.rows[indices])
-        chosen = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
-        return [candidates[position] for position in chosen.tolist()]
+        selection = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
+        return [candidates[position] for position in selection.tolist()]
 
     def _explain_show(self, code: int, index: int) -> tuple[Why, ...]:
         """Returns the reasons why a show is recommended to a viewer."""
@@ -215,6 +215,6 @@ class Evening:
 
 def titles_to_rank(shows: Sequence[Show], opinions: pa.Table) -> dict[str, str]:
     """Returns the titles of upcoming shows and of liked or disliked shows, by show key."""
-    upcoming = {show.show_key: show.programmes[0].title for show in shows}
+    titles_by_show = {show.show_key: show.programmes[0].title for show in shows}
     liked = dict(zip(opinions["show_key"].to_pylist(), opinions["title"].to_pylist(), strict=True))
-    return upcoming | {key: title for key, title in liked.items() if key not in upcoming}
+    return titles_by_show | {key: title for key, title in liked.items() if key not in titles_by_show}

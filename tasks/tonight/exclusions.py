@@ -36,9 +36,9 @@ def find_exclusion(title: str, show_key: str, channel: str, categories: Iterable
     """
     generic, rules = _read_rules()
     names = (category.casefold().strip() for category in categories)
-    first = next((name for name in names if name not in generic), "")
+    genre = next((name for name in names if name not in generic), "")
     for kind, rule in rules.items():
-        if first in rule.categories or _is_match(rule.channels, channel) or _is_match(rule.titles, title):
+        if genre in rule.categories or _is_match(rule.channels, channel) or _is_match(rule.titles, title):
             return kind
     return "placeholders" if is_placeholder(show_key) else None
 

@@ -50,14 +50,14 @@ def included_kinds(settings: TonightSettings) -> tuple[Exclusion, ...]:
 def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], Hidden]:
     """Removes the programmes that the settings hide. Returns the remaining shows and the numbers removed."""
     hidden = Hidden()
-    remaining = []
+    visible_shows = []
     for show in shows:
         programmes = tuple(
             programme for programme in show.programmes if not _is_hidden(programme, settings, hidden)
         )
         if programmes:
-            remaining.append(replace(show, programmes=programmes))
-    return remaining, hidden
+            visible_shows.append(replace(show, programmes=programmes))
+    return visible_shows, hidden
 
 
 def _is_hidden(programme: Programme, settings: TonightSettings, hidden: Hidden) -> bool:

@@ -26,7 +26,7 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
 
     title_kinds = _read_kinds(model, {show.show_key for show in shows})
     kinds_of_titles = TitleKinds([title_kinds.get(show.show_key, ()) for show in shows])
-    selected = []
+    selected_shows = []
     for index, show in enumerate(shows):
         programmes = tuple(
             programme
@@ -39,8 +39,8 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
             )
         )
         if programmes:
-            selected.append(replace(show, programmes=programmes))
-    return selected
+            selected_shows.append(replace(show, programmes=programmes))
+    return selected_shows
 
 
 def _read_kinds(model: Path, show_keys: Collection[str]) -> dict[str, tuple[KindPrediction, ...]]:

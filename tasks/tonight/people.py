@@ -15,14 +15,14 @@ DIRECTOR = "director"
 def add_credits(recommendations: Sequence[Recommendation], guide: Path) -> list[Recommendation]:
     """Adds to each recommendation the credits and the icon that the guide has for its airings."""
     details_by_row = read_credits(guide, (row for item in recommendations for row in item.programme.rows))
-    completed = []
+    with_credits = []
     for item in recommendations:
         airings = [details_by_row[row] for row in item.programme.rows if row in details_by_row]
         people = next((people for people, _ in airings if people), [])
         credits = tuple(Credit(role=person["role"], name=person["name"]) for person in people)
         icon = next((icon for _, icon in airings if icon), "")
-        completed.append(dataclasses.replace(item, credits=credits, icon=icon))
-    return completed
+        with_credits.append(dataclasses.replace(item, credits=credits, icon=icon))
+    return with_credits
 
 
 def add_liked_people(

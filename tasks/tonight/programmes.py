@@ -103,7 +103,7 @@ def fold_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) -> 
             continue
         minute = (row["start"] - datetime.timedelta(hours=row["shift"])).timestamp() // 60
         slot = slots.setdefault((row["base"], int(minute)), [])
-        twin_group = next((group for other, group in slot if _is_twin_airing(row, other)), None)
+        twin_group = next((group for airing, group in slot if _is_twin_airing(row, airing)), None)
         episode = row["episode"] or row["folded"]
         group = twin_group or groups.setdefault((row["show_key"], episode), _Group(row["show_key"]))
         group.rows.append(row)
@@ -129,13 +129,13 @@ def _derive_fields(row: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields of a row that are derived from its title, episode and channel name."""
     base, shift = channel_twin(row["channel_name"])
     episode, folded = EpisodeNumber(*(row[name] for name in EpisodeNumber._fields)).keys(row["sub_title"])
-    parsed = parse_title(row["title"])
+    parsed_title = parse_title(row["title"])
     return {
-        "display": parsed.display,
-        "show_key": parsed.show_key,
-        "is_new": bool(row["is_new"]) or "<new>" in parsed.marks,
-        "previously_shown": bool(row["previously_shown"]) or "<repeat>" in parsed.marks,
-        "title_ratings": find_ratings(row["title"]) if "<rating>" in parsed.marks else (),
+        "display": parsed_title.display,
+        "show_key": parsed_title.show_key,
+        "is_new": bool(row["is_new"]) or "<new>" in parsed_title.marks,
+        "previously_shown": bool(row["previously_shown"]) or "<repeat>" in parsed_title.marks,
+        "title_ratings": find_ratings(row["title"]) if "<rating>" in parsed_title.marks else (),
         "episode": episode,
         "folded": folded,
         "base": base,

@@ -27,15 +27,15 @@ def minimum_age(ratings: Iterable[Mapping[str, str | None]]) -> tuple[int | None
         The highest age of all ratings, or None if no rating states an age; and in the latter case, the
         ratings that were not recognized.
     """
-    ages, unknown = [], []
+    ages, unknown_ratings = [], []
     for rating in ratings:
         system, value = rating["system"] or "", rating["value"] or ""
         age = rating_age(system, value)
         if age is not None:
             ages.append(age)
         elif _fold(value) not in _read_tables()[1]:
-            unknown.append(rating_text(rating))
-    return (max(ages), ()) if ages else (None, tuple(unknown))
+            unknown_ratings.append(rating_text(rating))
+    return (max(ages), ()) if ages else (None, tuple(unknown_ratings))
 
 
 def rating_text(rating: Mapping[str, str | None]) -> str:

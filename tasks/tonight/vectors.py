@@ -38,14 +38,14 @@ def open_titles(
     file = pq.ParquetFile(folder / "titles.parquet")  # read_table imports pyarrow.dataset
     indices = pc.index_in(_string_array(list(titles)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
     rows = np.array([-1 if row is None else row for row in indices.to_pylist()], dtype=np.int64)
-    listed = np.flatnonzero(rows >= 0)
+    listed_rows = np.flatnonzero(rows >= 0)
     table = open_similarity(folder)
     vectors = np.zeros((len(titles), table.shape[1]), dtype=np.float32)
-    vectors[listed] = table[rows[listed]]
+    vectors[listed_rows] = table[rows[listed_rows]]
     airings = np.zeros(len(titles), dtype=np.int64)
     title_data = file.read(["airings"]).take(indices.drop_null())
     if "airings" in title_data.column_names:  # missing in models of older versions
-        airings[listed] = title_data["airings"].to_pylist()
+        airings[listed_rows] = title_data["airings"].to_pylist()
     if unlisted := {key: title for key, title, row in zip(titles, titles.values(), rows) if row < 0}:
         vectors[rows < 0] = _unlisted_vectors(
             folder, home / FILE_NAME.format(digest[:16]), unlisted, opinions
@@ -64,9 +64,9 @@ def _string_array(texts: Sequence[str]) -> pa.Array:
 
     pa.array, pa.scalar, ``to_numpy`` of a table, and parameters of DuckDB queries would import pandas.
     """
-    encoded = [text.encode() for text in texts]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+    values = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(values)))
 
 
 def _unlisted_vectors(
@@ -74,15 +74,15 @@ def _unlisted_vectors(
 ) -> np.ndarray:
     """Returns the vectors of titles that the model lacks, from the cache ``file`` or by embedding them."""
     vectors = _read_vectors(file)
-    if new := {key: title for key, title in unlisted.items() if key not in vectors}:
+    if new_titles := {key: title for key, title in unlisted.items() if key not in vectors}:
         from tasks.search.query import Query
         from tasks.search.search import TitleSearch  # imports PyTorch
 
         search = TitleSearch.open(folder)
-        queries = [search.look_up(Query(title)) for title in new.values()]
-        vectors |= zip(new, search.embed(queries), strict=True)
-        with unchanged_likes(file.parent, opinions) as unchanged:
-            if unchanged:
+        queries = [search.look_up(Query(title)) for title in new_titles.values()]
+        vectors |= zip(new_titles, search.embed(queries), strict=True)
+        with unchanged_likes(file.parent, opinions) as is_unchanged:
+            if is_unchanged:
                 _write_vectors(file, _read_vectors(file) | {key: vectors[key] for key in unlisted})
     return np.array([vectors[key] for key in unlisted])
 
@@ -99,5 +99,5 @@ def _write_vectors(file: Path, vectors: Mapping[str, np.ndarray]) -> None:
     """Replaces all cached vectors in the folder of ``file`` by new ones."""
     forget_unlisted(file.parent)  # also removes the caches of previous champions
     columns = {"show_key": list(vectors), "vector": [vector.tolist() for vector in vectors.values()]}
-    with replaced_file(file, durable=False) as new:
-        pq.write_table(pa.table(columns), new)
+    with replaced_file(file, durable=False) as new_file:
+        pq.write_table(pa.table(columns), new_file)

@@ -91,7 +91,7 @@ def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
         scores: Content of scores.json.
     """
     first_airing = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
-    title_count = sum(split != "placeholder" for split in titles["split"].to_pylist())
+    title_count = sum(name != "placeholder" for name in titles["split"].to_pylist())
     facts = {"Titles": f"{title_count:,}", "Guide from": f"{first_airing:%-d %B %Y}" if first_airing else "–"}
     score = scores["protocols"]["unseen_title"]["title_only"]
     if score["n"]:
@@ -120,9 +120,9 @@ def make_content(
         times: Airings of each title of the corpus: list columns "minutes" and "names" (of channels).
         descriptions: Excerpts of descriptions, one per title of the corpus; () to show none.
     """
-    shown = places.shown
-    split = np.array(titles["split"].to_pylist())
-    columns = titles.select(COLUMNS).take(pa.array(shown))
+    rows = places.shown
+    splits = np.array(titles["split"].to_pylist())
+    columns = titles.select(COLUMNS).take(pa.array(rows))
     clusters, (subcluster_of, subclusters) = read_clusters(clustering), read_subclusters(clustering)
     return MapContent(
         heading=settings.heading,
@@ -132,20 +132,20 @@ def make_content(
         categories=NameLists.from_column(columns["labels"]),
         channels=NameLists.from_column(columns["channels"]),
         airings=columns["airings"].to_numpy(),
-        clusters=np.asarray(open_array(clustering, "clusters"))[shown],
+        clusters=np.asarray(open_array(clustering, "clusters"))[rows],
         cluster_names=[cluster["name"] for cluster in clusters],
         cluster_categories=[cluster["label"] for cluster in clusters],
-        subclusters=np.asarray(subcluster_of)[shown],
+        subclusters=np.asarray(subcluster_of)[rows],
         subcluster_names=[subcluster["name"] for subcluster in subclusters],
         subcluster_parents=[subcluster["parent"] for subcluster in subclusters],
         neighbours=places.neighbours,
         cosines=places.cosines.clip(-1, 1),
-        held_out=split[shown] != "train",
+        held_out=splits[rows] != "train",
         languages=columns["language"].to_pylist(),
         days=NameLists.from_column(columns["days"]),
-        kinds=NameLists.from_column(titles["programme_kinds"].take(pa.array(shown))),
-        times=AiringTimes.from_table(times.select(["minutes", "names"]).take(pa.array(shown))),
-        descriptions=[descriptions[int(title)] for title in shown] if descriptions else (),
+        kinds=NameLists.from_column(titles["programme_kinds"].take(pa.array(rows))),
+        times=AiringTimes.from_table(times.select(["minutes", "names"]).take(pa.array(rows))),
+        descriptions=[descriptions[int(title)] for title in rows] if descriptions else (),
         reasons=places.reasons,
         fresh=places.fresh,
         cluster_colours=[cluster["colour"] for cluster in clusters],
@@ -199,8 +199,8 @@ def encode_content(content: MapContent) -> str:
 
 def _pack(values: np.ndarray | Sequence[int], dtype: str) -> dict[str, str]:
     """Encodes an array as base64 with its type; ``dtype`` is a NumPy code such as "<f4"."""
-    flat = np.ascontiguousarray(values, dtype=dtype)
-    return {"type": dtype[1:], "base64": base64.b64encode(flat.tobytes()).decode()}
+    contiguous = np.ascontiguousarray(values, dtype=dtype)
+    return {"type": dtype[1:], "base64": base64.b64encode(contiguous.tobytes()).decode()}
 
 
 def _pack_name_lists(singular: str, plural: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
@@ -222,8 +222,8 @@ def _pack_times(times: AiringTimes) -> dict[str, object]:
     """Packs the times of airings as minutes since the first airing, and their channels."""
     minutes, channels = times.minutes, times.channels
     since = int(minutes.values.min()) if len(minutes.values) else 0
-    packed = _pack_rows(Ragged(minutes.offsets, minutes.values - since))
-    header = {"most": MAX_TIMES, "since": since, "minutes": packed}
+    fields = _pack_rows(Ragged(minutes.offsets, minutes.values - since))
+    header = {"most": MAX_TIMES, "since": since, "minutes": fields}
     return {**header, "channelNames": channels.names, "channels": _pack_rows(channels.rows)}
 
 

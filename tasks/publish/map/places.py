@@ -64,37 +64,37 @@ def write_layout(
     """
     titles = pq.read_table(corpus / "titles.parquet", columns=["show_key", "split"])
     title_vectors = np.asarray(open_array(vectors, "full"))
-    split = np.array(titles["split"].to_pylist())
-    shown = np.flatnonzero((split != "placeholder") & title_vectors.any(axis=1))
-    shows = titles["show_key"].take(pa.array(shown)).combine_chunks()
+    splits = np.array(titles["split"].to_pylist())
+    rows = np.flatnonzero((splits != "placeholder") & title_vectors.any(axis=1))
+    shows = titles["show_key"].take(pa.array(rows)).combine_chunks()
     start_positions = None if previous is None else _previous_positions(previous, shows.to_pylist())
-    map_rows = _map_rows(shown, len(split))
-    graph, cosines = (open_array(nearest, name)[shown, :NEAREST] for name in ("graph", "graph_cosines"))
+    map_rows = _map_rows(rows, len(splits))
+    graph, cosines = (open_array(nearest, name)[rows, :NEAREST] for name in ("graph", "graph_cosines"))
     links = map_rows[graph], cosines  # the same links as for clustering, so clusters form groups on the map
     with ThreadPoolExecutor(1) as pool:  # the loops of the layout release the interpreter lock
-        plane = principal_plane(title_vectors, shown)
+        plane = principal_plane(title_vectors, rows)
         layout = pool.submit(compute_positions, plane, *links, seed=seed, previous=start_positions)
-        if len(shown) <= MAX_EXPLAINED:
+        if len(rows) <= MAX_EXPLAINED:
             corpus_files, title_encoder = open_corpus(corpus), TitleEncoder.open(encoder)
             texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
-            raw_titles, contexts = (column.to_pylist() for column in texts.take(pa.array(shown)).columns)
+            raw_titles, contexts = (column.to_pylist() for column in texts.take(pa.array(rows)).columns)
             reasons = find_reasons(
                 title_encoder,
                 raw_titles,
-                map_rows[open_array(nearest, "neighbours")[shown, :neighbours]],
+                map_rows[open_array(nearest, "neighbours")[rows, :neighbours]],
                 contexts,
-                title_encoder.bag.dense(corpus_files.sentences[shown], corpus_files.descriptions[shown]),
-                corpus_files.complete_tokens(shown),
+                title_encoder.bag.dense(corpus_files.sentences[rows], corpus_files.descriptions[rows]),
+                corpus_files.complete_tokens(rows),
             )
             for name in REASONS:
                 np.save(folder / f"{name}.npy", getattr(reasons, name))
             pq.write_table(pa.table({"words": reasons.words}), folder / "words.parquet")
-        xy = layout.result()
-    table = {"title_id": shown.astype(np.int32), "show_key": shows, "x": xy[:, 0], "y": xy[:, 1]}
+        positions = layout.result()
+    table = {"title_id": rows.astype(np.int32), "show_key": shows, "x": positions[:, 0], "y": positions[:, 1]}
     if start_positions is not None:
         table["fresh"] = np.isnan(start_positions[:, 0])
     pq.write_table(pa.table(table), folder / PLACES)
-    return len(shown)
+    return len(rows)
 
 
 def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
@@ -106,28 +106,28 @@ def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
         neighbours: Number of nearest titles to read per title.
     """
     table = pq.read_table(layout / PLACES)
-    shown = table["title_id"].to_numpy()
+    title_rows = table["title_id"].to_numpy()
     nearest_columns, reasons = open_array(nearest, "neighbours"), None
     if (layout / "words.parquet").exists():
         words = pq.read_table(layout / "words.parquet")["words"].to_pylist()
         reasons = Reasons(words, *(np.load(layout / f"{name}.npy") for name in REASONS))
     return Places(
-        shown=shown,
+        shown=title_rows,
         xy=np.column_stack([table["x"], table["y"]]),
-        neighbours=_map_rows(shown, len(nearest_columns))[nearest_columns[shown, :neighbours]],
-        cosines=np.asarray(open_array(nearest, "similarities"))[shown, :neighbours],
+        neighbours=_map_rows(title_rows, len(nearest_columns))[nearest_columns[title_rows, :neighbours]],
+        cosines=np.asarray(open_array(nearest, "similarities"))[title_rows, :neighbours],
         fresh=table["fresh"].to_numpy() if "fresh" in table.column_names else None,
         reasons=reasons,
     )
 
 
-def _map_rows(shown: np.ndarray, titles: int) -> np.ndarray:
+def _map_rows(title_rows: np.ndarray, titles: int) -> np.ndarray:
     """Maps rows of the corpus to rows of the map: int32 [titles + 1], -1 for titles that are not shown.
 
     The additional last entry is -1, so that the index -1, which means no neighbour, maps to -1.
     """
     rows = np.full(titles + 1, -1, dtype=np.int32)
-    rows[shown] = np.arange(len(shown))
+    rows[title_rows] = np.arange(len(title_rows))
     return rows
 
 

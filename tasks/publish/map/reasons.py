@@ -65,16 +65,16 @@ def find_reasons(
     left, right, share = (np.zeros(shape, dtype=dtype) for dtype in (np.uint8, np.uint8, np.int8))
     for start in range(0, len(neighbours), _BLOCK):
         block = slice(start, start + _BLOCK)
-        nearest = neighbours[block]
-        used_titles = np.union1d(np.arange(start, start + len(nearest)), nearest[nearest >= 0])
+        ids = neighbours[block]
+        used_titles = np.union1d(np.arange(start, start + len(ids)), ids[ids >= 0])
         lengths = counts[used_titles] + len(NON_WORD_PARTS)
         ends = np.cumsum(lengths)
         rows = np.repeat(offsets[used_titles] - ends + lengths, lengths) + np.arange(ends[-1])
         inputs = widen(parts[rows]), ends - lengths, counts[used_titles], norms[used_titles]
-        titles = np.searchsorted(used_titles, np.arange(start, start + len(nearest)))
-        nearest = np.where(nearest < 0, -1, np.searchsorted(used_titles, nearest))
+        titles = np.searchsorted(used_titles, np.arange(start, start + len(ids)))
+        ids = np.where(ids < 0, -1, np.searchsorted(used_titles, ids))
         outputs = left[block], right[block], share[block]
-        compiled(_find_pairs, fastmath=True)(*inputs, titles, nearest, *outputs)
+        compiled(_find_pairs, fastmath=True)(*inputs, titles, ids, *outputs)
     return Reasons(words, left, right, share)
 
 
@@ -104,19 +104,19 @@ def _find_pairs(  # compiled by numba: a single function of arrays and numbers
     """
     values, lefts, rights = np.empty(PAIRS, np.float32), np.empty(PAIRS, np.uint8), np.empty(PAIRS, np.uint8)
     for row, title in enumerate(titles):
-        for column, other in enumerate(neighbours[row]):
-            if other < 0 or norms[title] == 0:
+        for column, neighbour in enumerate(neighbours[row]):
+            if neighbour < 0 or norms[title] == 0:
                 continue
-            scale = max(norms[title] * norms[other], np.float32(1e-12))
+            scale = max(norms[title] * norms[neighbour], np.float32(1e-12))
             values[:], lefts[:], rights[:] = 0, 0, 0
             for part in range(words[title] + OTHER_PARTS):
                 other_part = part - words[title]  # negative for words
-                first = 0 if other_part < 0 else words[other] + other_part
-                end = words[other] if other_part < 0 else first + (other_part != FORM_INDEX)
+                first = 0 if other_part < 0 else words[neighbour] + other_part
+                end = words[neighbour] if other_part < 0 else first + (other_part != FORM_INDEX)
                 for j in range(first, end):
                     product = np.float32(0)
                     for axis in range(parts.shape[1]):
-                        product += parts[begins[title] + part, axis] * parts[begins[other] + j, axis]
+                        product += parts[begins[title] + part, axis] * parts[begins[neighbour] + j, axis]
                     value, rank = product / scale, PAIRS
                     if value <= -MIN_SHARE and value < values[POSITIVE]:
                         rank = POSITIVE

@@ -41,11 +41,11 @@ def model_card(
     sources: dict[str, list[Mapping[str, Any]]] = {}
     for feed in feeds:
         sources.setdefault(feed["source"], []).append(feed)
-    listed = [_feed_line(*item) for item in list(sources.items())[-MAX_FEEDS:]]
+    feed_lines = [_feed_line(*item) for item in list(sources.items())[-MAX_FEEDS:]]
     if len(sources) > MAX_FEEDS:
-        listed.append(f"- … and {len(sources) - MAX_FEEDS:,} more")
-    frequent = Counter(filter(None, languages)).most_common(MAX_LANGUAGES)
-    shares = ", ".join(f"{name} {count / len(languages):.0%}" for name, count in frequent)
+        feed_lines.append(f"- … and {len(sources) - MAX_FEEDS:,} more")
+    language_counts = Counter(filter(None, languages)).most_common(MAX_LANGUAGES)
+    shares = ", ".join(f"{name} {count / len(languages):.0%}" for name, count in language_counts)
     forms = {name: protocol["title_only"] for name, protocol in scores["protocols"].items()}
     unseen = forms["unseen_title"].get("knn_oov", {}).get("accuracy")
     oov_accuracy = (
@@ -60,7 +60,7 @@ def model_card(
         f"{counts['titles']:,} titles, {counts['labelled_training_titles']:,} of them training titles with "
         f"categories. Languages: {shares}.",
         "",
-        *listed,
+        *feed_lines,
         *markdown_table(
             header, [_score_row(name.capitalize(), forms[key]) for key, name in PROTOCOLS.items()]
         ),
@@ -79,8 +79,9 @@ def model_card(
 
 def _feed_line(source: str, imports: Sequence[Mapping[str, Any]]) -> str:
     """Returns a Markdown list item about a feed, which was read once or several times."""
-    stored = sum(row["stored"] for row in imports)
-    text = f"- `{source}`: {stored:,} programmes, content `{imports[-1]['content_digest'][:SHOWN_DIGITS]}`"
+    programmes = sum(row["stored"] for row in imports)
+    digest = imports[-1]["content_digest"][:SHOWN_DIGITS]
+    text = f"- `{source}`: {programmes:,} programmes, content `{digest}`"
     return f"{text}, last of {len(imports):,} readings" if imports[1:] else text
 
 

@@ -55,16 +55,16 @@ def measure_drift(previous_model: Path, current_model: Path) -> dict[str, float]
     }
     rows = pc.index_in(titles[1]["raw_title"], value_set=titles[0]["raw_title"])  # pyright: ignore[reportAttributeAccessIssue]
     previous_rows = rows.combine_chunks().fill_null(-1).to_numpy()
-    common = np.flatnonzero(previous_rows >= 0)
-    metrics["new_titles"] = 1 - len(common) / max(1, len(previous_rows))
-    metrics["gone_titles"] = 1 - len(common) / max(1, len(titles[0]))
-    common = common[np.linspace(0, len(common) - 1, min(MAX_CANDIDATES, len(common))).astype(int)]
+    rows = np.flatnonzero(previous_rows >= 0)
+    metrics["new_titles"] = 1 - len(rows) / max(1, len(previous_rows))
+    metrics["gone_titles"] = 1 - len(rows) / max(1, len(titles[0]))
+    rows = rows[np.linspace(0, len(rows) - 1, min(MAX_CANDIDATES, len(rows))).astype(int)]
     vectors = [open_similarity(folder) for folder in (previous_model, current_model)]
-    if len(common) > NEAREST:
+    if len(rows) > NEAREST:
         overlap = (
             1.0
             if previous_model == current_model
-            else neighbour_overlap(vectors[0][previous_rows[common]], vectors[1][common])
+            else neighbour_overlap(vectors[0][previous_rows[rows]], vectors[1][rows])
         )
         metrics["neighbours_stayed"] = overlap
     return metrics
@@ -85,8 +85,8 @@ def divergence(left: Counts, right: Counts) -> float:
 
 def missing_share(counts: Counts, reference: Counts) -> float:
     """Returns the share of the occurrences in ``counts`` whose names are missing in ``reference``."""
-    missing = sum(count for name, count in counts.items() if name not in reference)
-    return missing / max(1, sum(counts.values()))
+    missing_count = sum(count for name, count in counts.items() if name not in reference)
+    return missing_count / max(1, sum(counts.values()))
 
 
 def neighbour_overlap(
@@ -102,10 +102,10 @@ def neighbour_overlap(
         current_vectors: Vectors of the current model; row i is the title of row i of ``previous_vectors``.
     """
     queries = np.linspace(0, len(current_vectors) - 1, min(MAX_QUERIES, len(current_vectors))).astype(int)
-    old, new = (_nearest_rows(vectors, queries) for vectors in (previous_vectors, current_vectors))
+    old_ids, new_ids = (_nearest_rows(vectors, queries) for vectors in (previous_vectors, current_vectors))
     shares = [
         np.isin(old_row[old_row >= 0], new_row).mean()
-        for old_row, new_row in zip(old, new, strict=True)
+        for old_row, new_row in zip(old_ids, new_ids, strict=True)
         if (old_row >= 0).any()
     ]
     return float(np.mean(shares)) if shares else 0.0

@@ -50,7 +50,7 @@ def render_nights(nights: Sequence[Night], heading: str) -> str:
         }
         for night, is_promoted in zip(nights, promotion_flags(nights), strict=True)
     ]
-    charts = [[name, label, better] for name, (label, better) in CHARTS.items() if name in metrics]
+    charts = [[name, label, direction] for name, (label, direction) in CHARTS.items() if name in metrics]
     data = encode_data({"nights": rows, "metrics": metrics, "shown": charts})
     return render_page(FOLDER / "nights.html", heading, FOLDER / "nights.css", data, [FOLDER / "nights.js"])
 

@@ -141,8 +141,8 @@ def plot_borders(
     if not len(titles):
         return show_message(figure, "No held-out title on the map has a category.")
     for knn_correct, plane_correct, name, colour, symbol in OUTCOMES:
-        selected = (predictions.knn_correct == knn_correct) & (predictions.plane_correct == plane_correct)
-        texts, rows = [], np.flatnonzero(selected).tolist()
+        is_selected = (predictions.knn_correct == knn_correct) & (predictions.plane_correct == plane_correct)
+        texts, rows = [], np.flatnonzero(is_selected).tolist()
         for row in rows:
             knn, plane = label_names[predictions.knn[row]], label_names[predictions.plane[row]]
             lines = titles[row], ", ".join(labels[row]), f"k-NN: {knn}", f"hyperplane: {plane}"

@@ -40,22 +40,22 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
     for row, names in enumerate(content.categories):
         for name in names:
             rows_by_category.setdefault(name, []).append(row)
-    shown = sorted(rows_by_category, key=lambda name: (-len(rows_by_category[name]), name))[:MAX_CELLS]
+    categories = sorted(rows_by_category, key=lambda name: (-len(rows_by_category[name]), name))[:MAX_CELLS]
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
-    largest = [int(cluster) for cluster in np.argsort(-sizes, kind="stable")[:MAX_CELLS] if sizes[cluster]]
+    top_clusters = [index for index in np.argsort(-sizes, kind="stable")[:MAX_CELLS].tolist() if sizes[index]]
     axes = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
-    figure = make_figure("Categories of the largest clusters", 200 + 22 * len(largest), *axes)
-    if not shown or not largest:
+    figure = make_figure("Categories of the largest clusters", 200 + 22 * len(top_clusters), *axes)
+    if not categories or not top_clusters:
         return show_message(figure, "There is no cluster with a category.")
-    clusters = [content.clusters[rows_by_category[name]] for name in shown]
+    clusters = [content.clusters[rows_by_category[name]] for name in categories]
     counts = [
         np.bincount(category_clusters[category_clusters >= 0], minlength=len(sizes))
         for category_clusters in clusters
     ]
     figure.add_heatmap(
-        x=[html.escape(name) for name in shown],
-        y=[html.escape(content.cluster_names[cluster]) for cluster in largest],
-        z=(np.array(counts).T[largest] / sizes[largest, None]).tolist(),
+        x=[html.escape(name) for name in categories],
+        y=[html.escape(content.cluster_names[cluster]) for cluster in top_clusters],
+        z=(np.array(counts).T[top_clusters] / sizes[top_clusters, None]).tolist(),
         hovertemplate="%{y}: %{z:.0%} are %{x}<extra></extra>",
         zmin=0,
         zmax=1,
@@ -106,23 +106,23 @@ def plot_neighbours(content: MapContent) -> go.Figure:
     """
     order: list[int] = np.argsort(-np.asarray(content.airings, dtype=np.int64), kind="stable").tolist()
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
-    most_aired = {int(content.clusters[i]): i for i in reversed(order)}
+    most_aired = {int(content.clusters[row]): row for row in reversed(order)}
     by_size = np.argsort(-sizes, kind="stable").tolist()
     rows = list(
         dict.fromkeys([*(most_aired[cluster] for cluster in by_size if cluster in most_aired), *order])
     )[:SAMPLED_TITLES]
-    nearest = min(NEAREST, content.neighbours.shape[1])
-    columns = [[f"<b>{html.escape(content.titles[i])}</b>" for i in rows]]
-    for rank in range(nearest):
-        row_neighbours = [(int(content.neighbours[i, rank]), content.cosines[i, rank]) for i in rows]
+    neighbour_count = min(NEAREST, content.neighbours.shape[1])
+    columns = [[f"<b>{html.escape(content.titles[row])}</b>" for row in rows]]
+    for rank in range(neighbour_count):
+        row_neighbours = [(int(content.neighbours[row, rank]), content.cosines[row, rank]) for row in rows]
         columns.append(
             [
-                f"{html.escape(content.titles[j])} <i>{cosine:.2f}</i>" if j >= 0 else "–"
-                for j, cosine in row_neighbours
+                f"{html.escape(content.titles[neighbour])} <i>{cosine:.2f}</i>" if neighbour >= 0 else "–"
+                for neighbour, cosine in row_neighbours
             ]
         )
     figure = make_figure("Nearest titles of a sample", 140 + 2 * ROW_PIXELS * len(rows))
-    header = ["title", *(f"nearest {rank + 1}" for rank in range(nearest))]
+    header = ["title", *(f"nearest {rank + 1}" for rank in range(neighbour_count))]
     style = {"align": "left", "line": {"color": GRID}}
     head = {"values": header, "fill": {"color": "#f0f2f6"}, "font": {"color": MUTED, "size": 12}}
     body = {"values": columns, "fill": {"color": "#ffffff"}, "font": {"color": INK, "size": 12}}

@@ -34,14 +34,14 @@ def plot_reliability(confidence: Float[np.ndarray, " titles"], held_out: HeldOut
         text=[f"{share:.2f} of {count:,} titles" for share, count in zip(shares, counts, strict=True)],
         hovertemplate="confidence %{x:.2f}: correct %{text}<extra></extra>",
     )
-    selected = {float(target): held_out.cross_selected(float(target)) for target in TARGETS}
-    selected = {target: mask for target, mask in selected.items() if mask.any()}
+    selections = {float(target): held_out.cross_selected(float(target)) for target in TARGETS}
+    selections = {target: mask for target, mask in selections.items() if mask.any()}
     for values, name, dash, symbol in (
-        ([float(correct[mask].mean()) for mask in selected.values()], "precision", "solid", "diamond"),
-        ([float(mask.mean()) for mask in selected.values()], "coverage", "dash", "square"),
+        ([float(correct[mask].mean()) for mask in selections.values()], "precision", "solid", "diamond"),
+        ([float(mask.mean()) for mask in selections.values()], "coverage", "dash", "square"),
     ):
         figure.add_scatter(
-            x=list(selected),
+            x=list(selections),
             y=values,
             mode="lines+markers",
             name=f"{name} at target precision x",

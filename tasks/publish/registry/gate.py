@@ -104,8 +104,8 @@ def _check(answers: QueryQualities) -> None:
         if not values.shape == answers.groups.shape == answers.protocols.shape:
             shapes = f"{values.shape}, {answers.protocols.shape} and {answers.groups.shape}"
             raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
-        if missing := int(np.isnan(values).sum()):
-            problem = f"{missing} of {len(values)} queries have no quality"
+        if missing_count := int(np.isnan(values).sum()):
+            problem = f"{missing_count} of {len(values)} queries have no quality"
             raise ValueError(f"{problem}; score all models on the same queries first")
 
 
@@ -115,13 +115,13 @@ def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndar
     ``counts`` has the number of occurrences of each group in each resample, [resamples, groups].
     """
     count = len(answers.others) * len(COMPARED)
-    worst, refusal = 0.0, ""
+    worst_loss, refusal = 0.0, ""
     for model, qualities in answers.others.items():
         for name, description in COMPARED.items():
             differences = answers.challenger[name] - qualities[name]
             resampled = resample_mean(differences, group_numbers, counts)
-            if (bound := float(np.quantile(resampled, 1 - ERROR_PROBABILITY / count))) < worst:
-                worst = bound
+            if (bound := float(np.quantile(resampled, 1 - ERROR_PROBABILITY / count))) < worst_loss:
+                worst_loss = bound
                 means = f"{answers.challenger[name].mean():.3f} against {qualities[name].mean():.3f}"
                 bound_text = (
                     f"at most {bound:+.3f} ({1 - ERROR_PROBABILITY:.0%} confidence in {count} comparisons)"

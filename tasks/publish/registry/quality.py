@@ -127,12 +127,12 @@ class QualityScorer:
         for block in (needed_rows[block] for block in row_blocks(len(needed_rows))):
             raw_titles, contexts, dense = self._read_inputs(encoder, block)
             title_only, with_context = encoder.embed_with_context(raw_titles, contexts, dense)
-            embedded = {
+            vectors_by_model = {
                 "vectors": title_only,
                 "full": with_context,
                 "similarity": encoder.similarity(dense, with_context),
             }
-            for name, values in embedded.items():
+            for name, values in vectors_by_model.items():
                 if name not in arrays:
                     arrays[name] = np.zeros((len(self._files), values.shape[1]), dtype=np.float32)
                 arrays[name][block] = values
@@ -176,9 +176,9 @@ class QualityScorer:
 
     def _query_qualities(self, vectors: np.ndarray) -> np.ndarray:
         """Returns the quality of each query by k-NN on an array of vectors, float64 [queries]."""
-        judged = judge_knn(self._titles, vectors, self.rows, self._training, self.k)
-        precision = np.zeros(len(self.rows)) if judged.precision_at_k is None else judged.precision_at_k
-        return query_quality(judged.correct, precision)
+        judgement = judge_knn(self._titles, vectors, self.rows, self._training, self.k)
+        precision = np.zeros(len(self.rows)) if judgement.precision_at_k is None else judgement.precision_at_k
+        return query_quality(judgement.correct, precision)
 
 
 def neighbour_count(scores: Path) -> int:

@@ -51,14 +51,14 @@ def register(
         TrackingError: ``publish.registered_model`` belongs to another home.
     """
     workspace, registry = Workspace(home), Registry(home, MODEL_CODE, settings.registered_model)
-    folder, origin = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
+    folder, salt_sources = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
     return registry.register(
         run,
         folder,
         model.digest,
         example_title=pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py(),
-        lineage=lineage_id(*origin),
-        feeds=feed_fingerprints(*origin),
+        lineage=lineage_id(*salt_sources),
+        feeds=feed_fingerprints(*salt_sources),
     )
 
 
@@ -85,8 +85,8 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     if decision.promote and (day := registry.rollback_day(version)):
         reason = f"this version was rolled back manually on {day}; {OVERRIDE}; the gate decided: "
         decision = dataclasses.replace(decision, promote=False, reason=reason + decision.reason)
-    rules = {"auto": decision.promote, "first": not last_promoted, "always": True, "never": False}
-    is_promoted = not is_same_model and rules[settings.promote]
+    decisions = {"auto": decision.promote, "first": not last_promoted, "always": True, "never": False}
+    is_promoted = not is_same_model and decisions[settings.promote]
     reason, now = decision.reason, datetime.now(UTC)
     if is_promoted != decision.promote:
         reason = f"publish.promote is {settings.promote}; the gate decided: {reason}"
@@ -95,9 +95,9 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     if not is_same_model:
         if not is_promoted:
             registry.refuse(version, reason)
-        compared = champion.folder if champion and CHAMPION in qualities.others else None
+        compared_folder = champion.folder if champion and CHAMPION in qualities.others else None
         corpus = workspace.folder(challenger.corpus)
-        table = example_table(corpus, qualities, workspace.folder(model), compared)
+        table = example_table(corpus, qualities, workspace.folder(model), compared_folder)
         Tracking(home).log_table(run, table, "evaluation.json")
         state = "Champion since" if is_promoted else "Not promoted on"
         feeds = len(salt_and_sources(workspace, challenger.guide, challenger.corpus)[1])
