@@ -15,7 +15,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from storage.catalogue.feeds import read_status
 from storage.digests import content_digest
@@ -84,7 +83,7 @@ class Copies:
         (self.home / FOLDER).mkdir(exist_ok=True)
         locations, errors = locate(feeds, self.ingest_settings.private_addresses)
         results = [result for source, error in errors for result in self._failed_results(source, error)]
-        read_sources = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
+        read_sources = {feed["source"] for feed in read_status(self.home)["feeds"]} if publish else None
         with ExitStack() as stack:
             name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
             downloads: list[tuple[str, Fetched]] = []
@@ -193,11 +192,6 @@ class _State:
     key: str = ""
     validators: Validators = field(default_factory=Validators)
     copies: tuple[EnrichedCopy, ...] = ()
-
-
-def _feeds(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the feeds that the status file of the last update lists."""
-    return status["feeds"]
 
 
 def file_name(source: str) -> str:

@@ -113,8 +113,8 @@ class Calibrations:
     def _fit(scores: np.ndarray, correct: np.ndarray, groups: np.ndarray) -> "Calibrations":
         """Fits calibrations on any number of titles. The group "" gets no separate calibration."""
         rows_by_group = {str(name): groups == name for name in np.unique(groups) if name}
-        groups = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
-        return Calibrations(Calibration.fit(scores, correct), groups)
+        by_name = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
+        return Calibrations(Calibration.fit(scores, correct), by_name)
 
     def confidence(
         self, scores: Float[np.ndarray, " titles"], groups: np.ndarray
