@@ -130,8 +130,10 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
     """
     size, words, labels = cursor.read("<3i", "the sizes of the dictionary")
     if min(words, labels) < 0 or words + labels != size or words == 0:
-        expected = "expected at least one word, and as many entries as words and labels"
-        reason = f"the dictionary has {size} entries, {words} words and {labels} labels; {expected}"
+        reason = (
+            f"the dictionary has {size} entries, {words} words and {labels} labels; expected at least "
+            "one word, and as many entries as words and labels"
+        )
         cursor.fail(reason, 12)
     (tokens,) = cursor.read("<q", "the number of tokens")
     if tokens < 0:

@@ -71,8 +71,9 @@ def write_vectors(
         raise ValueError(f"{len(vectors)} vectors for {len(encoded_words)} words")
     for word in encoded_words:
         if not word or b"\n" in word or (b" " in word and text_format != "glove"):
-            problem = "it is empty or contains a space or a line feed"
-            raise ValueError(f"{word!r} cannot be written as {text_format}: {problem}")
+            raise ValueError(
+                f"{word!r} cannot be written as {text_format}: it is empty or contains a space or a line feed"
+            )
     with open_replacement(path) as handle:
         if text_format != "glove":
             handle.write(f"{len(encoded_words)} {vectors.shape[1]}\n".encode())

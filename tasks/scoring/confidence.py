@@ -148,8 +148,10 @@ def _pool_small_groups(groups: np.ndarray) -> np.ndarray:
 def _check_count(held_out: int) -> None:
     """Raises TooFewHeldOut if there are fewer than MIN_HELD_OUT held-out titles."""
     if held_out < MIN_HELD_OUT:
-        problem = f"{held_out} held-out titles have a category, {MIN_HELD_OUT} are needed"
-        raise TooFewHeldOut(f"{problem} to calibrate the confidence of predictions; read more feeds or days")
+        raise TooFewHeldOut(
+            f"{held_out} held-out titles have a category, {MIN_HELD_OUT} are needed to calibrate the "
+            "confidence of predictions; read more feeds or days"
+        )
 
 
 @dataclass(frozen=True)

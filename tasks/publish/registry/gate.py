@@ -102,11 +102,15 @@ def _check(answers: QueryQualities) -> None:
         array for model in (answers.challenger, *answers.others.values()) for array in model.values()
     ):
         if not values.shape == answers.groups.shape == answers.protocols.shape:
-            shapes = f"{values.shape}, {answers.protocols.shape} and {answers.groups.shape}"
-            raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
+            raise ValueError(
+                f"qualities, protocols and groups must be per query, got {values.shape}, "
+                f"{answers.protocols.shape} and {answers.groups.shape}"
+            )
         if missing_count := int(np.isnan(values).sum()):
-            problem = f"{missing_count} of {len(values)} queries have no quality"
-            raise ValueError(f"{problem}; score all models on the same queries first")
+            raise ValueError(
+                f"{missing_count} of {len(values)} queries have no quality; score all models on the "
+                "same queries first"
+            )
 
 
 def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndarray) -> GateDecision:
@@ -122,11 +126,13 @@ def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndar
             resampled = resample_mean(differences, group_numbers, counts)
             if (bound := float(np.quantile(resampled, 1 - ERROR_PROBABILITY / count))) < worst_loss:
                 worst_loss = bound
-                means = f"{answers.challenger[name].mean():.3f} against {qualities[name].mean():.3f}"
                 bound_text = (
                     f"at most {bound:+.3f} ({1 - ERROR_PROBABILITY:.0%} confidence in {count} comparisons)"
                 )
-                refusal = f"worse than {model}: {description}: quality {means} on {len(differences)} titles, "
+                refusal = (
+                    f"worse than {model}: {description}: quality {answers.challenger[name].mean():.3f} "
+                    f"against {qualities[name].mean():.3f} on {len(differences)} titles, "
+                )
                 refusal += f"difference {bound_text}"
     challenger, champion = answers.challenger[HEADLINE], answers.others[CHAMPION][HEADLINE]
     difference = float((challenger - champion).mean())

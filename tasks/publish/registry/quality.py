@@ -92,8 +92,10 @@ class QualityScorer:
             predictor = self._predictor_quality(encoder, LinearPart.open(model), vectors["full"])
             return {**self._score_vectors(vectors), PREDICTOR: predictor}
         except (OSError, KeyError, TypeError, ValueError) as error:
-            problem = f"this version of GuideSpace cannot read the model in {model}"
-            raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
+            raise NotComparable(
+                f"this version of GuideSpace cannot read the model in {model} ({type(error).__name__}: "
+                f"{error})"
+            ) from error
 
     def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
         """Embeds titles; returns arrays by the names of VECTORS, with a row per title, zero if not needed."""
