@@ -47,7 +47,7 @@ class QueryQualities(NamedTuple):
 
 
 def read_headline(scores: Path) -> QueryQualities:
-    """Reads the qualities of the challenger's headline vectors from Scores; compares with no model."""
+    """Reads the qualities of the challenger from Scores, without those of other models."""
     queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", HEADLINE_FORM)])
     quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
     titles, protocols, groups = (queries[name].to_numpy() for name in ("title_id", "protocol", "group"))
