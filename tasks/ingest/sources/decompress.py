@@ -74,8 +74,9 @@ class FeedStream:
             advice = (
                 "it was sent as text (each line feed follows a carriage return): fetch it again as binary"
             )
-        problem = f"damaged compression ({self.damage}), nothing in it can be read"
-        return FeedError(f"{self.feed.source}: {problem}; {advice}")
+        return FeedError(
+            f"{self.feed.source}: damaged compression ({self.damage}), nothing in it can be read; {advice}"
+        )
 
     def _read_block(self, pieces: Iterator[bytes], handle: IO[bytes]) -> bytes:
         pieces_read, size = [], 0
