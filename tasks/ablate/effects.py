@@ -56,7 +56,7 @@ def measure_effect(block: AblationBlock, base: Folds, ablated: Folds, resamples:
     Args:
         block: Block.
         base: Predictions of the trials with the block, by fold and seed.
-        other: Predictions of the trials without the block, by fold and seed.
+        ablated: Predictions of the trials without the block, by fold and seed.
         resamples: Number of bootstrap resamples.
     """
     cells = [key for key in (*CELLS, AGREEMENT) if key in base[0][0]]

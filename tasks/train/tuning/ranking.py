@@ -65,9 +65,9 @@ def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
         size, advice = "more than", f": consider train.optimizer={best}."
     slowdown = seconds[best] / max(seconds[preset], 1e-9)
     return (
-        f"{text} The best is {best}: {score[best]:.3f}, {state[best]:.2f} numbers of state, {slowdown:.1f} times "
-        f"the seconds. The difference is {size} two standard errors ({errors:.3f}) of a score of {titles} "
-        f"titles{advice}"
+        f"{text} The best is {best}: {score[best]:.3f}, {state[best]:.2f} numbers of state, {slowdown:.1f} "
+        f"times the seconds. The difference is {size} two standard errors ({errors:.3f}) of a score of "
+        f"{titles} titles{advice}"
     )
 
 
