@@ -42,7 +42,8 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
             rows_by_category.setdefault(name, []).append(row)
     labels = sorted(rows_by_category, key=lambda name: (-len(rows_by_category[name]), name))[:MAX_CELLS]
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
-    top_clusters = [index for index in np.argsort(-sizes, kind="stable")[:MAX_CELLS].tolist() if sizes[index]]
+    order = np.argsort(-sizes, kind="stable")[:MAX_CELLS]
+    top_clusters = [int(cluster) for cluster in order if sizes[cluster]]
     axes = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
     figure = make_figure("Categories of the largest clusters", 200 + 22 * len(top_clusters), *axes)
     if not labels or not top_clusters:
