@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from storage.catalogue.feeds import read_status
 from storage.digests import content_digest
