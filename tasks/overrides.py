@@ -41,8 +41,9 @@ def override(settings: SettingsT, assignments: Sequence[str]) -> SettingsT:
         if not separator or not isinstance(parent, dict) or (key not in parent and "name" not in parent):
             names = ", ".join(sorted(parent if isinstance(parent, dict) else values))
             example = "train.epochs=5" if "train" in values else "ingest.batch_rows=1000"
-            expected = f"expected NAME=VALUE such as {example}; known here: {names}"
-            raise SettingError(f"--set {assignment!r}: {expected}")
+            raise SettingError(
+                f"--set {assignment!r}: expected NAME=VALUE such as {example}; known here: {names}"
+            )
         previous_value, parent[key] = parent.get(key), text
         if isinstance(previous_value, dict) and "name" in previous_value:
             parent[key] = {"name": text}

@@ -1,4 +1,4 @@
-"""Settings of all stages, as the Run form in the Prefect UI and ``--set`` change them."""
+"""Settings of all stages, which the Run form in the Prefect UI and ``--set`` change."""
 
 from tasks.augment.settings import AugmentSettings
 from tasks.cluster.settings import ClusterSettings

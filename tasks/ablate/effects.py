@@ -56,7 +56,7 @@ def measure_effect(block: AblationBlock, base: Folds, ablated: Folds, resamples:
     Args:
         block: Block.
         base: Predictions of the trials with the block, by fold and seed.
-        other: Predictions of the trials without the block, by fold and seed.
+        ablated: Predictions of the trials without the block, by fold and seed.
         resamples: Number of bootstrap resamples.
     """
     cells = [key for key in (*CELLS, AGREEMENT) if key in base[0][0]]
@@ -80,8 +80,10 @@ def _pair_columns(key: tuple[str, str], base: Folds, ablated: Folds) -> Columns:
             family, oov = present[0].family, present[0].oov
             parts.append((_mean_quality(present), _mean_quality(absent), family, oov))
             if not np.array_equal(family, absent[0].family):
-                problem = f"other titles of {key[1]} are held out without the block than with the block"
-                raise ValueError(f"{problem}; a block must leave tokenize.splits and the labels as they are")
+                raise ValueError(
+                    f"other titles of {key[1]} are held out without the block than with the block; a "
+                    "block must leave tokenize.splits and the labels as they are"
+                )
     return _concatenate(parts)
 
 

@@ -35,8 +35,10 @@ def describe_effect(effect: Effect) -> str:
     if AGREEMENT in figures:
         text = f"{effect.block.subject} worth {format_figure(figures[AGREEMENT])} of the clusters' B-cubed F"
     elif figures[SHOWS].n:
-        shows = f"{format_figure(figures[SHOWS])} on {PROTOCOLS[SHOWS[1]]}"
-        text = f"{effect.block.subject} worth {shows}, {format_figure(effect.overall)} on all held-out titles"
+        text = (
+            f"{effect.block.subject} worth {format_figure(figures[SHOWS])} on {PROTOCOLS[SHOWS[1]]}, "
+            f"{format_figure(effect.overall)} on all held-out titles"
+        )
     else:
         text = f"{effect.block.subject} worth {format_figure(effect.overall)} on held-out titles"
     return f"{text}." if effect.pays else f"{text}: {VERDICTS[effect.pays]}."

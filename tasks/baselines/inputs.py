@@ -28,8 +28,10 @@ class TitleInputs:
     def __post_init__(self) -> None:
         rows = len(self.contexts) or len(self.texts)
         if not len(self.texts) == len(self.dense) == rows:
-            problem = f"{len(self.texts)} texts for {len(self.dense)} dense vectors and {rows} contexts"
-            raise ValueError(f"{problem}; give one of each per title")
+            raise ValueError(
+                f"{len(self.texts)} texts for {len(self.dense)} dense vectors and {rows} contexts; give "
+                "one of each per title"
+            )
 
     def __len__(self) -> int:
         return len(self.texts)

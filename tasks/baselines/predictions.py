@@ -32,11 +32,13 @@ class LabelledTitles:
     def __post_init__(self) -> None:
         values, unlabelled_rows = self.labels.values, np.flatnonzero(self.labels.lengths == 0)
         if len(self.titles) != len(self.labels):
-            problem = f"{len(self.titles)} titles for {len(self.labels)} rows of labels"
-            raise ValueError(f"{problem}; give one title per row")
+            raise ValueError(
+                f"{len(self.titles)} titles for {len(self.labels)} rows of labels; give one title per row"
+            )
         if len(values) and (values.min() < 0 or values.max() >= self.label_count):
-            actual = f"{values.min()} … {values.max()}"
-            raise ValueError(f"label ids must lie in 0 … {self.label_count - 1}, got {actual}")
+            raise ValueError(
+                f"label ids must lie in 0 … {self.label_count - 1}, got {values.min()} … {values.max()}"
+            )
         if len(unlabelled_rows):
             raise ValueError(f"title {unlabelled_rows[0]} holds no label; pass labelled titles only")
 
@@ -79,9 +81,10 @@ def predict_from_scores(
         neighbours: Nearest training titles, if the predictor uses any.
     """
     if scores.ndim != 2 or scores.shape != above_threshold.shape or scores.shape[1:] != frequency.shape:
-        shapes = f"{scores.shape}, {above_threshold.shape} and {frequency.shape}"
-        expected = "scores and above_threshold must be (queries, labels) and frequency (labels,)"
-        raise ValueError(f"{expected}, got {shapes}")
+        raise ValueError(
+            "scores and above_threshold must be (queries, labels) and frequency (labels,), got "
+            f"{scores.shape}, {above_threshold.shape} and {frequency.shape}"
+        )
     if nan := int(np.isnan(scores).any(axis=1).sum()):
         raise ValueError(f"{nan} of {len(scores)} queries have a score that is not a number")
     ranks = rank_labels(scores, frequency)
@@ -110,8 +113,10 @@ def vote(
     k), are rows of ``labels``, or -1. Without neighbours, the most frequent label is predicted.
     """
     if neighbours.shape != similarities.shape or neighbours.ndim != 2:
-        actual = f"{neighbours.shape} and {similarities.shape}"
-        raise ValueError(f"neighbours and similarities must both be (queries, k), got {actual}")
+        raise ValueError(
+            f"neighbours and similarities must both be (queries, k), got {neighbours.shape} and "
+            f"{similarities.shape}"
+        )
     (query_count, k), label_count = neighbours.shape, len(frequency)
     rows, columns = np.nonzero(neighbours >= 0)
     vote_labels = labels.take(neighbours[rows, columns])

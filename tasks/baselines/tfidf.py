@@ -85,9 +85,9 @@ class TfidfFeatures:
 
     def __post_init__(self) -> None:
         if self.longest_char_ngram < self.shortest_char_ngram:
-            lengths = f"{self.shortest_char_ngram} to {self.longest_char_ngram}"
             raise ValueError(
-                f"there are no character n-grams of {lengths} characters; raise longest_char_ngram"
+                f"there are no character n-grams of {self.shortest_char_ngram} to "
+                f"{self.longest_char_ngram} characters; raise longest_char_ngram"
             )
 
     def fit_transform(self, titles: TitleInputs) -> tuple["Vectorizers", Any]:

@@ -134,9 +134,9 @@ def integer_weights(graph: Graph, weighting: Weighting) -> np.ndarray:
 
 
 def block_update(graph: Graph, weights: np.ndarray) -> Update:
-    """Returns a function ``update(labels, waiting, block, random_bits)`` that updates a block of nodes.
+    """Returns a function ``update(labels, is_waiting, block, random_bits)`` that updates a block of nodes.
 
-    The function modifies ``labels``, the class of each node (int32), and sets ``waiting`` (bool) for the
+    The function modifies ``labels``, the class of each node (int32), and sets ``is_waiting`` (bool) for the
     neighbours of changed nodes. It returns the number of changed nodes. ``random_bits``, one int64 per node
     of the block, resolve ties. With 100,000 titles and 25 neighbours, 20 passes take .4 s on one core.
     """

@@ -165,8 +165,10 @@ def distance_column(available: int, min_samples: int) -> int:
         ValueError: The neighbours have too few columns.
     """
     if available < (neighbour_count := max(min_samples - 1, 1)):
-        problem = f"min_samples {min_samples} needs {neighbour_count} neighbours of each title to suggest eps"
-        raise ValueError(f"{problem}, but {available} are kept. Raise neighbours, or set eps.")
+        raise ValueError(
+            f"min_samples {min_samples} needs {neighbour_count} neighbours of each title to suggest "
+            f"eps, but {available} are kept. Raise neighbours, or set eps."
+        )
     return neighbour_count - 1
 
 

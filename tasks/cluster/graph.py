@@ -22,8 +22,9 @@ class Neighbours:
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 2 or self.ids.shape != self.cosines.shape:
-            shapes = f"{self.ids.shape} and {self.cosines.shape}"
-            raise ValueError(f"ids and cosines must both be (titles, k), got {shapes}")
+            raise ValueError(
+                f"ids and cosines must both be (titles, k), got {self.ids.shape} and {self.cosines.shape}"
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -79,9 +80,9 @@ def symmetric_graph(titles: int, sources: np.ndarray, targets: np.ndarray, weigh
         ValueError: There are more than MAX_PAIRS pairs.
     """
     if len(sources) > MAX_PAIRS:
-        remedy = "use fewer neighbours per title, or a higher minimum similarity"
         raise ValueError(
-            f"the graph has {len(sources):,} pairs, at most {MAX_PAIRS:,} are possible; {remedy}"
+            f"the graph has {len(sources):,} pairs, at most {MAX_PAIRS:,} are possible; use fewer "
+            "neighbours per title, or a higher minimum similarity"
         )
     ends = (ids.astype(np.int32, copy=False) for ids in (sources, targets))
     return Graph(*compiled(_symmetric)(titles, *ends, weights.astype(np.float32, copy=False)))

@@ -136,7 +136,7 @@ class _NameOptions:
     def further_names(self, nearest_titles: list[str]) -> Iterator[str]:
         """Yields an unlimited number of further names, if other clusters have the descriptive names.
 
-        ``nearest`` are the most central titles of the cluster. The shortest may become part of the name.
+        ``nearest_titles`` are the most central titles of the cluster. The shortest may become a part.
         """
         best_parts = self.parts[:MAX_PARTS]
         counts = (MAX_PARTS, 1) if self.weak_parts else ()

@@ -105,11 +105,11 @@ class Phrases:
         return word.casefold() in self.common_words or bool(fragment)
 
     def find_shared(self, rows: Sequence[int], min_count: int) -> dict[Phrase, list[int]]:
-        """Finds phrases that occur in at least ``minimum`` of some titles and in as many different shows.
+        """Finds phrases that occur in at least ``min_count`` of some titles and in as many different shows.
 
         Args:
             rows: Row numbers of the titles to search.
-            minimum: Minimum number of titles, and of different shows, that contain a phrase.
+            min_count: Minimum number of titles, and of different shows, that contain a phrase.
 
         Returns:
             Row numbers of the titles that contain each phrase, by phrase.

@@ -32,11 +32,6 @@ class Bags(NamedTuple):
     offsets: Int64[Tensor, " titles+1"]  # offsets of the entries of each title
     dense: Float32[Tensor, "titles features"]  # sentence features x of each title; zero if it has none
 
-    @property
-    def has_input(self) -> Tensor:
-        """Whether each title has a token or sentence features. The vector of other titles is zero."""
-        return (self.offsets[1:] > self.offsets[:-1]) | self.dense.any(1)
-
     def to(self, device: torch.device) -> "Bags":
         """Returns a copy of the bags on a device."""
         if self.ids.device == device:

@@ -38,8 +38,10 @@ def require_ngrams(encoder: TitleEncoder) -> NgramRows:
         ValueError: The encoder computes vectors of unseen words without n-gram rows.
     """
     if not isinstance(source := encoder.unseen_words, NgramRows):
-        problem = f"unseen words of this model come from {source.key}, but a fastText file has only n-grams"
-        raise ValueError(f"{problem}; train with augment.strategy=distilled to export it")
+        raise ValueError(
+            f"unseen words of this model come from {source.key}, but a fastText file has only n-grams; "
+            "train with augment.strategy=distilled to export it"
+        )
     return source
 
 

@@ -84,7 +84,8 @@ class Copies:
         (self.home / FOLDER).mkdir(exist_ok=True)
         locations, errors = locate(feeds, self.ingest_settings.private_addresses)
         results = [result for source, error in errors for result in self._failed_results(source, error)]
-        read_sources = {feed["source"] for feed in _feeds(read_status(self.home))} if publish else None
+        feeds_status: Any = read_status(self.home)["feeds"]
+        read_sources = {feed["source"] for feed in feeds_status} if publish else None
         with ExitStack() as stack:
             name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
             downloads: list[tuple[str, Fetched]] = []
@@ -193,11 +194,6 @@ class _State:
     key: str = ""
     validators: Validators = field(default_factory=Validators)
     copies: tuple[EnrichedCopy, ...] = ()
-
-
-def _feeds(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the feeds that the status file of the last update lists."""
-    return status["feeds"]
 
 
 def file_name(source: str) -> str:

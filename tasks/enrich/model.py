@@ -64,8 +64,10 @@ class CategoryModel:
         rare_names = [RARE_CATEGORIES] if RARE_CATEGORIES in names else []
         votes = read_votes(folder) if {*columns} <= {*names} else None
         if votes is None:
-            message = "an older version made the champion model, and stored no votes on held-out titles"
-            raise EnrichError(f"{message}; run `guidespace nightly --feed …` again")
+            raise EnrichError(
+                "an older version made the champion model, and stored no votes on held-out titles; run "
+                "`guidespace nightly --feed …` again"
+            )
         self.votes: Votes = votes
         self.channel_votes = read_votes(folder, CHANNEL_VOTES)
         self.spellings = read_spellings(folder)

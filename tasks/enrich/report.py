@@ -23,8 +23,10 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
     if report.extended:
         yield f"{report.extended:,} programmes with categories got additional names"
     if options.adds_numbers:
-        missing_numbers = f"{report.without_number:,} programmes with a sub-title lack an episode number"
-        yield f"{missing_numbers}: {report.numbered:,} filled from other airings of the episode"
+        yield (
+            f"{report.without_number:,} programmes with a sub-title lack an episode number: "
+            f"{report.numbered:,} filled from other airings of the episode"
+        )
     for player in options.players:
         counts = ", ".join(f"{name} {count:,}" for name, count in report.written[player.name].most_common())
         yield f"for {player.name}: {counts or 'nothing to add'}"
@@ -37,8 +39,10 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
             continue
         count = int(result.chosen.sum())
         expectation = f", expected precision {result.confidence[result.chosen].mean():.3f}" if count else ""
-        titles = f"{count:,} of {report.titles_voted_on:,} titles{expectation}"
-        yield f"predictions{level_text}: {titles} (minimum precision: {min_precision:g})"
+        yield (
+            f"predictions{level_text}: {count:,} of {report.titles_voted_on:,} titles{expectation} "
+            f"(minimum precision: {min_precision:g})"
+        )
         yield f"  on held-out shows: {_format_held_out(result.held_out, min_precision)}"
         if isinstance(channels := result.held_out.get("channels"), dict):
             yield f"  on held-out channels: {_format_held_out(channels, min_precision)}"

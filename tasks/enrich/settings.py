@@ -87,8 +87,10 @@ def set_precision(options: EnrichOptions, values: Sequence[str]) -> EnrichOption
         try:
             precision = float(number)
         except ValueError:
-            expected = "expected a number such as 0.9, or a kind and a number such as film=0.99"
-            raise EnrichError(f"--min-precision {value}: {expected}") from None
+            raise EnrichError(
+                f"--min-precision {value}: expected a number such as 0.9, or a kind and a number such "
+                "as film=0.99"
+            ) from None
         if kind:
             options = replace(options, kind_precision=replace(options.kind_precision, **{kind: precision}))
         else:

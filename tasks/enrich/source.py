@@ -56,9 +56,10 @@ class Source:
                     yield decoder.decode(piece).encode()
                 yield decoder.decode(b"", True).encode()
             except UnicodeError as error:
-                problem = f"not valid {self.codec.upper()} ({error})"
-                advice = "convert it to UTF-8 first (`iconv -c -f UTF-16 -t UTF-8`)"
-                raise EnrichError(f"{self.feed.source}: {problem}; {advice}") from error
+                raise EnrichError(
+                    f"{self.feed.source}: not valid {self.codec.upper()} ({error}); convert it to UTF-8 "
+                    "first (`iconv -c -f UTF-16 -t UTF-8`)"
+                ) from error
         self.damage = stream.damage
 
     def encode(self, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -113,17 +113,23 @@ def read_table(file: Path) -> dict[str, Names]:
             reader = csv.reader(handle)
             header = next(reader, [])
             if len(header) < 2 or header[0] != "raw":
-                problem = f"the first line is {','.join(header)!r}"
-                raise EnrichError(f"{file}: {problem}; expected raw and a column of names for each level")
+                raise EnrichError(
+                    f"{file}: the first line is {','.join(header)!r}; expected raw and a column of "
+                    "names for each level"
+                )
             for row in reader:
                 if len(row) != len(header):
-                    problem = f"{len(row)} cells, expected {len(header)}"
-                    raise EnrichError(f"{file}, line {reader.line_num}: {problem} ({', '.join(header)})")
+                    raise EnrichError(
+                        f"{file}, line {reader.line_num}: {len(row)} cells, expected {len(header)} "
+                        f"({', '.join(header)})"
+                    )
                 names = tuple(cell.strip() for cell in row[1:])
                 rows.setdefault(fold(row[0]), names)
     except OSError as error:
-        expected = f"{GUIDE_VOCABULARY}, {ETSI}, or a CSV file with the column raw and columns of names"
-        raise EnrichError(f"{file}: {error.strerror or error}; expected {expected}") from error
+        raise EnrichError(
+            f"{file}: {error.strerror or error}; expected {GUIDE_VOCABULARY}, {ETSI}, or a CSV file "
+            "with the column raw and columns of names"
+        ) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise EnrichError(f"{file}: {error}; expected CSV in UTF-8") from error
     if not any(map(any, rows.values())):

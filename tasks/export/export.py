@@ -47,8 +47,9 @@ def export(home: str | Path, target_format: str, out: Path, buckets: int | None 
     if target_format != "labels" and not out.absolute().parent.is_dir():
         raise ExportError(f"the folder {out.absolute().parent} is missing; create it, or name another file")
     if buckets is not None and not (target_format == "fasttext" and 1 <= buckets <= MAX_BUCKETS):
-        bounds = f"a number from 1 to {MAX_BUCKETS:,}, for the format fasttext only"
-        raise ExportError(f"--buckets {buckets}: expected {bounds}")
+        raise ExportError(
+            f"--buckets {buckets}: expected a number from 1 to {MAX_BUCKETS:,}, for the format fasttext only"
+        )
     last_run = read_latest(home, "corpus" if target_format == "labels" else "model")
     model = Path(last_run["model"])
     if target_format == "labels":

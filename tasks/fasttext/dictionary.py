@@ -130,23 +130,28 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
     """
     size, words, labels = cursor.read("<3i", "the sizes of the dictionary")
     if min(words, labels) < 0 or words + labels != size or words == 0:
-        expected = "expected at least one word, and as many entries as words and labels"
-        reason = f"the dictionary has {size} entries, {words} words and {labels} labels; {expected}"
+        reason = (
+            f"the dictionary has {size} entries, {words} words and {labels} labels; expected at least "
+            "one word, and as many entries as words and labels"
+        )
         cursor.fail(reason, 12)
     (tokens,) = cursor.read("<q", "the number of tokens")
     if tokens < 0:
         cursor.fail(f"the number of tokens is {tokens}, expected 0 or more", 8)
     pruned = cursor.read("<q", "the number of pruned n-grams")[0] if with_pruning else -1
     if not -1 <= pruned <= buckets:
-        expected = f"expected -1 (not pruned) to {buckets}"
-        cursor.fail(f"the number of n-grams kept by pruning is {pruned}, {expected}", 8)
+        cursor.fail(
+            f"the number of n-grams kept by pruning is {pruned}, expected -1 (not pruned) to {buckets}", 8
+        )
     cursor.need(size * (_TAIL_BYTES + 1), f"a dictionary of {size} entries")
     begin, word_ends = cursor.offset, []
     for number in range(size):
         end = cursor.data.find(b"\0", cursor.offset)
         if end < 0 or end + _TAIL_BYTES > cursor.size:
-            reason = "does not end within the file: the file is truncated, or damaged before this entry"
-            cursor.fail(f"entry {number} of the dictionary {reason}")
+            cursor.fail(
+                f"entry {number} of the dictionary does not end within the file: the file is truncated, "
+                "or damaged before this entry"
+            )
         word_ends.append(end)
         cursor.offset = end + _TAIL_BYTES
     ends = np.array(word_ends, dtype=np.int64)
@@ -160,8 +165,10 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
         errors = np.flatnonzero((pairs < 0).any(axis=1) | (pairs[:, 0] >= buckets) | (pairs[:, 1] >= pruned))
         if len(errors):
             cursor.offset = begin + 8 * int(errors[0])
-            expected = f"a bucket below {buckets} and a row below {pruned}"
-            cursor.fail(f"pruned n-gram is {pairs[errors[0]].tolist()}, expected {expected}")
+            cursor.fail(
+                f"pruned n-gram is {pairs[errors[0]].tolist()}, expected a bucket below {buckets} and a "
+                f"row below {pruned}"
+            )
         pruned_rows = tuple(pairs[np.argsort(pairs[:, 0], kind="stable")].T)
     return Dictionary(cursor.file_bytes, starts, ends, words, pruned_rows)
 
@@ -170,8 +177,10 @@ def _check_entries(cursor: Cursor, ends: np.ndarray, words: int) -> None:
     types, counts = cursor.file_bytes[ends + 9], _as_uint64(cursor.file_bytes)[ends + 1].view(np.int64)
     for number in np.flatnonzero(types != (np.arange(len(ends)) >= words))[:1]:
         cursor.offset = int(ends[number]) + 9
-        expected = f"{int(number >= words)} (the first {words} entries are words, the others labels)"
-        cursor.fail(f"type of entry {number} is {types[number]}, expected {expected}")
+        cursor.fail(
+            f"type of entry {number} is {types[number]}, expected {int(number >= words)} (the first "
+            f"{words} entries are words, the others labels)"
+        )
     for number in np.flatnonzero(counts < 0)[:1]:
         cursor.offset = int(ends[number]) + 1
         cursor.fail(f"count of entry {number} is {counts[number]}, expected 0 or more")

@@ -55,8 +55,10 @@ class Cursor:
     def need(self, count: int, what: str) -> None:
         """Raises FastTextError if fewer than ``count`` bytes remain; ``what`` names them in the message."""
         if count > (remaining_bytes := self.size - self.offset):
-            problem = "the file is truncated, or an earlier size is wrong"
-            self.fail(f"{what} would take {count} bytes, but only {remaining_bytes} remain: {problem}")
+            self.fail(
+                f"{what} would take {count} bytes, but only {remaining_bytes} remain: the file is "
+                "truncated, or an earlier size is wrong"
+            )
 
     def read(self, form: str, what: str) -> tuple[Any, ...]:
         """Reads numbers in the struct format ``form``; ``what`` describes them in error messages."""
@@ -155,7 +157,7 @@ def _refuse_floret(cursor: Cursor, begin: int, t: float) -> None:
         mode, hashes, rate, real_t = struct.unpack_from("<3id", cursor.data, begin + 44)
         if mode in (0, 1, 2, 3) and 0 <= hashes <= 4 and rate > 0 and 0 <= real_t <= 1:
             cursor.offset = begin + 44
-            details = f"(mode {mode}, {hashes} hashes), not of fastText"
             cursor.fail(
-                f"this is a model of floret {details}: its n-grams have other hashes; read it with floret"
+                f"this is a model of floret (mode {mode}, {hashes} hashes), not of fastText: its "
+                "n-grams have other hashes; read it with floret"
             )

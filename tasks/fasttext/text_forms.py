@@ -71,8 +71,9 @@ def write_vectors(
         raise ValueError(f"{len(vectors)} vectors for {len(encoded_words)} words")
     for word in encoded_words:
         if not word or b"\n" in word or (b" " in word and text_format != "glove"):
-            problem = "it is empty or contains a space or a line feed"
-            raise ValueError(f"{word!r} cannot be written as {text_format}: {problem}")
+            raise ValueError(
+                f"{word!r} cannot be written as {text_format}: it is empty or contains a space or a line feed"
+            )
     with open_replacement(path) as handle:
         if text_format != "glove":
             handle.write(f"{len(encoded_words)} {vectors.shape[1]}\n".encode())
@@ -131,8 +132,13 @@ def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int,
         rows.append(np.array([numbers[1]], dtype=np.float32))
         number += 1
     if words not in (None, number - first):
-        problem = f"it has {number - first}: it is truncated, or lines are missing"
-        _fail(path, f"expected {words} words, as in the first line, but {problem}")
+        _fail(
+            path,
+            (
+                f"expected {words} words, as in the first line, but it has {number - first}: it is "
+                "truncated, or lines are missing"
+            ),
+        )
     return WordTable(row_words, np.concatenate(rows))
 
 
@@ -143,8 +149,13 @@ def _read_binary(path: Path | str, content: bytes, words: int, dim: int) -> Word
             position += 1
         end = content.find(b" ", position)
         if end < 0 or end + 1 + 4 * dim > len(content):
-            reason = "does not end within the file: it is truncated, or not a word2vec file"
-            _fail(path, f"word {number} of {words} {reason}")
+            _fail(
+                path,
+                (
+                    f"word {number} of {words} does not end within the file: it is truncated, or not a "
+                    "word2vec file"
+                ),
+            )
         row_words.append(content[position:end])
         rows.append(np.frombuffer(content, dtype="<f4", count=dim, offset=end + 1)[None])
         position = end + 1 + 4 * dim

@@ -49,8 +49,10 @@ def write_bin(
     entries = [*words, *labels]
     for word, count in entries:
         if not word or b"\0" in word or not 0 <= count < 2**63:
-            expected = "words must have at least one byte and no zero byte, counts must be at least 0"
-            raise ValueError(f"{word!r} with count {count}: {expected}")
+            raise ValueError(
+                f"{word!r} with count {count}: words must have at least one byte and no zero byte, "
+                "counts must be at least 0"
+            )
     with open_replacement(path) as handle:
         tokens = sum(count for _, count in entries)
         handle.write(header.pack() + struct.pack("<3iqq", len(entries), len(words), len(labels), tokens, -1))

@@ -186,8 +186,7 @@ class _FeedReader:
                 yield self.progress(batch.share_read)
         reasons = format_reasons(draft.reasons)
         if draft.rejected and not draft.staged_count and not draft.channels:
-            problem = f"nothing in it can be read ({reasons})"
-            raise FeedError(f"{source}: {problem}; fetch it again, or remove it")
+            raise FeedError(f"{source}: nothing in it can be read ({reasons}); fetch it again, or remove it")
         rejected_programmes = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
         share, total = self.settings.max_reject_share, draft.staged_count + rejected_programmes
         if rejected_programmes > share * total:

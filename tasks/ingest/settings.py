@@ -68,8 +68,10 @@ class IngestSettings:
         for entry in self.zones:
             pattern, _, zone = entry.rpartition("=")
             if not pattern or not is_zone(zone):
-                expected = "PATTERN=ZONE with a zone such as Europe/Paris, CET or +0100"
-                raise ValueError(f"ingest.zones: {entry!r} is not {expected}")
+                raise ValueError(
+                    f"ingest.zones: {entry!r} is not PATTERN=ZONE with a zone such as Europe/Paris, CET "
+                    "or +0100"
+                )
         if not re.fullmatch("[ -~]*", self.user_agent):
             raise ValueError(
                 f"ingest.user_agent: {self.user_agent!r} has characters that are invalid in a header"

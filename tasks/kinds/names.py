@@ -41,8 +41,10 @@ def read_names() -> dict[str, tuple[Kind, ...]]:
             kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind in row["kinds"].split())
             for name in map(_key, row["names"].split(";")):
                 if len(kinds) != len(row["kinds"].split()) or kinds_by_name.setdefault(name, kinds) != kinds:
-                    problem = f"{name!r} has the kinds {row['kinds']!r}; expected kinds of {', '.join(KINDS)}"
-                    raise ValueError(f"{TABLE.name}: {problem}, and every name only once")
+                    raise ValueError(
+                        f"{TABLE.name}: {name!r} has the kinds {row['kinds']!r}; expected kinds of "
+                        f"{', '.join(KINDS)}, and every name only once"
+                    )
     return kinds_by_name
 
 

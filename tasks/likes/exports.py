@@ -65,8 +65,9 @@ def read_export(
         source, items = export
         return likes_table(drop_single_viewer(items), source, viewer, default_time, zone)
     except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise LikesError(f"{file} does not match the documented export format ({problem})") from error
+        raise LikesError(
+            f"{file} does not match the documented export format ({type(error).__name__}: {error})"
+        ) from error
     except OSError as error:
         raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
 
@@ -85,8 +86,9 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
         with zipfile.ZipFile(file) as archive:
             names = [name for name in archive.namelist() if _TRAKT.fullmatch(name)]
             if not names:
-                expected = "the watched-history and ratings files of an export of Trakt"
-                raise LikesError(f"{file} has none of {expected}")
+                raise LikesError(
+                    f"{file} has none of the watched-history and ratings files of an export of Trakt"
+                )
             return "trakt", [item for name in names for item in trakt_items(json.loads(archive.read(name)))]
     if kind in (".tsv", ".csv", ".txt"):
         with open(file, encoding="utf-8-sig", newline="") as lines:

@@ -89,8 +89,10 @@ def read_player(
                 return likes_table(items, "playback reporting", viewer, default_time, zone)
             else:
                 excerpt = ", ".join(sorted(tables)[:6]) or "none"
-                expected = "MyVideosNNN.db of Kodi 19 or later, or jellyfin.db of Jellyfin 10.11 or later"
-                raise LikesError(f"{file} has the tables {excerpt}; expected {expected}")
+                raise LikesError(
+                    f"{file} has the tables {excerpt}; expected MyVideosNNN.db of Kodi 19 or later, or "
+                    "jellyfin.db of Jellyfin 10.11 or later"
+                )
             return likes_table(
                 (Item(**row) for row in connection.execute(query)), source, viewer, default_time, zone
             )

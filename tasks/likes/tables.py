@@ -97,8 +97,10 @@ def _rename_columns(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[
         if not columns.keys().isdisjoint(aliases)
     }
     if "title" not in selected_columns or selected_columns.keys().isdisjoint(OPINIONS):
-        expected = "title (or programme) and one of liked, rating, share"
-        raise LikesError(f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected {expected}")
+        raise LikesError(
+            f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected title (or programme) and "
+            "one of liked, rating, share"
+        )
     return [{name: row.get(column) for name, column in selected_columns.items()} for row in rows]
 
 
@@ -190,6 +192,8 @@ def _parse_time(
         else:
             moment = datetime.datetime.fromisoformat(str(value).strip())
     except (ValueError, OverflowError, OSError) as error:
-        expected = "an ISO date or instant, or seconds since 1970"
-        raise LikesError(f"{file}, row {row_number}: time is {value!r}; expected {expected}") from error
+        raise LikesError(
+            f"{file}, row {row_number}: time is {value!r}; expected an ISO date or instant, or seconds "
+            "since 1970"
+        ) from error
     return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment

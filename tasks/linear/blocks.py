@@ -112,8 +112,10 @@ class SampleBlocks:
         self.firsts, self.values = offsets_of(self._rows), int(self._lengths.sum())
         self.largest = int(np.diff(self._offsets).max())
         if (size := self.file.stat().st_size) != self._offsets[-1]:
-            problem = f"{self.file} has {size} bytes, expected {self._offsets[-1]}"
-            raise ValueError(f"{problem}: the copy is incomplete. Write it again.")
+            raise ValueError(
+                f"{self.file} has {size} bytes, expected {self._offsets[-1]}: the copy is incomplete. "
+                "Write it again."
+            )
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -144,8 +146,10 @@ class SampleBlocks:
             if hasattr(os, "posix_fadvise"):  # not on macOS
                 os.posix_fadvise(file.fileno(), start, length, os.POSIX_FADV_DONTNEED)
         if bytes_read != length or zlib.crc32(content.data) != self._checksums[number]:
-            problem = f"block {number} of {self.file} is damaged ({bytes_read} of {length} bytes read)"
-            raise ValueError(f"{problem}. Write the file again.")
+            raise ValueError(
+                f"block {number} of {self.file} is damaged ({bytes_read} of {length} bytes read). Write "
+                "the file again."
+            )
         rows, values = int(self._rows[number]), int(self._lengths[number])
         ends = content[8 * values :][: 4 * rows].view(np.int32)
         labels = content[8 * values + 4 * rows :][:rows].view(np.int8)

@@ -175,18 +175,19 @@ class DualCachedSVM:
             self._weights = np.append(np.zeros(blocks.features), self.prior)
             self._file = blocks.digest
         elif self._file != blocks.digest:
-            problem = (
-                f"{blocks.file} is not the file that this model was trained on ({len(self.alphas)} samples)"
+            raise ValueError(
+                f"{blocks.file} is not the file that this model was trained on ({len(self.alphas)} "
+                "samples). Train a new model."
             )
-            raise ValueError(f"{problem}. Train a new model.")
 
 
 def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator) -> SampleCache:
     size = cache_bytes - (PREFETCH_BLOCKS + 1) * blocks.largest
     if size < 0:
-        needed_memory = f"{PREFETCH_BLOCKS + 1} blocks of {blocks.largest:,} bytes"
-        problem = f"cache_bytes is {cache_bytes:,}, less than {needed_memory}"
-        raise ValueError(f"{problem}. Increase it, or write smaller blocks.")
+        raise ValueError(
+            f"cache_bytes is {cache_bytes:,}, less than {PREFETCH_BLOCKS + 1} blocks of "
+            f"{blocks.largest:,} bytes. Increase it, or write smaller blocks."
+        )
     return SampleCache(size, blocks.samples, blocks.values, rng)
 
 

@@ -95,8 +95,10 @@ class Factorisation:
         map_sides = map if self.settings.threads == 1 else pool.map
         error = sum(sum(map_sides(run, stage)) for stage in blocks.stages())
         if not np.isfinite(error):
-            problem = f"the factors diverged at learning_rate {self.settings.learning_rate}"
-            raise ValueError(f"{problem}; choose a lower one, or scale the ratings (mean {self.mean:.3g})")
+            raise ValueError(
+                f"the factors diverged at learning_rate {self.settings.learning_rate}; choose a lower "
+                f"one, or scale the ratings (mean {self.mean:.3g})"
+            )
         return (error / len(blocks.values)) ** 0.5
 
     def predict(self, users: Any, items: Any) -> np.ndarray:

@@ -67,8 +67,10 @@ class SparseLogistic:
         threads: int = 1,
     ) -> None:
         if not alpha >= 0 or min(epochs, threads, labels) < 1:
-            actual = f"alpha={alpha}, epochs={epochs}, threads={threads}, labels={labels}"
-            raise ValueError(f"alpha must be at least 0, epochs, threads and labels at least 1, got {actual}")
+            raise ValueError(
+                f"alpha must be at least 0, epochs, threads and labels at least 1, got alpha={alpha}, "
+                f"epochs={epochs}, threads={threads}, labels={labels}"
+            )
         self.features, self.labels, self.alpha = features, labels, alpha
         self.solver, self.epochs, self.seed, self.threads = solver or Ftrl(), epochs, seed, threads
         self.seen = 0  # number of samples in all passes so far

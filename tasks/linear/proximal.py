@@ -44,7 +44,7 @@ class ProximalSgd:
     halved: float = setting(50_000, _HALVED, gt=0)
 
     def record_size(self, labels: int) -> int:
-        """Number of values in the record of a feature."""
+        """Number of values that are stored for each feature."""
         return labels + 1
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:

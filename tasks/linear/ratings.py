@@ -42,8 +42,10 @@ class Ratings:
         ):
             errors = np.flatnonzero((ids < 0) | (ids >= len(names)))
             if len(errors):
-                problem = f"rating {errors[0]} is of {kind} {ids[errors[0]]}"
-                raise ValueError(f"{problem}; there are {kind}s 0 to {len(names) - 1}")
+                raise ValueError(
+                    f"rating {errors[0]} is of {kind} {ids[errors[0]]}; there are {kind}s 0 to "
+                    f"{len(names) - 1}"
+                )
             if len(set(names)) < len(names):
                 duplicate = next(name for index, name in enumerate(names) if name in set(names[:index]))
                 raise ValueError(

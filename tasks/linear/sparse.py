@@ -31,14 +31,18 @@ def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np
     width = rows.shape[1] if features is None else features
     if len(ids) and (ids.min() < 0 or ids.max() >= width):
         errors = np.flatnonzero((ids < 0) | (ids >= width))
-        problem = f"row {_row(offsets, errors[0])} holds feature {ids[errors[0]]}"
-        raise ValueError(f"{problem}; there are features 0 to {width - 1}")
+        raise ValueError(
+            f"row {_row(offsets, errors[0])} holds feature {ids[errors[0]]}; there are features 0 to "
+            f"{width - 1}"
+        )
     with np.errstate(over="ignore"):
         values = values.astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         index = np.flatnonzero(~np.isfinite(values))[0]
-        problem = f"row {_row(offsets, index)} holds {rows.data[index]} for feature {ids[index]}"
-        raise ValueError(f"{problem}; expected a finite float32")
+        raise ValueError(
+            f"row {_row(offsets, index)} holds {rows.data[index]} for feature {ids[index]}; expected a "
+            "finite float32"
+        )
     return offsets, ids.astype(np.int32, copy=False), values
 
 
@@ -54,8 +58,10 @@ def checked_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.ndar
         raise ValueError(f"{len(labels)} rows of labels for {rows} samples; give one per sample")
     errors = np.flatnonzero((labels.values < 0) | (labels.values >= label_count))
     if len(errors):
-        problem = f"row {_row(labels.offsets, errors[0])} holds label {labels.values[errors[0]]}"
-        raise ValueError(f"{problem}; there are labels 0 to {label_count - 1}")
+        raise ValueError(
+            f"row {_row(labels.offsets, errors[0])} holds label {labels.values[errors[0]]}; there are "
+            f"labels 0 to {label_count - 1}"
+        )
     return np.asarray(labels.offsets, dtype=np.int64), np.asarray(labels.values, dtype=np.int32)
 
 

@@ -109,7 +109,7 @@ class _Matcher:
                 target.members.append(Member(number, channel, target.shift + round(row.shift_hours * HOUR)))
 
     def add_(self, target: Target, number: int, channel: Channel) -> None:
-        """Adds a channel of a feed to a target, or proposes it if its titles contradict those so far."""
+        """Adds a channel to a target; only proposes it if its titles differ from those of the target."""
         if self.answer(target, number, channel) or any(member.feed == number for member in target.members):
             return  # rejected, or confirmed and added already
         preferred_member = target.members[0] if target.members else None

@@ -69,8 +69,10 @@ class Report:
             names = ", ".join(self.unmatched[:10]) + " …" * (len(self.unmatched) > 10)
             yield f"{len(self.unmatched):,} channels of the playlist have no programmes: {names}"
         if self.proposals:
-            advice = "write yes or no into the column use"
-            yield f"{self.proposals:,} similar names to confirm in {self.table}: {advice}"
+            yield (
+                f"{self.proposals:,} similar names to confirm in {self.table}: write yes or no into the "
+                "column use"
+            )
         yield from self.warnings
         yield f"The guide: {written}"
 

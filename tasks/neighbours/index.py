@@ -108,8 +108,10 @@ class Approximate:
         try:
             import faiss  # pyright: ignore[reportMissingImports]
         except ImportError as error:
-            message = f"the approximate search needs faiss, which is not installed: {REMEDY}"
-            raise IndexMissing(f"{message}, or set the search method to exact") from error
+            raise IndexMissing(
+                f"the approximate search needs faiss, which is not installed: {REMEDY}, or set the "
+                "search method to exact"
+            ) from error
         faiss.omp_set_num_threads(cores())
         self.titles, dim = titles, titles.shape[1]
         rows = np.flatnonzero(nonzero_rows(titles))

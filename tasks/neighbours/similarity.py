@@ -62,11 +62,11 @@ def top_neighbours(
     if k < 1 or block < 1:
         raise ValueError(f"k and block must be at least 1, got k={k} and block={block}")
     if queries.ndim != 2 or base.ndim != 2 or queries.shape[1] != base.shape[1]:
-        shapes = f"{queries.shape} and {base.shape}"
-        raise ValueError(f"queries and base must be (rows, dim) with one dim, got {shapes}")
+        raise ValueError(f"queries and base must have the same dim, got {queries.shape} and {base.shape}")
     if exclude_self and len(queries) != len(base):
-        sizes = f"{len(queries)} queries for {len(base)} rows"
-        raise ValueError(f"exclude_self needs the base itself as queries, got {sizes}")
+        raise ValueError(
+            f"exclude_self needs the base itself as queries, got {len(queries)} queries for {len(base)} rows"
+        )
     base_ids = np.arange(len(base)) if checked else np.flatnonzero(nonzero_rows(base, "base"))
     query_ids = base_ids if exclude_self else np.flatnonzero(nonzero_rows(queries, "queries"))
     ids, cosines = empty_neighbours(len(queries), k)
@@ -109,9 +109,10 @@ def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
     is_nonzero = norms != 0
     invalid_rows = np.flatnonzero(~(~is_nonzero | (np.abs(norms - 1) < 1e-3)))
     if len(invalid_rows):
-        problem = f"row {invalid_rows[0]} has norm {norms[invalid_rows[0]]:.6g}"
-        remedy = "Divide each row by its norm first."
-        raise ValueError(f"{name} must have rows of norm 1 (or all zero), but {problem}. {remedy}")
+        raise ValueError(
+            f"{name} must have rows of norm 1 (or all zero), but row {invalid_rows[0]} has norm "
+            f"{norms[invalid_rows[0]]:.6g}. Divide each row by its norm first."
+        )
     return is_nonzero
 
 

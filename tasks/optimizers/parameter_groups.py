@@ -87,14 +87,18 @@ class ParameterGroups:
         for group in reversed(settings.groups):  # the first match takes precedence
             matching = fnmatch.filter(names, group.pattern)
             if not matching:
-                text = f"the pattern {group.pattern!r} in train.groups matches no parameter"
-                raise ValueError(f"{text}; the parameters are {all_names}")
+                raise ValueError(
+                    f"the pattern {group.pattern!r} in train.groups matches no parameter; the "
+                    f"parameters are {all_names}"
+                )
             updater = RowUpdater(group.optimizer, NoTuner(), settings.per_row_steps)
             self.updaters |= dict.fromkeys(matching, updater)
         self._tuned = [name for name in names if self.updaters[name] is default_updater]
         if not self._tuned and not isinstance(settings.tuner, NoTuner):
-            text = f"the tuner {settings.tuner.name} tunes train.optimizer, but groups update all of"
-            raise ValueError(f"{text} {all_names}; remove a group, or the tuner")
+            raise ValueError(
+                f"the tuner {settings.tuner.name} tunes train.optimizer, but groups update all of "
+                f"{all_names}; remove a group, or the tuner"
+            )
         self._memory = settings.tuner.initial_memory()
         self.learning_rate = settings.optimizer.learning_rate
 

@@ -13,7 +13,7 @@ class Constant:
     name: Literal["constant"] = "constant"
 
     def factor(self, fraction: float) -> float:
-        """Returns 1."""
+        """Returns 1 for every fraction of the training."""
         return 1.0
 
 

@@ -74,8 +74,10 @@ class YellowFin:
         The step is stored as float32 (tokens, 1), which is exact up to 2^24.
         """
         if not isinstance(optimizer, Momentum):
-            text = "the tuner yellowfin requires the optimizer momentum"
-            raise ValueError(f"{text}, got {optimizer.name!r}; set train.optimizer=momentum")
+            raise ValueError(
+                f"the tuner yellowfin requires the optimizer momentum, got {optimizer.name!r}; set "
+                "train.optimizer=momentum"
+            )
         return {"grad_mean": torch.zeros_like(rows), "seen": rows.new_zeros(len(rows), 1)}
 
     def initial_memory(self) -> State:

@@ -79,13 +79,16 @@ def read_mapping(path: str = "") -> dict[str, str]:
             for row in reader:
                 raw = fold(row["raw"] or "")
                 if not raw or raw in mapping:
-                    problem = f"{raw!r} is {'mapped twice' if raw else 'no category'}"
-                    line = f"{file}, line {reader.line_num}"
-                    raise MappingError(f"{line}: {problem}; each raw value has one line")
+                    raise MappingError(
+                        f"{file}, line {reader.line_num}: {raw!r} is "
+                        f"{'mapped twice' if raw else 'no category'}; each raw value has one line"
+                    )
                 mapping[raw] = fold(row["canonical"] or "")
     except OSError as error:
-        advice = "preprocess.category_mapping names a CSV file with the columns raw,canonical"
-        raise MappingError(f"{file}: {error.strerror or error}; {advice}") from error
+        raise MappingError(
+            f"{file}: {error.strerror or error}; preprocess.category_mapping names a CSV file with the "
+            "columns raw,canonical"
+        ) from error
     return mapping
 
 

@@ -93,7 +93,7 @@ def _render_link(item: Mapping[str, Any], anchors: set[str]) -> str:
 def _render_section(
     record: ArtifactRecord, users: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
 ) -> str:
-    """Returns the HTML section of an artifact. ``uses`` are the artifacts that have it as input."""
+    """Returns the HTML section of an artifact. ``users`` are the artifacts that have it as input."""
     content, files = record.content, record.content["files"]
     provenance = content.get("made_of", {})
     size = sum(file["size"] for file in files.values())

@@ -203,7 +203,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
 
 
 def _log_counts(
-    tracking: Tracking, run: str, inputs: ReportInputs, rows: pa.Table, reasons: list[tuple[str, int]]
+    tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table, reasons: list[tuple[str, int]]
 ) -> None:
     """Logs the counts of artifacts, the number of dropped categories by reason, and their table.
 
@@ -217,7 +217,7 @@ def _log_counts(
     }
     counts |= {f"dropped_categories/{reason}": count for reason, count in reasons}
     tracking.log_progress(run, 0, counts)
-    write_csv(rows, text := io.BytesIO(), WriteOptions(quoting_style="needed"))
+    write_csv(dropped, text := io.BytesIO(), WriteOptions(quoting_style="needed"))
     tracking.log_text(run, text.getvalue().decode(), "dropped_categories.csv")
 
 

@@ -32,12 +32,16 @@ class Likes:
         if len(set(lengths)) > 1:
             raise ValueError(f"viewers, titles, values and times must have one entry per like, got {lengths}")
         if len(self) and not 0 <= self.viewers.min() <= self.viewers.max() < self.viewer_count:
-            actual = f"{self.viewers.min()} to {self.viewers.max()}"
-            raise ValueError(f"viewers must be from 0 to {self.viewer_count - 1}, got {actual}")
+            raise ValueError(
+                f"viewers must be from 0 to {self.viewer_count - 1}, got {self.viewers.min()} to "
+                f"{self.viewers.max()}"
+            )
         errors = np.flatnonzero(~((np.abs(self.values) <= 1) & np.isfinite(self.times)))  # rejects NaN, too
         if len(errors):
-            actual = f"value {self.values[errors[0]]} at time {self.times[errors[0]]} (like {errors[0]})"
-            raise ValueError(f"values must be from -1 (dislike) to 1 (like) and times finite, got {actual}")
+            raise ValueError(
+                "values must be from -1 (dislike) to 1 (like) and times finite, got value "
+                f"{self.values[errors[0]]} at time {self.times[errors[0]]} (like {errors[0]})"
+            )
 
     def __len__(self) -> int:
         return len(self.viewers)
@@ -80,8 +84,10 @@ class Titles:
 
     def __post_init__(self) -> None:
         if len(self.vectors) != len(self.airings):
-            actual = f"{len(self.vectors)} vectors, {len(self.airings)} airings"
-            raise ValueError(f"titles need a vector and a number of airings each, got {actual}")
+            raise ValueError(
+                f"titles need a vector and a number of airings each, got {len(self.vectors)} vectors, "
+                f"{len(self.airings)} airings"
+            )
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -89,8 +95,10 @@ class Titles:
     def check(self, likes: Likes) -> None:
         """Raises a ValueError if ``likes`` refer to rows that do not exist."""
         if len(likes) and not 0 <= likes.titles.min() <= likes.titles.max() < len(self):
-            actual = f"{likes.titles.min()} to {likes.titles.max()}"
-            raise ValueError(f"likes must be of titles 0 to {len(self) - 1}, got {actual}")
+            raise ValueError(
+                f"likes must be of titles 0 to {len(self) - 1}, got {likes.titles.min()} to "
+                f"{likes.titles.max()}"
+            )
 
 
 @dataclass(frozen=True)

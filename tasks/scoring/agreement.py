@@ -109,7 +109,7 @@ def score_partition(clusters: _Titles, reference: _Titles) -> dict[str, float | 
 
 
 def b_cubed(clusters: _Titles, reference: _Titles) -> tuple[float, float]:
-    """Computes B-cubed precision and recall: the means over all titles, of which there must be one."""
+    """Computes B-cubed precision and recall: the means over all titles (at least one)."""
     precision, recall = b_cubed_per_title(clusters, reference)
     return float(precision.mean()), float(recall.mean())
 

@@ -113,8 +113,8 @@ class Calibrations:
     def _fit(scores: np.ndarray, correct: np.ndarray, groups: np.ndarray) -> "Calibrations":
         """Fits calibrations on any number of titles. The group "" gets no separate calibration."""
         rows_by_group = {str(name): groups == name for name in np.unique(groups) if name}
-        groups = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
-        return Calibrations(Calibration.fit(scores, correct), groups)
+        by_name = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
+        return Calibrations(Calibration.fit(scores, correct), by_name)
 
     def confidence(
         self, scores: Float[np.ndarray, " titles"], groups: np.ndarray
@@ -148,8 +148,10 @@ def _pool_small_groups(groups: np.ndarray) -> np.ndarray:
 def _check_count(held_out: int) -> None:
     """Raises TooFewHeldOut if there are fewer than MIN_HELD_OUT held-out titles."""
     if held_out < MIN_HELD_OUT:
-        problem = f"{held_out} held-out titles have a category, {MIN_HELD_OUT} are needed"
-        raise TooFewHeldOut(f"{problem} to calibrate the confidence of predictions; read more feeds or days")
+        raise TooFewHeldOut(
+            f"{held_out} held-out titles have a category, {MIN_HELD_OUT} are needed to calibrate the "
+            "confidence of predictions; read more feeds or days"
+        )
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,7 @@ class TitleSearch:
         return neighbours
 
     def replace_indexes_(self, replace: Callable[[Index], Index]) -> None:
-        """Replaces both indexes by ``replace(index)``, which must contain the same titles."""
+        """Replaces each of the two indexes by the result of ``replace(index)``, with the same titles."""
         self._index_with_context = replace(self._index_with_context)
         self._index_without_context = replace(self._index_without_context)
 

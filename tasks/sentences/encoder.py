@@ -40,6 +40,7 @@ def installed_version(package: str, remedy: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError as error:
-        problem = f"the sentence encoder needs the package {package}, which is not installed"
-        alternative = "or choose another: --set preprocess.sentences.encoder=none"
-        raise SentenceEncoderMissing(f"{problem}: {remedy}, {alternative}") from error
+        raise SentenceEncoderMissing(
+            f"the sentence encoder needs the package {package}, which is not installed: {remedy}, or "
+            "choose another: --set preprocess.sentences.encoder=none"
+        ) from error

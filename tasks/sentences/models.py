@@ -13,6 +13,8 @@ def model_identity(package: str, version: str, strategy: str, model: str) -> str
     """
     if not model:
         option = "preprocess.sentences.encoder"
-        remedy = f"--set {option}={strategy} --set {option}.model=FOLDER"
-        raise ValueError(f"{option}.model names no model of {package}; set {remedy}")
+        raise ValueError(
+            f"{option}.model names no model of {package}; set --set {option}={strategy} --set "
+            f"{option}.model=FOLDER"
+        )
     return f"{package} {version} {content_digest(model) if Path(model).exists() else model}"

@@ -231,7 +231,7 @@ class PatternTraining:
     def _examples(
         self, texts: Mapping[str, Sequence[str]], count: int, cues: Cues, rng: random.Random
     ) -> Examples:
-        """Draws ``count`` sub-titles with replacement for each class that has some, and hides their cues."""
+        """Draws ``count`` sub-titles per nonempty class, with replacement, and hides their cues."""
         hidden, labels = [], []
         for label, name in enumerate(self.classes):
             if texts[name]:

@@ -225,7 +225,7 @@ class Cues:
         return mark + (self._phrase() if mark.endswith(" ") else "")
 
     def _change_mark(self, match: re.Match[str]) -> str:
-        """Replaces "S1 E2" by "2" with another punctuation mark."""
+        """Replaces an episode number such as "S1 E2" by "2" and a random punctuation mark."""
         number = match[1] or str(self._random.randint(1, 40))
         return number + self._random.choice((". ", ") ", ": ", "/20 ", " - ", "."))
 

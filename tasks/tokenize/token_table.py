@@ -56,8 +56,10 @@ def write_token_table(connection: Connection, counts: Sequence[Path], rules: Tok
         WHERE document_frequency >= $minimum OR NOT list_contains($thinned, kind)
     """
     connection.execute(query, {"minimum": rules.minimum_titles, "thinned": list(rules.thinned)})
-    ratio = "(SELECT median(document_frequency) FROM sorted) / document_frequency"
-    weight = f"greatest({rules.smallest}, least({rules.largest}, pow({ratio}, {rules.exponent})))"
+    weight = (
+        f"greatest({rules.smallest}, least({rules.largest}, pow((SELECT median(document_frequency) FROM "
+        f"sorted) / document_frequency, {rules.exponent})))"
+    )
     connection.sql(f"""
         SELECT token_id, kind, token, term_frequency, document_frequency, {weight}::FLOAT AS weight
         FROM sorted

@@ -113,8 +113,10 @@ def open_evening(
         raise HomeError(f"{home} holds no guide; run `guidespace ingest --feed …` first")
     folder = workspace.folder(guide)
     if (settings.hide_repeats or settings.age is not None) and not has_details(folder):
-        problem = "the guide was made by an older version, without repeats and age ratings"
-        raise TonightError(f"{problem}; read its feeds again: `guidespace ingest --feed …`")
+        raise TonightError(
+            "the guide was made by an older version, without repeats and age ratings; read its feeds "
+            "again: `guidespace ingest --feed …`"
+        )
     shows = fold_programmes(upcoming_programmes(folder, utc(begin), utc(end)), included_kinds(settings))
     if not shows:
         time_span = start_range(folder)
@@ -123,11 +125,11 @@ def open_evening(
             if time_span
             else "it is empty"
         )
-        advice = (
-            "Read a newer guide (`guidespace ingest --feed …`), or name another time (--at, --from, --until)"
+        raise TonightError(
+            f"the guide has no programme from {utc(begin):%F %H:%M} to {utc(end):%F %H:%M} UTC; "
+            f"{content}. Read a newer guide (`guidespace ingest --feed …`), or name another time (--at, "
+            "--from, --until)."
         )
-        hours = f"{utc(begin):%F %H:%M} to {utc(end):%F %H:%M} UTC"
-        raise TonightError(f"the guide has no programme from {hours}; {content}. {advice}.")
     if settings.kinds:
         shows = select_kinds(shows, settings.kinds, champion.folder)
         if not shows:

@@ -66,9 +66,9 @@ class TrainSettings(UpdateSettings):
 
     def __post_init__(self) -> None:
         if (weight := self.encoder.nearest_slot) and not isinstance(self.objective, RareMemory):
-            remedy = "only rare_memory has slots; set train.objective=rare_memory, or the weight to 0"
             raise ValueError(
-                f"train.encoder.nearest_slot is {weight:g} with objective {self.objective.name}; {remedy}"
+                f"train.encoder.nearest_slot is {weight:g} with objective {self.objective.name}; only "
+                "rare_memory has slots; set train.objective=rare_memory, or the weight to 0"
             )
 
     def rate_factor(self, epoch: int, batch: int, batches: int) -> float:

@@ -48,8 +48,10 @@ def dated_guides(
             midnight = datetime.datetime.combine(date, datetime.time(), zone)
             guides.append(DatedFeed(location=location, source=source, grabbed_at=midnight))
     if not guides:
-        problem = f"no guide with a date from {first} to {last} in its name"
-        raise FeedError(f"{' '.join(references)}: {problem}; expected names such as guide-2025-03-31.xml.gz")
+        raise FeedError(
+            f"{' '.join(references)}: no guide with a date from {first} to {last} in its name; expected "
+            "names such as guide-2025-03-31.xml.gz"
+        )
     return sorted(guides, key=lambda guide: (guide.grabbed_at, guide.location))
 
 

@@ -56,8 +56,10 @@ class FeedStream:
             while block := self._read_block(pieces, handle):
                 self.produced += len(block)
                 if self.produced > self.size_cap_bytes:
-                    cap = f"{self.size_cap_bytes:,} bytes uncompressed (ingest.size_cap_bytes)"
-                    raise FeedError(f"{self.feed.source}: larger than {cap}; nothing was stored")
+                    raise FeedError(
+                        f"{self.feed.source}: larger than {self.size_cap_bytes:,} bytes uncompressed "
+                        "(ingest.size_cap_bytes); nothing was stored"
+                    )
                 yield block
         if self.damage and not self.produced:
             raise self.unreadable_error()
@@ -69,10 +71,12 @@ class FeedStream:
         advice = "fetch it again"
         # intact binary data also has line feeds without a carriage return
         if head.count(b"\n") == head.count(b"\r\n") >= 8:
-            reason = "it was sent as text (each line feed follows a carriage return)"
-            advice = f"{reason}: fetch it again as binary"
-        problem = f"damaged compression ({self.damage}), nothing in it can be read"
-        return FeedError(f"{self.feed.source}: {problem}; {advice}")
+            advice = (
+                "it was sent as text (each line feed follows a carriage return): fetch it again as binary"
+            )
+        return FeedError(
+            f"{self.feed.source}: damaged compression ({self.damage}), nothing in it can be read; {advice}"
+        )
 
     def _read_block(self, pieces: Iterator[bytes], handle: IO[bytes]) -> bytes:
         pieces_read, size = [], 0

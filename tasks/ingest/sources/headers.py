@@ -50,9 +50,10 @@ def check_headers(entries: Sequence[str]) -> None:
             raise ValueError(f"ingest.headers: {name} is set by GuideSpace")
         if not re.match(ENTRY, entry):
             header = name if ": " in entry else "(no name)"
-            harmless = f"[PATTERN=]NAME: VALUE for {', '.join(HARMLESS)}"
-            syntax = f"{harmless}, else [PATTERN=]NAME: {ENV}VARIABLE, whose value is not stored"
-            raise ValueError(f"ingest.headers: the entry for {header} is not as expected: {syntax}")
+            raise ValueError(
+                f"ingest.headers: the entry for {header} is not as expected: [PATTERN=]NAME: VALUE for "
+                f"{', '.join(HARMLESS)}, else [PATTERN=]NAME: {ENV}VARIABLE, whose value is not stored"
+            )
 
 
 def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Headers:

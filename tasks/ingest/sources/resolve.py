@@ -70,8 +70,10 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
         raise FeedError(f"{feed.source}: {feed.problem}")
     name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)
     if text.startswith(SECRET) and not name:
-        openers = "nightly, deployments and, if Prefect is installed, guide"
-        raise FeedError(f"{text}: Secret blocks of Prefect are only opened by {openers}; expected {ENV}NAME")
+        raise FeedError(
+            f"{text}: Secret blocks of Prefect are only opened by nightly, deployments and, if Prefect "
+            f"is installed, guide; expected {ENV}NAME"
+        )
     if text.startswith(ENV) and not name:
         name, text = text, os.environ.get(text.removeprefix(ENV), "").strip()
         if not text:

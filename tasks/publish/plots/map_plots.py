@@ -40,20 +40,21 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
     for row, names in enumerate(content.categories):
         for name in names:
             rows_by_category.setdefault(name, []).append(row)
-    categories = sorted(rows_by_category, key=lambda name: (-len(rows_by_category[name]), name))[:MAX_CELLS]
+    labels = sorted(rows_by_category, key=lambda name: (-len(rows_by_category[name]), name))[:MAX_CELLS]
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
-    top_clusters = [index for index in np.argsort(-sizes, kind="stable")[:MAX_CELLS].tolist() if sizes[index]]
+    order = np.argsort(-sizes, kind="stable")[:MAX_CELLS]
+    top_clusters = [int(cluster) for cluster in order if sizes[cluster]]
     axes = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
     figure = make_figure("Categories of the largest clusters", 200 + 22 * len(top_clusters), *axes)
-    if not categories or not top_clusters:
+    if not labels or not top_clusters:
         return show_message(figure, "There is no cluster with a category.")
-    clusters = [content.clusters[rows_by_category[name]] for name in categories]
+    clusters = [content.clusters[rows_by_category[name]] for name in labels]
     counts = [
         np.bincount(category_clusters[category_clusters >= 0], minlength=len(sizes))
         for category_clusters in clusters
     ]
     figure.add_heatmap(
-        x=[html.escape(name) for name in categories],
+        x=[html.escape(name) for name in labels],
         y=[html.escape(content.cluster_names[cluster]) for cluster in top_clusters],
         z=(np.array(counts).T[top_clusters] / sizes[top_clusters, None]).tolist(),
         hovertemplate="%{y}: %{z:.0%} are %{x}<extra></extra>",

@@ -84,15 +84,18 @@ def decide_promotion(
     if incomparable and first:
         return decision(True, f"the first model; {summary}; not compared: {incomparable}")
     if incomparable:
-        problem = f"not comparable with the champion, which stays: {incomparable}"
-        return decision(False, f"{problem}; {summary}; {OVERRIDE}")
+        return decision(
+            False, f"not comparable with the champion, which stays: {incomparable}; {summary}; {OVERRIDE}"
+        )
     if CHAMPION not in answers.others:
         return decision(True, f"there is no champion yet; {summary}")
     group_numbers = number_groups(answers.protocols, answers.groups)
     group_count = count_groups(group_numbers)
     if quality is None or group_count < 2:
-        problem = f"held-out titles of {group_count} shows are too few to compare the models"
-        return decision(False, f"{problem}: the champion stays")
+        reason = (
+            f"held-out titles of {group_count} shows are too few to compare the models: the champion stays"
+        )
+        return decision(False, reason)
     return _compare(answers, group_numbers, draw_groups(group_count, resamples, rng))
 
 
@@ -102,11 +105,15 @@ def _check(answers: QueryQualities) -> None:
         array for model in (answers.challenger, *answers.others.values()) for array in model.values()
     ):
         if not values.shape == answers.groups.shape == answers.protocols.shape:
-            shapes = f"{values.shape}, {answers.protocols.shape} and {answers.groups.shape}"
-            raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
+            raise ValueError(
+                f"qualities, protocols and groups must be per query, got {values.shape}, "
+                f"{answers.protocols.shape} and {answers.groups.shape}"
+            )
         if missing_count := int(np.isnan(values).sum()):
-            problem = f"{missing_count} of {len(values)} queries have no quality"
-            raise ValueError(f"{problem}; score all models on the same queries first")
+            raise ValueError(
+                f"{missing_count} of {len(values)} queries have no quality; score all models on the "
+                "same queries first"
+            )
 
 
 def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndarray) -> GateDecision:
@@ -122,21 +129,22 @@ def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndar
             resampled = resample_mean(differences, group_numbers, counts)
             if (bound := float(np.quantile(resampled, 1 - ERROR_PROBABILITY / count))) < worst_loss:
                 worst_loss = bound
-                means = f"{answers.challenger[name].mean():.3f} against {qualities[name].mean():.3f}"
-                bound_text = (
-                    f"at most {bound:+.3f} ({1 - ERROR_PROBABILITY:.0%} confidence in {count} comparisons)"
+                refusal = (
+                    f"worse than {model}: {description}: quality {answers.challenger[name].mean():.3f} "
+                    f"against {qualities[name].mean():.3f} on {len(differences)} titles, difference at most "
+                    f"{bound:+.3f} ({1 - ERROR_PROBABILITY:.0%} confidence in {count} comparisons)"
                 )
-                refusal = f"worse than {model}: {description}: quality {means} on {len(differences)} titles, "
-                refusal += f"difference {bound_text}"
     challenger, champion = answers.challenger[HEADLINE], answers.others[CHAMPION][HEADLINE]
     difference = float((challenger - champion).mean())
     low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
-    relation = "better than" if low > 0 else "not shown to be worse than"
-    text = f"quality {challenger.mean():.3f} against the champion's {champion.mean():.3f} "
-    text += f"on {len(challenger)} titles: {difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
+    reason = (
+        f"{'better than' if low > 0 else 'not shown to be worse than'} the champion: quality "
+        f"{challenger.mean():.3f} against the champion's {champion.mean():.3f} on {len(challenger)} titles: "
+        f"{difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
+    )
     return GateDecision(
         promote=not refusal,
-        reason=refusal or f"{relation} the champion: {text}",
+        reason=refusal or reason,
         quality=float(challenger.mean()),
         difference=difference,
         interval=(low, high),

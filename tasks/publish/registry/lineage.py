@@ -47,8 +47,10 @@ def lineage_mismatch(
     missing = len(set(champion_feeds) - set(feeds))
     if lineage == champion_lineage or not missing:
         return ""
-    count = f"{len(champion_feeds)} feed{'s' if len(champion_feeds) != 1 else ''}"
-    reason = f"tonight's guide lacks {missing} of the {count} of the champion"
+    reason = (
+        f"tonight's guide lacks {missing} of the {len(champion_feeds)} "
+        f"feed{'s' if len(champion_feeds) != 1 else ''} of the champion"
+    )
     return f"{reason}, or tokenize.splits.salt has changed" if missing == len(champion_feeds) else reason
 
 

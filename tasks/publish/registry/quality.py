@@ -64,7 +64,7 @@ class SameEncoder(NamedTuple):
 
 
 def read_headline(scores: Path) -> QueryQualities:
-    """Reads the qualities of the challenger's headline vectors from Scores; compares with no model."""
+    """Reads the qualities of the challenger from Scores, without those of other models."""
     queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", HEADLINE_FORM)])
     quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
     titles, protocols, groups = (queries[name].to_numpy() for name in ("title_id", "protocol", "group"))
@@ -117,8 +117,10 @@ class QualityScorer:
                 full, qualities = vectors["full"], self._score_vectors(vectors)
             return {**qualities, PREDICTOR: self._predictor_quality(encoder, LinearPart.open(model), full)}
         except (OSError, KeyError, TypeError, ValueError) as error:
-            problem = f"this version of GuideSpace cannot read the model in {model}"
-            raise NotComparable(f"{problem} ({type(error).__name__}: {error})") from error
+            raise NotComparable(
+                f"this version of GuideSpace cannot read the model in {model} ({type(error).__name__}: "
+                f"{error})"
+            ) from error
 
     def _embed(self, encoder: TitleEncoder) -> dict[str, np.ndarray]:
         """Embeds titles; returns arrays by the names of VECTORS, with a row per title, zero if not needed."""

@@ -98,8 +98,10 @@ class Topics(BasePositives):
             from sklearn.feature_extraction.text import TfidfTransformer
             from threadpoolctl import threadpool_limits
         except ImportError as error:
-            problem = "is topics, which needs scikit-learn, but it is not installed"
-            text = f"objective.positives {problem}; install it, or choose tags or nearest"
+            text = (
+                "objective.positives is topics, which needs scikit-learn, but it is not installed; "
+                "install it, or choose tags or nearest"
+            )
             raise ValueError(text) from error
         rows, max_titles = corpus.training, max(MAX_WORD_TITLES, int(MAX_WORD_SHARE * len(corpus.training)))
         tokens = corpus.tokens.take(rows)

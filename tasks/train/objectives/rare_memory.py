@@ -47,8 +47,10 @@ class RareMemory(LabelMode):
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
         """Returns an empty memory and the number of training titles of each label."""
         if not available():
-            problem = "train.objective is rare_memory, which needs numba, but it is not installed"
-            raise ValueError(f"{problem}; install it, or choose label")
+            raise ValueError(
+                "train.objective is rare_memory, which needs numba, but it is not installed; install "
+                "it, or choose label"
+            )
         labels = corpus.labels.take(corpus.training).values
         titles = torch.from_numpy(np.bincount(labels, minlength=len(corpus.label_names)).astype(np.int64))
         memory = Memory.empty(self.slots, dim)

@@ -100,9 +100,11 @@ class Swarm:
             if least_done == limit and (limit == rounds or must_save):
                 finished = min(limit * self.count, batches - first)
                 if len(wrong_batches := (shared["claimed"][first : first + finished] != 1).nonzero()):
-                    problem = f"{len(wrong_batches)} batches of epoch {epoch + 1} were lost or used twice"
-                    remedy = "resume the run, which continues from its last checkpoint"
-                    raise RuntimeError(f"{problem}, the first is {first + int(wrong_batches[0])}; {remedy}")
+                    raise RuntimeError(
+                        f"{len(wrong_batches)} batches of epoch {epoch + 1} were lost or used twice, "
+                        f"the first is {first + int(wrong_batches[0])}; resume the run, which continues "
+                        "from its last checkpoint"
+                    )
                 self._trainer.restore(shared.__getitem__)
                 self._trainer.steps, saved_at = steps + finished, time.monotonic()
                 losses = shared["losses"][first + yielded : first + finished].tolist()
@@ -184,8 +186,10 @@ class Swarm:
             done_steps, (previous, kills) = int(marks[number, DONE]), self._kills[number]
             self._kills[number] = done_steps, kills + 1 if done_steps == previous else 0
             if kills >= MAX_KILLS:
-                text = f"learner {number} was killed {kills} times without a finished step"
-                raise RuntimeError(f"{text}; did memory run out? Reduce train.runner.learners")
+                raise RuntimeError(
+                    f"learner {number} was killed {kills} times without a finished step; did memory run "
+                    "out? Reduce train.runner.learners"
+                )
             self.replaced += 1
             self._processes[number] = self._start(number)
 

@@ -23,7 +23,7 @@ class Entry:
 
     @property
     def rate(self) -> float:
-        """Learning rate; for YellowFin, the factor on the learning rate that it computes."""
+        """Learning rate; for YellowFin, a factor by which its computed learning rate is multiplied."""
         return getattr(self.settings.tuner, "rate_factor", self.settings.optimizer.learning_rate)
 
     def scale_rate(self, factor: float) -> TrainSettings:

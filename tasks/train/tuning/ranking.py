@@ -50,8 +50,10 @@ def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
     seconds = {name: sum(run.marks[-1].seconds for run in group if run.marks) for name, group in runs.items()}
     state = {name: group[-1].state for name, group in runs.items()}
     best = max(score, key=lambda name: (score[name], name == preset))
-    text = f"The presets use {preset}: score {score[preset]:.3f}, the mean over {len(runs[preset])} sizes, "
-    text += f"with {state[preset]:.2f} numbers of state per number of a row."
+    text = (
+        f"The presets use {preset}: score {score[preset]:.3f}, the mean over {len(runs[preset])} sizes, with "
+        f"{state[preset]:.2f} numbers of state per parameter."
+    )
     if best == preset:
         rival = max(score.keys() - {preset}, key=lambda name: score[name], default="")
         runner_up = f"; next is {rival} with {score[rival]:.3f} and {state[rival]:.2f}" if rival else ""
@@ -62,9 +64,11 @@ def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
     if score[best] - score[preset] >= errors:
         size, advice = "more than", f": consider train.optimizer={best}."
     slowdown = seconds[best] / max(seconds[preset], 1e-9)
-    text += f" The best is {best}: {score[best]:.3f}, {state[best]:.2f} numbers of state,"
-    text += f" {slowdown:.1f} times the seconds. The difference is {size} two standard errors ({errors:.3f})"
-    return f"{text} of a score of {titles} titles{advice}"
+    return (
+        f"{text} The best is {best}: {score[best]:.3f}, {state[best]:.2f} numbers of state, {slowdown:.1f} "
+        f"times the seconds. The difference is {size} two standard errors ({errors:.3f}) of a score of "
+        f"{titles} titles{advice}"
+    )
 
 
 def table_markdown(table: Sequence[Ranking], sentence: str) -> str:

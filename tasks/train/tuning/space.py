@@ -85,8 +85,10 @@ class Journal:
             journal = json.loads(self._file.read_text(encoding="utf-8"))
             if journal["about"] != self._identity:
                 changes = [name for name in identity if journal["about"].get(name) != self._identity[name]]
-                text = f"{self._file} belongs to a search with other {', '.join(changes)}"
-                raise ValueError(f"{text}. Choose another folder, or delete the file")
+                raise ValueError(
+                    f"{self._file} belongs to a search with other {', '.join(changes)}. Choose another "
+                    "folder, or delete the file"
+                )
             self.rounds = [_to_round(entry) for entry in journal["rounds"]]
 
     def add(self, finished: Round) -> Progress:

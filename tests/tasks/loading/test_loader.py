@@ -65,7 +65,7 @@ def test_an_objective_is_told_which_titles_are_shown_with_how_they_air(toy_corpu
     for batch in BatchLoader(
         toy_corpus, Label(batch_size=50), dropout=0.4, context_dropout=0.5, seed=1, workers=0
     ).epoch(0)[1]:
-        in_context = torch.zeros(len(batch.bags.has_input), dtype=torch.bool)
+        in_context = torch.zeros(len(batch.bags.offsets) - 1, dtype=torch.bool)
         in_context[batch.bags.titles[batch.bags.kinds >= CONTEXT]] = True
         assert torch.equal(batch.targets.aired, in_context)
         told += in_context.tolist()
