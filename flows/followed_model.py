@@ -104,7 +104,7 @@ class FollowedModel:
             return (
                 state if state.get("validators") == validators else self._install(file, validators, "", state)
             )
-        from tasks.ingest.settings import IngestSettings  # imports httpx and fsspec: not at module level
+        from tasks.ingest.settings import IngestSettings
         from tasks.ingest.sources.download import MAX_ATTEMPTS, Validators, download
         from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
         from tasks.ingest.sources.headers import request_headers

@@ -8,7 +8,6 @@ for that (3 s of processor time), and its server has two problems. Ctrl-C ends i
 so that the command waits 75 s for an answer. SIGKILL of the command leaves it running.
 """
 
-import asyncio
 import atexit
 import datetime
 import os
@@ -151,6 +150,8 @@ def migrate_prefect() -> None:
         return
     database.parent.mkdir(parents=True, exist_ok=True)
     if not copy_template("prefect", database):  # an incomplete database could never be opened again
+        import asyncio
+
         asyncio.run(provide_database_interface().create_db())
         save_template("prefect", database)
 

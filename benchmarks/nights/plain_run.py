@@ -17,12 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.stages import ingest, preprocess, tokenize
 from storage.home.workspace import Workspace
 from storage.memory import configure_memory
 from tasks.pool import Submit, helper_process, open_pool
+
+if TYPE_CHECKING:
+    from tasks.settings import Settings
 
 ONE_BY_ONE = "--one-by-one"
 
@@ -41,21 +44,7 @@ def _executor(one_by_one: bool) -> Iterator[Submit]:
 def main(home: Path, feeds: Sequence[Path], *, one_by_one: bool) -> None:
     """Runs all stages; prints a JSON object with the seconds of each part."""
     configure_memory()
-    from prefect.logging import disable_run_logger
-    from threadpoolctl import threadpool_limits
-
-    from flows.settings import LAPTOP as settings
-    from storage.tracking import Tracking
-    from tasks.augment.task import augment
-    from tasks.cluster.task import ClusteringInputs, cluster
-    from tasks.embed.task import embed
-    from tasks.evaluate.task import evaluate, score_baselines
-    from tasks.neighbours.task import find_nearest
-    from tasks.predictor.task import fit_linear
-    from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
-    from tasks.publish.registry.task import promote, register
-    from tasks.publish.task import compute_layout, draw, pack, report
-    from tasks.train.task import train
+    from flows.settings import LAPTOP
 
     gc.freeze()  # as the nightly run does
     seconds: dict[str, float] = {}
@@ -68,27 +57,65 @@ def main(home: Path, feeds: Sequence[Path], *, one_by_one: bool) -> None:
         seconds[f"{name}, CPU"] = round(cpu_clock() - cpu, 2)
         return result
 
+    run_stages(home, feeds, LAPTOP, timed, one_by_one=one_by_one)
+    print(json.dumps(seconds))
+
+
+def run_stages(
+    home: Path,
+    feeds: Sequence[Path],
+    settings: "Settings",
+    measured: Callable[..., Any],
+    *,
+    one_by_one: bool,
+) -> None:
+    """Runs all stages of a night.
+
+    Args:
+        home: Folder of the home.
+        feeds: XMLTV files.
+        settings: Settings of all stages.
+        measured: Is called with the name of a stage, its function and arguments, and returns its result.
+        one_by_one: Whether the stages run one after the other, in this process and thread.
+    """
+    from prefect.logging import disable_run_logger
+    from threadpoolctl import threadpool_limits
+
+    from storage.tracking import Tracking
+    from tasks.augment.task import augment
+    from tasks.cluster.task import ClusteringInputs, cluster
+    from tasks.embed.task import embed
+    from tasks.evaluate.task import evaluate, score_baselines
+    from tasks.ingest.task import check
+    from tasks.neighbours.task import find_nearest
+    from tasks.predictor.task import fit_linear
+    from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
+    from tasks.publish.registry.task import promote, register
+    from tasks.publish.task import compute_layout, draw, pack, report
+    from tasks.train.task import train
+
     place, publishing = str(Workspace(home).home), settings.publish
     limits = threadpool_limits(1, user_api="blas")
     with disable_run_logger(), limits, _executor(one_by_one) as submit:
-        guide = timed("ingest", ingest, home, feeds)
-        vocabulary = timed("tokenize", tokenize, home, guide, settings.tokenize)
-        salt = settings.tokenize.splits.salt
-        corpus = timed("preprocess", preprocess, home, guide, vocabulary, salt, settings.preprocess)
-        run = timed("MLflow start", lambda: Tracking(place).start_run("bare", "bare"))
         context = contextvars.copy_context  # disable_run_logger is a context variable
+        guide = measured("ingest", ingest, home, feeds)
+        anomalies = submit(context().run, measured, "check", check.fn, place, guide)
+        vocabulary = measured("tokenize", tokenize, home, guide, settings.tokenize)
+        salt = settings.tokenize.splits.salt
+        corpus = measured("preprocess", preprocess, home, guide, vocabulary, salt, settings.preprocess)
+        run = measured("MLflow start", lambda: Tracking(place).start_run("bare", "bare"))
         baselines = submit(
-            context().run, timed, "baselines", score_baselines.fn, place, corpus, settings.evaluate
+            context().run, measured, "baselines", score_baselines.fn, place, corpus, settings.evaluate
         )
-        linear = submit(context().run, timed, "linear", fit_linear.fn, place, corpus)
-        checkpoint = timed("train", train.fn, place, corpus, settings.train, run)
+        linear = submit(context().run, measured, "linear", fit_linear.fn, place, corpus)
+        checkpoint = measured("train", train.fn, place, corpus, settings.train, run)
         inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        encoder = timed("augment", augment.fn, place, *inputs)
-        vectors = timed("embed", embed.fn, place, corpus, encoder)
+        encoder = measured("augment", augment.fn, place, *inputs)
+        vectors = measured("embed", embed.fn, place, corpus, encoder)
         inputs = corpus, encoder, vectors, linear.result()
-        packed_model = submit(context().run, timed, "pack", pack.fn, place, *inputs)
+        packed_model = submit(context().run, measured, "pack", pack.fn, place, *inputs)
         inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
-        nearest = timed("neighbours", find_nearest.fn, place, *inputs)
+        nearest = measured("neighbours", find_nearest.fn, place, *inputs)
         layout_inputs = LayoutInputs(
             corpus=corpus,
             encoder=encoder,
@@ -100,16 +127,16 @@ def main(home: Path, feeds: Sequence[Path], *, one_by_one: bool) -> None:
 
         def layout_after_baselines() -> Any:
             baselines.result()
-            return timed("layout", compute_layout.fn, place, layout_inputs, None)
+            return measured("layout", compute_layout.fn, place, layout_inputs, None)
 
         layout = submit(context().run, layout_after_baselines)
         clustering_inputs = ClusteringInputs(
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
         )
-        clustering = timed("cluster", cluster.fn, place, clustering_inputs)
+        clustering = measured("cluster", cluster.fn, place, clustering_inputs)
         model = packed_model.result()
         inputs = corpus, vectors, clustering, baselines.result(), model, settings.evaluate
-        scores = timed("evaluate", evaluate.fn, place, *inputs)
+        scores = measured("evaluate", evaluate.fn, place, *inputs)
         page_inputs = PageInputs(
             guide=guide,
             corpus=corpus,
@@ -121,13 +148,13 @@ def main(home: Path, feeds: Sequence[Path], *, one_by_one: bool) -> None:
             scores=scores,
             settings=publishing,
         )
-        page = submit(context().run, timed, "draw", draw.fn, place, page_inputs, None, datetime.now(UTC))
-        version = timed("register", register.fn, place, guide, corpus, model, publishing, run)
+        page = submit(context().run, measured, "draw", draw.fn, place, page_inputs, None, datetime.now(UTC))
+        version = measured("register", register.fn, place, guide, corpus, model, publishing, run)
         challenger = Challenger(
             version=version, guide=guide, corpus=corpus, vectors=vectors, model=model, scores=scores
         )
         drawn = page.result()
-        verdict = timed("promote", promote.fn, place, challenger, publishing, run)
+        verdict = measured("promote", promote.fn, place, challenger, publishing, run)
         report_inputs = ReportInputs(
             guide=guide,
             corpus=corpus,
@@ -137,10 +164,9 @@ def main(home: Path, feeds: Sequence[Path], *, one_by_one: bool) -> None:
             page=drawn,
             model=model,
             verdict=verdict,
-            anomalies=[],
+            anomalies=anomalies.result(),
         )
-        timed("report", report.fn, place, report_inputs, run)
-    print(json.dumps(seconds))
+        measured("report", report.fn, place, report_inputs, run)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ def _character_class(category: str, *ranges: range) -> str:
 
 
 # Combining marks (vowel signs, accents and points), which belong to the preceding letter.
-COMBINING = _character_class("M", range(0x300, 0x1F000))
+# Chinese and Korean characters and the private area are left out, which saves .01 s of each start.
+COMBINING = _character_class("M", range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xFB00, 0x1F000))
 JOINERS = "\u200c\u200d"  # clean text has them only between letters of scripts that need them
 WORD = rf"[^\W_](?:[^\W_]|[{COMBINING}])*"  # letters and digits with their combining marks
 # CJK: characters of Japanese and Chinese. SYLLABIC: letters of Thai, Lao, Burmese and Khmer.

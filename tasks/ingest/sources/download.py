@@ -14,21 +14,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-import fsspec
-import httpx
 import tenacity
 
 from storage.addresses import find_secrets, without_secrets
 from tasks.ingest.guides import Guides, list_file_guides
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
-from tasks.ingest.sources.headers import Headers, request_headers, send_secrets_only_to
-from tasks.ingest.sources.private import PrivateAddress, check_address, public_client
+from tasks.ingest.sources.headers import (
+    Headers,
+    request_headers,
+    retry_after_seconds,
+    send_secrets_only_to,
+)
+from tasks.ingest.sources.private import PrivateAddress, check_address
 
 MAX_ATTEMPTS = 4
 MAX_WAIT_SECONDS = 300.0  # the download fails if the server's Retry-After is longer
@@ -223,6 +225,10 @@ class _BodyWriter:
 
 
 def _download_http(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> DownloadResult:
+    import httpx  # with public_client, takes .1 s
+
+    from tasks.ingest.sources.public_client import public_client
+
     logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO, httpx logs URLs with secrets
     conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
     request_fields = {name: value for name, value in conditions.items() if value}
@@ -240,7 +246,10 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
             if response.status_code == 304:
                 return DownloadResult(unchanged=True, validators=validators)
             if response.status_code >= 400:
-                wait, is_transient = _retry_after(response.headers), response.status_code in _RETRIED_STATUSES
+                wait, is_transient = (
+                    retry_after_seconds(response.headers),
+                    response.status_code in _RETRIED_STATUSES,
+                )
                 return DownloadResult(problem=status, unreachable=is_transient, wait_seconds=wait)
             response_fields = response.headers
             new_validators = Validators(
@@ -262,19 +271,9 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
         )
 
 
-def _retry_after(headers: httpx.Headers) -> float:
-    """Returns the header Retry-After in seconds (0 if absent). A date is compared with the header Date."""
-    text = headers.get("Retry-After", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
-    except (ValueError, TypeError):  # not a date, or only one of both dates has a zone
-        return 0.0
-    return max(0.0, wait.total_seconds())
-
-
 def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> DownloadResult:
+    import fsspec
+
     try:
         if not body.settings.private_addresses:
             check_address(url)

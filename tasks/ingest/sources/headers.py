@@ -8,13 +8,16 @@ redirect to another host or from https to http.
 import importlib.metadata
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
-
-import httpx
+from typing import TYPE_CHECKING
 
 from tasks.ingest.sources.feeds import ENV, FeedError
+
+if TYPE_CHECKING:
+    import httpx
 
 HARMLESS = "User-Agent", "Accept", "Accept-Language"
 _NAMES = "|".join((*HARMLESS, *map(str.lower, HARMLESS)))
@@ -96,8 +99,10 @@ def default_agent() -> str:
         return "GuideSpace"
 
 
-def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> None:
+def send_secrets_only_to(url: str, client: "httpx.Client", headers: Headers) -> None:
     """Configures a client to send secret headers only to the host of ``url``, also after redirects."""
+    import httpx  # takes .1 s: only commands that download import it
+
     first_url = httpx.URL(url)
     origin = first_url.scheme, first_url.host, first_url.port
 
@@ -111,6 +116,18 @@ def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> No
                 request.headers.pop(name, None)
 
     client.event_hooks["request"].append(add_secrets)
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float:
+    """Returns the header Retry-After in seconds (0 if absent). A date is compared with the header Date."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
+    except (ValueError, TypeError):  # not a date, or only one of both dates has a zone
+        return 0.0
+    return max(0.0, wait.total_seconds())
 
 
 def _split_entry(entry: str) -> tuple[str, str, str]:

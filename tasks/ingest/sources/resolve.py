@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import fsspec
-
 from storage.addresses import is_valid_url, without_secrets
 from tasks.ingest.sources import feeds
 from tasks.ingest.sources.download import describe_error
@@ -136,6 +134,8 @@ def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
         raise _invalid_url_error(source)
     if url.lower().startswith(("http://", "https://")) or not glob.has_magic(url):
         return [url]
+    import fsspec
+
     try:
         if not private_addresses:
             check_address(url)

@@ -155,3 +155,20 @@ def test_the_tasks_publish_and_check(tmp_path: Path) -> None:
     table = Artifact.get("guide-checks")
     assert table is not None and table.type == "table" and "category_share" in str(table.data)
     assert read([str(tmp_path / "g-2025-02-01.xml")], home).counts["feeds"] == 3
+
+
+def test_enrich_imports_nothing_that_only_downloads_and_runs_need(night, tmp_path):
+    """PyArrow and DuckDB would import pandas when they get Python objects."""
+    guide = tmp_path / "guide.xml"
+    guide.write_text(
+        '<tv><programme channel="one" start="20250301100000"><title>News</title></programme></tv>',
+        encoding="utf-8",
+    )
+    command = ["enrich", str(guide), str(tmp_path / "filled.xml"), "--home", str(night[0])]
+    code = f"import sys\nsys.argv[1:] = {command}\nimport flows.server\nfrom flows.cli.main import entry\n"
+    unwanted = {"pandas", "httpx", "httpcore", "fsspec", "torch", "mlflow"}
+    code += f"def exit_process(code): sys.exit(' '.join({unwanted} & set(sys.modules)) or code)\n"
+    code += "flows.server.exit_process = exit_process\nentry()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "filled.xml").exists()
