@@ -1,9 +1,7 @@
-"""Configures garbage collection and Arrow, and returns freed memory to the operating system."""
+"""Configures garbage collection and Arrow's allocator, and returns freed memory to the operating system."""
 
 import gc
 import os
-import sys
-from importlib.abc import MetaPathFinder
 
 
 def configure_memory() -> None:
@@ -15,23 +13,6 @@ def configure_memory() -> None:
     """
     gc.set_threshold(50_000)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-
-
-class _NoPandas(MetaPathFinder):
-    """Import hook that hides pandas until MLflow, which needs it, is imported."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        """Raises ModuleNotFoundError for pandas."""
-        if fullname == "pandas" and "mlflow" not in sys.modules:
-            raise ModuleNotFoundError(fullname, name=fullname)
-
-
-def hide_pandas() -> None:
-    """Makes PyArrow and DuckDB convert Python objects without pandas, which they would import first (.2 s).
-
-    Both look for pandas whenever they get Python objects, to recognize objects of pandas.
-    """
-    sys.meta_path.insert(0, _NoPandas())
 
 
 def release_memory() -> None:

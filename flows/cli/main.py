@@ -16,7 +16,7 @@ from typer.main import get_group
 from flows.cli.commands import app
 from flows.cli.exits import DONE, exit_code, report_interrupted, signal_received, watch_signals
 from flows.cli.installation import explain_missing
-from storage.memory import configure_memory, hide_pandas
+from storage.memory import configure_memory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,8 +108,6 @@ def entry() -> None:
     escape_unprintable()
     watch_signals()
     configure_memory()
-    if sys.argv[1:2] in (["enrich"], ["ingest"]):  # PyArrow gets Python objects
-        hide_pandas()
     from flows.server import exit_process
 
     exit_process(main())
