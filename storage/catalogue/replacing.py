@@ -100,18 +100,18 @@ class Grab(NamedTuple):
 
 def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
     """Fills missing stops with the next start on the channel, if this start is within a day."""
-    table, next_starts = f"{grab.prefix}programmes", "bounds"
+    table, bounds_table = f"{grab.prefix}programmes", "bounds"
     if open_ends.is_ordered:
         bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_NEXT_STARTS)  # noqa: F841  (the SQL reads this local variable)
     else:  # until the commit, DuckDB keeps updated rows and sorted channels in memory
         set_memory_limit(connection, open_ends.count * STOP_SEARCH_BYTES)
-        next_starts = f"""(
+        bounds_table = f"""(
             SELECT channel, start, lead(start) OVER (PARTITION BY channel ORDER BY start) AS next
             FROM (SELECT DISTINCT channel, start FROM {table} WHERE feed_id = $feed_id)
         )"""
     query = f"""
         UPDATE {table} SET stop = following.next
-        FROM {next_starts} AS following
+        FROM {bounds_table} AS following
         WHERE feed_id = $feed_id AND stop_note IN ('missing', 'unreadable')
           AND following.channel = {table}.channel AND following.start = {table}.start
           AND following.next <= {table}.start + INTERVAL 1 DAY AND stop IS DISTINCT FROM following.next

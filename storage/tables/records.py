@@ -72,9 +72,9 @@ class Records:
             if name != ROWS and math.prod(shape) == 1:
                 row_scalars.append(name)
                 continue
-            stored = row_type if name == ROWS else state_type
+            float_type = row_type if name == ROWS else state_type
             fields.append(
-                Field(name, shape, stored if tensor.dtype == torch.float32 else tensor.dtype, start)
+                Field(name, shape, float_type if tensor.dtype == torch.float32 else tensor.dtype, start)
             )
             start = -(-(start + fields[-1].nbytes) // FIELD_ALIGN) * FIELD_ALIGN
         return Records(tuple(fields), -(-start // ALIGN) * ALIGN, tuple(row_scalars))

@@ -27,7 +27,7 @@ FREE_SHARE = 0.8  # share of the free device memory for the cache; the step uses
 
 
 class StateInitializer(Protocol):
-    """Interface of an optimizer that a table requires."""
+    """What a table requires of an optimizer."""
 
     def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
         """Returns the state before the first step, with one entry per row."""

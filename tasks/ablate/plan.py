@@ -1,4 +1,4 @@
-"""Plans the trials of an ablation: each block (and the preset) on each fold with each seed."""
+"""Plans the trials of an ablation: the preset as baseline, and each block, on each fold with each seed."""
 
 import itertools
 from collections.abc import Iterable

@@ -189,7 +189,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class _State:
-    """State of the copies of a location at the end of the last update."""
+    """State of the filled copies of a feed location at the end of the last update."""
 
     key: str = ""
     validators: Validators = field(default_factory=Validators)

@@ -111,16 +111,18 @@ class Enrichment:
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
         for row in read_rows(self.guide.folder / "programmes.parquet", [*columns, *NUMBERS]):
             title, categories, place, indent, sub_title, number_place, number_indent, *numbers = row
-            number = self.guide.title_of_raw[title]
-            answer = self.answers.get(number)
-            pairs = self.numbers.get((number, fold_sub_title(sub_title)), ()) if number_place >= 0 else ()
+            title_id = self.guide.title_of_raw[title]
+            answer = self.answers.get(title_id)
+            pairs = self.numbers.get((title_id, fold_sub_title(sub_title)), ()) if number_place >= 0 else ()
             names = self._select_names(answer, categories) if place >= 0 else []
             confidence = answer.confidence if answer else 1.0
             if self.players:
                 pairs = () if self.players.excludes_number(categories or ()) else pairs
                 is_numbered = bool(pairs) or has_number(*numbers)
-                if place >= 0 and (categories or not self.guide.placeholder[number]):
-                    names, name_confidence = self.players.extend(number, categories or (), names, is_numbered)
+                if place >= 0 and (categories or not self.guide.placeholder[title_id]):
+                    names, name_confidence = self.players.extend(
+                        title_id, categories or (), names, is_numbered
+                    )
                     confidence = min(confidence, name_confidence)
             report.programmes += 1
             report.with_categories += bool(categories)
@@ -129,7 +131,7 @@ class Enrichment:
             elif answer:
                 report.filled[answer.by] += bool(names)
             else:
-                report.placeholders += bool(self.guide.placeholder[number])
+                report.placeholders += bool(self.guide.placeholder[title_id])
             if names:
                 texts = (html.escape(name, quote=False) for name in names)
                 category_xml = [f"<category>{text}</category>" for text in texts]

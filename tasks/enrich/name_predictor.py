@@ -103,7 +103,7 @@ class CandidateNames:
         return CandidateNames(names, Ragged.from_rows(rows), of_column)
 
     def predict(self, neighbours: VotingNeighbours) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the index of the predicted name of each title (-1 without votes), and its score."""
+        """Returns the index of the category predicted for each title (-1 without votes), and its score."""
         inputs = neighbours.ids, neighbours.cosines, self.labels, len(self.names)
         return predict_top(*inputs, self.support(neighbours))
 
@@ -126,7 +126,7 @@ class CalibratedHeldOut:
     """Predictions for a set of held-out titles, and calibrations that are fitted to them.
 
     Attributes:
-        names: Predicted name of each held-out title.
+        names: Category name predicted for each held-out title.
         held_out: Scores and correctness of these names.
         calibrations: Calibrations that map scores to confidence; None if too few titles are held out.
         unsure: Why ``calibrations`` is None; "" if it is not.

@@ -142,7 +142,8 @@ def _insertion_points(
 ) -> tuple[np.ndarray, list[bytes]]:
     """Finds for each programme the offset in the guide at which to insert an element, and its indent.
 
-    The offset is -1 for programmes that need no element (``is_needed``) or have none of ``predecessors``.
+    The offset is -1 for programmes that need no element (``is_needed``), and for those with no element of
+    ``predecessors``, after which it would be inserted.
     """
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
     masked = hide_cdata(frame.content)

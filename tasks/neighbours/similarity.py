@@ -127,7 +127,7 @@ def pack(values: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the values, float32, and ids, int64, of ``pack``: minus infinity and -1 for an empty slot."""
+    """Inverts ``pack``: returns values, float32, and ids, int64. An empty slot has minus infinity and -1."""
     values = _to_ordered_bits((packed >> ID_BITS).astype(np.int32)).view(np.float32)
     is_empty = packed == EMPTY
     ids = packed & ((1 << ID_BITS) - 1)

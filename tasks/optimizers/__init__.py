@@ -10,6 +10,6 @@ from tasks.optimizers.adam import Adam, Adamax, AdamW, AMSGrad, NAdam
 from tasks.optimizers.adaptive import SMORMS3, Adadelta, Adagrad, RMSprop, RowwiseAdagrad, Rprop
 from tasks.optimizers.sgd import ASGD, SGD, Momentum, Nesterov
 
-_SGDs = SGD | Nesterov | Momentum | ASGD
-_Adagrads = RowwiseAdagrad | Adagrad | SMORMS3 | Adadelta | RMSprop | Rprop
-Optimizer = _SGDs | _Adagrads | Adam | AMSGrad | AdamW | Adamax | NAdam
+_GradientRules = SGD | Nesterov | Momentum | ASGD
+_AdaptiveRules = RowwiseAdagrad | Adagrad | SMORMS3 | Adadelta | RMSprop | Rprop
+Optimizer = _GradientRules | _AdaptiveRules | Adam | AMSGrad | AdamW | Adamax | NAdam

@@ -36,7 +36,7 @@ class FittedRecommender(Protocol):
         ...
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the likes of a viewer, and their shares of each score, float32 (likes, titles)."""
+        """Returns the likes of a viewer, and how much each adds to each score, float32 (likes, titles)."""
         ...
 
     def reasons_for(self, viewer: int, title: int) -> list[Reason]:

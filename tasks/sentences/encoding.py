@@ -37,7 +37,7 @@ def encode_new(
     """Encodes the texts whose vectors are not stored yet, stores them, and yields progress.
 
     Args:
-        store: Store of the encoder of the strategy.
+        store: Stored vectors of this encoder.
         strategy: Encoder, opened in this process or in the workers.
         batches: Returns the texts in batches of any size; called twice, to count and to encode them.
         pool: Where pieces of the texts are encoded; None: in processes on this machine.

@@ -49,7 +49,7 @@ class LikedPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """Programme on a viewer's list; people.py adds credits, icon and people."""
+    """Programme on a viewer's list. The icon and the people are added later (people.py)."""
 
     viewer: str  # salted hash of the viewer
     rank: int  # position on the list, from 1

@@ -64,7 +64,7 @@ class SameEncoder(NamedTuple):
 
 
 def read_headline(scores: Path) -> QueryQualities:
-    """Reads the qualities of the challenger from Scores, without those of other models."""
+    """Reads the quality of tonight's model on each held-out title from Scores; adds no other model."""
     queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", HEADLINE_FORM)])
     quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
     titles, protocols, groups = (queries[name].to_numpy() for name in ("title_id", "protocol", "group"))

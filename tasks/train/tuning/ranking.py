@@ -42,8 +42,8 @@ def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
 def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
     """Compares the optimizer of the presets with the best one: mean score over the sizes, time and state."""
     runs: dict[str, list[TuningRun]] = {}
-    for ranking in table:  # sorted by size
-        runs.setdefault(ranking.run.name, []).append(ranking.run)
+    for row in table:  # sorted by size
+        runs.setdefault(row.run.name, []).append(row.run)
     if preset not in runs:
         return f"The presets use {preset}, which is not in the comparison."
     score = {name: sum(run.score for run in group) / len(group) for name, group in runs.items()}

@@ -86,8 +86,8 @@ class Journal:
             if journal["about"] != self._identity:
                 changes = [name for name in identity if journal["about"].get(name) != self._identity[name]]
                 raise ValueError(
-                    f"{self._file} belongs to a search with other {', '.join(changes)}. Choose another "
-                    "folder, or delete the file"
+                    f"{self._file} belongs to another search (different {', '.join(changes)}). Choose "
+                    "another folder, or delete the file"
                 )
             self.rounds = [_to_round(entry) for entry in journal["rounds"]]
 

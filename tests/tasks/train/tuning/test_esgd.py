@@ -125,7 +125,9 @@ def test_the_number_of_pieces_changes_no_bit(toy_corpus: Path, whole: Path, tmp_
 
 
 def test_another_searchs_folder_is_refused(toy_corpus: Path, whole: Path) -> None:
-    with pytest.raises(ValueError, match=r"belongs to a search with other trainings\. Choose another folder"):
+    with pytest.raises(
+        ValueError, match=r"belongs to another search \(different trainings\)\. Choose another folder"
+    ):
         searched(space_of(toy_corpus, budget=9), whole)
     with pytest.raises(ValueError, match=r"elite is 9; it must not exceed population, which is 8"):
         ESGD(elite=9)
