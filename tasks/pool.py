@@ -44,7 +44,9 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
     if pool == "dask":
         from distributed import Client  # extra dask
 
-        local_options: Any = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        # a free port: with None, the HTTP server of the scheduler uses port 8787, and warns if it is taken
+        local_options: Any = {"n_workers": workers, "threads_per_worker": 1}
+        local_options["dashboard_address"] = "127.0.0.1:0"
         with Client(address) if address else Client(**local_options) as client:
             yield lambda function, *args: client.submit(function, *args, pure=False)
     elif pool == "ray":
