@@ -4,14 +4,21 @@ A model fits if its night would be repeated unchanged today: guide and titles ar
 settings, corrections, code and package versions are those of this run (they are in the cache keys).
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from storage.artifacts import Baselines, Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary
+from storage.artifacts import (
+    Baselines,
+    Checkpoint,
+    Corpus,
+    Guide,
+    TitleEncoderFiles,
+    Vocabulary,
+    read_inputs,
+)
 from storage.home.workspace import Workspace, newest_first
 from tasks.augment.task import STAGE as AUGMENT
 from tasks.evaluate.task import BASELINES
@@ -38,13 +45,13 @@ def trained_models(home: str, settings: Settings, sources: LabelSources) -> Iter
     """Yields the models that were trained with the settings and code of this run, newest first."""
     workspace, salt = Workspace(home), settings.tokenize.splits.salt
     for vocabulary in newest_first(workspace, Vocabulary) if settings.tokenize.reuse_share else ():
-        content = json.loads((workspace.folder(vocabulary) / "artifact.json").read_text(encoding="utf-8"))
-        inputs = content.get("made_of", {}).get("inputs", ())
         guides = [
-            Guide(path=item["path"], digest=item["digest"]) for item in inputs if item["kind"] == Guide.kind
+            Guide(path=item["path"], digest=item["digest"])
+            for item in read_inputs(workspace.folder(vocabulary))
+            if item["kind"] == Guide.kind
         ]
         keys = [TOKENIZE.key(guide, settings.tokenize) for guide in guides]
-        if TOKENS_OF in content["details"] or vocabulary.path.rpartition("/")[2] not in keys:
+        if TOKENS_OF in workspace.details(vocabulary) or vocabulary.path.rpartition("/")[2] not in keys:
             continue
         (guide,) = guides
         inputs = guide, vocabulary, salt, settings.preprocess, sources

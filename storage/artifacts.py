@@ -93,6 +93,15 @@ def read_details(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
+def read_inputs(folder: Path) -> list[dict[str, Any]]:
+    """Returns the artifacts from which a stage made the artifact in a folder, as dicts of kind, path, digest.
+
+    Empty if artifact.json has no ``made_of``.
+    """
+    content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
+    return content.get("made_of", {}).get("inputs", [])
+
+
 @dataclass(frozen=True)
 class Progress:
     """Progress of a computation. Computations yield instances, and their callers report them."""

@@ -1,13 +1,12 @@
 """Runs SQL queries over the artifacts of the last run, for the command ``guidespace sql``."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from storage.artifacts import Artifact, Clustering, Corpus, Tonight
+from storage.artifacts import Artifact, Clustering, Corpus, Tonight, read_inputs
 from storage.catalogue.likes import home_salt
 from storage.catalogue.views import QueryError, run_query
 from storage.home.guides import current_guide
@@ -49,8 +48,7 @@ def _input_digests(file: Path, kind: type[Artifact]) -> list[str]:
     """Returns the digests of the inputs of one kind in an ``artifact.json``; [] if there is no file."""
     if not file.exists():
         return []
-    made_of = json.loads(file.read_text(encoding="utf-8")).get("made_of", {})
-    return [source["digest"] for source in made_of.get("inputs", ()) if source["kind"] == kind.kind]
+    return [source["digest"] for source in read_inputs(file.parent) if source["kind"] == kind.kind]
 
 
 def query_rows(home: str | Path, query: str, assignments: Sequence[str]) -> list[dict[str, Any]]:

@@ -66,13 +66,16 @@ class SearchSettings(PoolSettings):
         Raises:
             IndexMissing: The method is approximate and faiss is not installed.
         """
-        is_large = self.method == "auto" and len(titles) >= self.exact_below
-        if is_large and importlib.util.find_spec("faiss") is None:
+        is_exact = self.is_exact(len(titles))
+        if not is_exact and self.method == "auto" and importlib.util.find_spec("faiss") is None:
             message = "%d titles are searched exactly, which is slow; install faiss: %s"
             logging.getLogger(__name__).warning(message, len(titles), REMEDY)
-            is_large = False
-        is_approximate = is_large or self.method == "approximate"
-        return Approximate(titles, probes=self.probes) if is_approximate else Exact(titles)
+            is_exact = True
+        return Exact(titles) if is_exact else Approximate(titles, probes=self.probes)
+
+    def is_exact(self, title_count: int) -> bool:
+        """Returns whether the settings choose the exact search for a number of titles."""
+        return self.method == "exact" or (self.method == "auto" and title_count < self.exact_below)
 
 
 AUTO = SearchSettings()

@@ -1,6 +1,5 @@
 """The Prefect task of the stage neighbours, which finds the nearest titles of each title."""
 
-import json
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.arrays import open_array
-from storage.artifacts import Corpus, NearestTitles, Vectors
+from storage.artifacts import Corpus, NearestTitles, Vectors, read_inputs
 from storage.formats.nearest import write_graph, write_nearest
 from storage.home.workspace import Workspace
 from storage.stages import Stage
@@ -117,8 +116,7 @@ def _read_earlier(
     workspace: Workspace, nearest: NearestTitles, corpus: Corpus, k: int, search: SearchSettings
 ) -> _Earlier | None:
     """Returns the neighbours of an earlier night; None if its search was not exact or had other settings."""
-    content = json.loads((workspace.folder(nearest) / "artifact.json").read_text(encoding="utf-8"))
-    keys = {item["kind"]: Path(item["path"]).name for item in content["made_of"].get("inputs", ())}
+    keys = {item["kind"]: Path(item["path"]).name for item in read_inputs(workspace.folder(nearest))}
     earlier = workspace.read(Corpus, keys.get(Corpus.kind, ""))
     vectors = workspace.read(Vectors, keys.get(Vectors.kind, ""))
     if not earlier or not vectors or Path(nearest.path).name != STAGE.key(earlier, vectors, k, search):
@@ -127,8 +125,7 @@ def _read_earlier(
         pq.read_table(workspace.folder(each) / "titles.parquet", columns=["show_key", "split"])
         for each in (corpus, earlier)
     )
-    size = max(len(now), len(then))
-    if search.method != "exact" and (search.method != "auto" or size >= search.exact_below):
+    if not search.is_exact(max(len(now), len(then))):
         return None
     rows = pc.index_in(now["show_key"], value_set=then["show_key"].combine_chunks())  # pyright: ignore[reportAttributeAccessIssue]
     is_placeholder = np.array(then["split"].to_pylist()) == "placeholder"

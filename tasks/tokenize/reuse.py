@@ -31,7 +31,7 @@ class EarlierVocabulary:
     max_share: float
 
     def matches(self, connection: Connection, titles: Path, contexts: Path | None = None) -> bool:
-        """Whether at most ``max_share`` of the titles differ: new, removed, or with another text or context.
+        """Returns whether at most ``max_share`` of the titles differ: are new, removed or changed.
 
         Args:
             connection: Temporary database.
