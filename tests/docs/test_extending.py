@@ -32,6 +32,15 @@ def apply(diff: str, text: str) -> str:
     return text.replace(removed, added)
 
 
+@pytest.mark.parametrize(("name", "section"), sections(), ids=[name for name, _ in sections()])
+def test_diffs_of_the_page_apply(name: str, section: str) -> None:
+    diffs = [(file, content) for file, kind, content in BLOCK.findall(section) if kind == "diff"]
+    assert diffs, name
+    for file, content in diffs:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert apply(content, text) != text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "section"), sections(), ids=[name for name, _ in sections()])
 def test_following_the_page_adds_one(name: str, section: str, tmp_path: Path) -> None:
