@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from storage.addresses import WITHOUT_SECRETS
-from tasks.ingest.sources.headers import CHANGE
+from tasks.ingest.sources.headers import CHANGE_PATTERN
 from tasks.overrides import override
 from tasks.settings import Settings
 from tasks.train.objectives import Label
@@ -45,7 +45,7 @@ Preset = Literal["laptop", "gpu", "smoke"]
 # Prefect stores parameters, so the form rejects URLs with secrets; env:NAME and secret:NAME hide them.
 Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
 ModelReference = Annotated[str | None, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]
-Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE})]]
+Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE_PATTERN})]]
 NO_CHANGES: tuple[str, ...] = ()
 
 

@@ -128,10 +128,10 @@ def run(
         parameters: Further parameters of the flow.
         wait_for_server: Waits for the Prefect server that this process started; None if it started none.
     """
-    from tasks.ingest.sources.feeds import conceal
+    from tasks.ingest.sources.feeds import conceal_secrets
 
     start_time, folder = time.perf_counter(), Path(home).expanduser()
-    arguments = {"feeds": conceal(feeds), "home": str(folder.resolve()), **parameters}
+    arguments = {"feeds": conceal_secrets(feeds), "home": str(folder.resolve()), **parameters}
     result = vars(run_flow(name, home, arguments, wait_for_server))
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))

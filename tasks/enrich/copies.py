@@ -31,7 +31,7 @@ from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.download import Fetched, Validators, fetch
+from tasks.ingest.sources.download import FetchResult, Validators, fetch
 from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
 from tasks.ingest.sources.resolve import locate
 
@@ -88,7 +88,7 @@ class Copies:
         read_sources = {feed["source"] for feed in feeds_status} if publish else None
         with ExitStack() as stack:
             name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
-            downloads: list[tuple[str, Fetched]] = []
+            downloads: list[tuple[str, FetchResult]] = []
             for location in locations:
                 source = source_of(location)
                 address = location.location if isinstance(location, NamedFeed) else location
@@ -123,7 +123,7 @@ class Copies:
             return [EnrichedCopy(source, error=str(error))]
         return [replace(copy, report=(), error=f"{error}; its last copy remains") for copy in copies]
 
-    def _write(self, source: str, download: Fetched, home_guide: Path | None) -> list[EnrichedCopy]:
+    def _write(self, source: str, download: FetchResult, home_guide: Path | None) -> list[EnrichedCopy]:
         """Enriches the feeds of a download that changed, and writes the new state of the location."""
         state, key = self._read_state(source), self._key(source)
         if download.unchanged:

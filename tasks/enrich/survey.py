@@ -92,7 +92,7 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     sources = pa.array([source.feed.source] * len(channel_names), pa.string())
     columns = {"source": sources, "channel": channel_names["channel"], "name": channel_names["name"]}
     pq.write_table(pa.table(columns), folder / "channels.parquet")
-    return Survey(programmes=read_count, unreadable=unreadable, encoding=encoding.written)
+    return Survey(programmes=read_count, unreadable=unreadable, encoding=encoding.insertion_codec)
 
 
 def _locate(

@@ -1,4 +1,4 @@
-"""Batches of Arrow columns, which parsers of guide formats pass to the writer of the catalogue."""
+"""Batches of Arrow columns, which the parsers of guide formats pass to the writer of the catalogue."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ EXCERPT_CHARACTERS = 200  # maximum characters that are stored of a rejected ele
 
 @dataclass(frozen=True, kw_only=True)
 class ProgrammeBatch:
-    """Batch of programmes, channels and rejected elements of a feed, with the schemas of rows.py."""
+    """Batch of programmes, channels and rejected elements of a feed (schemas: storage/catalogue/rows.py)."""
 
     programmes: pa.RecordBatch
-    details: pa.RecordBatch
-    originals: pa.RecordBatch
+    details: pa.RecordBatch  # descriptions, people, ratings and other facts of programmes
+    originals: pa.RecordBatch  # texts of programmes before cleaning, if cleaning has changed them
     channels: pa.RecordBatch
-    rejects: pa.RecordBatch
+    rejects: pa.RecordBatch  # elements that cannot be read, with reasons
     root: pa.RecordBatch  # attributes of the root element; empty except in the first batch
     share_read: float  # share of the file that has been read, 0 to 1
     invalid_bytes: int = 0  # number of bytes in the batch that are invalid in the encoding of the feed
@@ -43,7 +43,7 @@ class Reader(Protocol):
         Args:
             stream: Uncompressed bytes of the feed.
             batch_rows: Approximate number of programmes per batch.
-            zone: Time zone of times in the feed that state none; empty means UTC.
+            zone: Time zone of the times without an offset in the feed; empty means UTC.
 
         Raises:
             FeedError: The feed is empty, too large, unreadable or has another format.
@@ -55,22 +55,25 @@ def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBat
     """Converts tuples, one per row, to an Arrow record batch with a schema."""
     columns = list(zip(*rows)) if rows else [()] * len(schema)
     return pa.RecordBatch.from_arrays(
-        [pa.array(*column) for column in zip(columns, schema.types)], schema=schema
+        [pa.array(values, type_) for values, type_ in zip(columns, schema.types)], schema=schema
     )
 
 
-def number_from_first_(batches: dict[str, list[pa.RecordBatch]]) -> None:
-    """Renumbers the column ``row`` in place, so that it counts programmes over all batches.
+def renumber_rows_(batches: dict[str, list[pa.RecordBatch]]) -> None:
+    """Changes the column ``row`` of details and originals in place, so that batches can be concatenated.
 
-    ``batches`` maps "programmes", "details" and "originals" to lists of batches. In details and originals,
-    the column ``row`` refers to a programme of the batch with the same position.
+    ``row`` is the index of a programme in its batch. It becomes the index in the concatenated batches.
+
+    Args:
+        batches: "programmes", "details" and "originals" -> lists of batches; batches at the same position of
+            the three lists belong together.
     """
-    first_numbers = np.cumsum([0, *(batch.num_rows for batch in batches["programmes"])])
+    first_rows = np.cumsum([0, *(batch.num_rows for batch in batches["programmes"])])
     for kind in ("details", "originals"):
-        for number, (batch, first) in enumerate(zip(batches[kind], first_numbers)):
-            if batch.num_rows and first:
-                row = pa.array(batch.column("row").to_numpy() + first)
-                batches[kind][number] = batch.set_column(0, "row", row)
+        for position, (batch, first_row) in enumerate(zip(batches[kind], first_rows)):
+            if batch.num_rows and first_row:
+                rows = pa.array(batch.column("row").to_numpy() + first_row)
+                batches[kind][position] = batch.set_column(0, "row", rows)
 
 
 def excerpt(content: bytes) -> str:

@@ -5,22 +5,30 @@ from pathlib import Path
 
 from tasks.ingest.guides import find_guides
 from tasks.ingest.readers import read_batches
-from tasks.ingest.results import Failure, raise_if_decisive
+from tasks.ingest.results import Failure, raise_if_fatal
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.feeds import SECRET, Feed, FeedError, NamedFeed, access_denied, is_url, source_of
+from tasks.ingest.sources.feeds import (
+    SECRET,
+    Feed,
+    FeedError,
+    NamedFeed,
+    is_url,
+    source_of,
+    unreadable_path_error,
+)
 from tasks.ingest.sources.resolve import locate
 
 
 def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
-    """Raises FeedError if no feed is readable, or if a required feed is missing, empty or not a guide.
+    """Raises FeedError if no feed is readable, or if a required feed cannot be read or is empty.
 
     Only local files are checked: URLs are not requested, and Secret blocks of Prefect are not opened.
     """
-    checkable = [feed for feed in references if not feed.startswith(SECRET)]
-    if references and not checkable:
+    references_to_check = [feed for feed in references if not feed.startswith(SECRET)]
+    if references and not references_to_check:
         return
-    locations, errors = locate(checkable, settings.private_addresses)
+    locations, errors = locate(references_to_check, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     for location in locations:
         try:
@@ -28,13 +36,14 @@ def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
                 _check_file(Path(location), settings)
         except (FeedError, PermissionError) as error:
             source = source_of(location)
-            problem = error if isinstance(error, FeedError) else access_denied(source, error)
-            failures.append(Failure(source=source, error=problem))
-    is_any_read = len(checkable) < len(references) or len(failures) - len(errors) < len(locations)
-    raise_if_decisive(failures, settings, is_any_read=is_any_read)
+            feed_error = error if isinstance(error, FeedError) else unreadable_path_error(source, error)
+            failures.append(Failure(source=source, error=feed_error))
+    is_any_read = len(references_to_check) < len(references) or len(failures) - len(errors) < len(locations)
+    raise_if_fatal(failures, settings, is_any_read=is_any_read)
 
 
 def _check_file(file: Path, settings: IngestSettings) -> None:
+    """Raises FeedError if no guide in a file can be read. Reads only the beginning of each guide."""
     size = file.stat().st_size
     if not size:
         raise FeedError(f"{file}: empty file (0 bytes); expected XMLTV")

@@ -1,4 +1,4 @@
-r"""Detects the character encoding of a feed, and preserves bytes that are invalid in it.
+r"""Detects the character encoding of a feed, and preserves bytes that are invalid in this encoding.
 
 UTF-8 is tried first, regardless of the declared encoding. At the first byte that is invalid in UTF-8, valid
 multi-byte characters and invalid bytes are counted from the start of the feed. If at least as many characters
@@ -16,14 +16,14 @@ from functools import cached_property
 
 import numpy as np
 
-INVALID = 0x10FE00  # the invalid byte b (0x80 to 0xFF) is replaced by the code point INVALID + b
-SAMPLE_SIZE = 100_000  # counting ends after so many multi-byte characters and invalid bytes
-_ESCAPED = re.compile("[\udc80-\udcff]")  # invalid bytes as Python's "surrogateescape" decodes them
-_INVALID = re.compile("[\U0010fe80-\U0010feff]")
+INVALID = 0x10FE00  # code point INVALID + b replaces the invalid byte b (0x80 to 0xFF)
+SAMPLE_SIZE = 100_000  # number of multi-byte characters and invalid bytes after which counting ends
+_SURROGATES = re.compile("[\udc80-\udcff]")  # invalid bytes as Python's "surrogateescape" decodes them
+_PLACEHOLDERS = re.compile("[\U0010fe80-\U0010feff]")
 
 
 class Encoding:
-    """Decodes the bytes of one feed, whose encoding is detected when it is needed.
+    """Decodes the bytes of one feed. The encoding is detected at the first byte that is invalid in UTF-8.
 
     Args:
         declared: Encoding that the feed declares, as the name of a Python codec.
@@ -36,25 +36,25 @@ class Encoding:
     @cached_property
     def codec(self) -> str:
         """The codec for bytes that are not valid UTF-8. Reads the feed to detect it."""
-        valid = invalid = 0
+        valid_count = invalid_count = 0
         for block in self._read_blocks():
             valid_bytes = block.decode("utf-8", "ignore").encode()
-            valid += int(np.count_nonzero(np.frombuffer(valid_bytes, np.uint8) >= 0xC0))
-            invalid += len(block) - len(valid_bytes)
-            if valid + invalid >= SAMPLE_SIZE:
+            valid_count += int(np.count_nonzero(np.frombuffer(valid_bytes, np.uint8) >= 0xC0))
+            invalid_count += len(block) - len(valid_bytes)
+            if valid_count + invalid_count >= SAMPLE_SIZE:
                 break
-        if valid >= invalid:
+        if valid_count >= invalid_count:
             return "utf-8"
         return self.declared if self.declared != "utf-8" else "cp1252"
 
     @property
-    def written(self) -> str:
+    def insertion_codec(self) -> str:
         """The codec in which text must be encoded before it is inserted into the bytes of the feed."""
         codec = self.__dict__.get("codec", "utf-8")  # absent while all bytes are valid UTF-8
         return self.declared if codec == "utf-8" else codec
 
     def decode(self, content: bytes) -> tuple[bytes, int]:
-        """Converts bytes of the feed to UTF-8. Returns the result and the number of invalid bytes."""
+        """Returns bytes of the feed, converted to UTF-8, and the number of invalid bytes among them."""
         try:
             content.decode("utf-8")
             return content, 0
@@ -64,12 +64,12 @@ class Encoding:
             text = content.decode(self.codec, "surrogateescape")
         except UnicodeDecodeError:  # a shift sequence of ISO 2022
             text = content.decode(self.codec, "replace")
-        text, count = _ESCAPED.subn(lambda escaped: chr(ord(escaped[0]) - 0xDC00 + INVALID), text)
+        text, count = _SURROGATES.subn(lambda escaped: chr(ord(escaped[0]) - 0xDC00 + INVALID), text)
         return text.encode("utf-8", "replace"), count
 
 
 def show_invalid(text: str, prefix: str = "\\x") -> str:
-    r"""Replaces the private-use characters that stand for invalid bytes by text such as ``\xC3``."""
+    r"""Replaces private-use characters that stand for invalid bytes by text such as ``\xC3``."""
     if text.isascii():
         return text
-    return _INVALID.sub(lambda character: f"{prefix}{ord(character[0]) - INVALID:02X}", text)
+    return _PLACEHOLDERS.sub(lambda character: f"{prefix}{ord(character[0]) - INVALID:02X}", text)

@@ -23,12 +23,20 @@ from storage.catalogue.ledger import FeedWriter, feed_writer
 from tasks.ingest.batches import ProgrammeBatch
 from tasks.ingest.checks import import_anomalies
 from tasks.ingest.readers import read_batches
-from tasks.ingest.results import Failure, FeedResult, format_reasons, raise_if_decisive
+from tasks.ingest.results import Failure, FeedResult, format_reasons, raise_if_fatal
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.download import Validators, fetch
-from tasks.ingest.sources.feeds import SUFFIXES, Feed, FeedError, NamedFeed, access_denied, is_url, source_of
+from tasks.ingest.sources.feeds import (
+    GUIDE_SUFFIXES,
+    Feed,
+    FeedError,
+    NamedFeed,
+    is_url,
+    source_of,
+    unreadable_path_error,
+)
 from tasks.ingest.sources.resolve import locate
 
 _END_REASONS = ("truncated", "damaged")  # reasons of rejects that concern the end of a file, not a programme
@@ -45,12 +53,12 @@ def ingest_feeds(
     """Imports feeds in order. Yields progress about once a second, and the result or failure of each feed.
 
     Args:
-        references: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds (guides of past dates).
+        references: Paths, patterns, folders, URLs and ``env:NAME``; or only DatedFeeds (past guides).
         clock: Function that returns seconds, for measuring intervals.
         now: Function that returns the current time with a time zone.
 
     Raises:
-        FeedError: No feed or not all required feeds can be read. The other feeds have been stored.
+        FeedError: No feed can be read, or a required feed cannot be read. All readable feeds are stored.
     """
     dated_feeds = [feed for feed in references if isinstance(feed, DatedFeed)]
     locations, errors = (dated_feeds, []) if dated_feeds else locate(references, settings.private_addresses)
@@ -66,39 +74,43 @@ def ingest_feeds(
                 for event in reader.read(location):
                     yield event
                     is_any_read |= isinstance(event, FeedResult)
-                    failures += [event] if isinstance(event, Failure) else []
+                    if isinstance(event, Failure):
+                        failures.append(event)
                     is_new = isinstance(event, FeedResult) and not event.unchanged
-                    if is_new and clock() - published_at > 1.0:  # not more often, because it counts all rows
+                    # at most once a second, because publish_status counts all rows
+                    if is_new and clock() - published_at > 1.0:
                         publish_status(catalogue)
                         published_at = clock()
             except FeedError as error:
                 failures.append(Failure(source=source_of(location), error=error))
                 yield failures[-1]
-            reader.finished_locations += 1
+            reader.finished_count += 1
             yield reader.progress()
-    raise_if_decisive(failures, settings, is_any_read=is_any_read)
+    raise_if_fatal(failures, settings, is_any_read=is_any_read)
 
 
 @dataclass
 class _FeedReader:
+    """Imports the feeds at paths and URLs (locations), and computes the progress over all of them."""
+
     catalogue: Catalogue
     settings: IngestSettings
     clock: Callable[[], float]
     now: Callable[[], datetime.datetime]
-    locations: int
-    finished_locations: int = 0
-    programmes: int = 0
+    location_count: int
+    finished_count: int = 0  # number of finished locations
+    programme_count: int = 0  # number of programmes that were read
 
     def __post_init__(self) -> None:
-        self.reported = self.clock()
+        self.last_report_at = self.clock()
 
     def read(self, location: str | NamedFeed) -> Iterator[Progress | FeedResult | Failure]:
-        """Fetches a path or URL, and writes its new and changed feeds to the catalogue."""
+        """Fetches a path or URL, and writes the new and changed feeds in it to the catalogue."""
         catalogue, settings, name = self.catalogue, self.settings, source_of(location)
         address = location.location if isinstance(location, NamedFeed) else location
         grabbed_at = location.grabbed_at if isinstance(location, DatedFeed) else None
         if is_url(address):
-            adopt_former_names(catalogue, address, name)
+            rename_old_sources(catalogue, address, name)
         last_imports = newest_imports(catalogue, name)
         is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last_imports)
         is_comparable = bool(last_imports) and grabbed_at is None and is_same_zone
@@ -108,7 +120,7 @@ class _FeedReader:
             try:
                 download = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
             except PermissionError as error:
-                raise access_denied(name, error) from error
+                raise unreadable_path_error(name, error) from error
             if download.unchanged:
                 for source, _, counts in last_imports:
                     yield self._feed_result(source, counts, grabbed_at)
@@ -135,7 +147,7 @@ class _FeedReader:
     def _read_feed(
         self, feed: Feed, grabbed_at: datetime.datetime | None
     ) -> Generator[Progress, None, FeedResult]:
-        """Writes a feed to the catalogue in one transaction, yields progress, and returns the result."""
+        """Writes a feed to the catalogue in one transaction. Yields progress, and returns the result."""
         zone = self.settings.zone(feed.source)
         stream = FeedStream(feed, self.settings.size_cap_bytes)
         with feed_writer(
@@ -157,10 +169,10 @@ class _FeedReader:
         grabbed_at: datetime.datetime | None,
         draft: FeedWriter | None = None,
     ) -> FeedResult:
-        """Returns the result of importing a feed. ``draft`` is its writer, or None for an unchanged feed.
+        """Returns the result of importing a feed. ``draft`` is the writer of a changed feed, else None.
 
         Raises:
-            FeedError: A required feed has anomalies, so that it is not stored.
+            FeedError: The feed is required and has anomalies. It is not stored.
         """
         anomalies: tuple[str, ...] = ()
         if draft is not None or not grabbed_at:
@@ -174,59 +186,68 @@ class _FeedReader:
         )
 
     def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedWriter) -> Iterator[Progress]:
+        """Adds the batches of a feed to its writer and yields progress.
+
+        Raises:
+            FeedError: Nothing in the feed can be read, or too many programmes are rejected.
+        """
         for batch in batches:
             draft.add_programmes(batch.programmes, batch.details, batch.originals)
             draft.invalid_bytes += batch.invalid_bytes
             for kind in ("root", "channels", "rejects"):
                 if (rows := getattr(batch, kind)).num_rows:
                     getattr(draft, f"add_{kind}")(rows)
-            self.programmes += batch.programmes.num_rows
-            if (now := self.clock()) - self.reported >= 1.0:
-                self.reported = now
+            self.programme_count += batch.programmes.num_rows
+            if (now := self.clock()) - self.last_report_at >= 1.0:
+                self.last_report_at = now
                 yield self.progress(batch.share_read)
         reasons = format_reasons(draft.reasons)
         if draft.rejected and not draft.staged_count and not draft.channels:
             raise FeedError(f"{source}: nothing in it can be read ({reasons}); fetch it again, or remove it")
-        rejected_programmes = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
-        share, total = self.settings.max_reject_share, draft.staged_count + rejected_programmes
-        if rejected_programmes > share * total:
+        rejected_count = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
+        max_share, total = self.settings.max_reject_share, draft.staged_count + rejected_count
+        if rejected_count > max_share * total:
             raise FeedError(
-                f"{source}: {rejected_programmes:,} of {total:,} programmes cannot be read ({reasons}), "
-                f"more than {share:.0%}; nothing was stored. "
+                f"{source}: {rejected_count:,} of {total:,} programmes cannot be read ({reasons}), "
+                f"more than {max_share:.0%}; nothing was stored. "
                 "Repair the feed, or raise ingest.max_reject_share"
             )
 
     def progress(self, share: float = 0.0) -> Progress:
-        """Returns the progress over all locations. ``share`` is the completed share of the current feed."""
-        feed = f"feed {min(self.finished_locations + 1, self.locations)} of {self.locations}"
+        """Returns the progress over all locations. ``share`` is the read share of the current location."""
+        feed = f"feed {min(self.finished_count + 1, self.location_count)} of {self.location_count}"
         return Progress(
-            step=round(1000 * (self.finished_locations + share)),
-            total=1000 * self.locations,
-            metrics={"programmes": float(self.programmes)},
-            note=f"{feed}, {share:.0%} of its bytes, {self.programmes:,} programmes",
+            step=round(1000 * (self.finished_count + share)),
+            total=1000 * self.location_count,
+            metrics={"programmes": float(self.programme_count)},
+            note=f"{feed}, {share:.0%} of its bytes, {self.programme_count:,} programmes",
         )
 
 
-def remove_leftovers(home: Path) -> None:
-    """Removes downloaded files that killed runs have left in a home."""
+def remove_old_downloads(home: Path) -> None:
+    """Removes downloaded files that killed runs have left in the folder ``downloads`` of a home."""
     for file in (home / "downloads").glob("*"):
         file.unlink(missing_ok=True)
 
 
-def adopt_former_names(catalogue: Catalogue, url: str, name: str) -> None:
-    """Renames all feeds in the catalogue that earlier versions imported from ``url`` to ``name``.
+def rename_old_sources(catalogue: Catalogue, url: str, name: str) -> None:
+    """Gives the name ``name`` to the feeds that earlier versions imported from ``url`` under other names.
 
     Earlier versions kept most query parameters in the name (source) of a feed, so that a URL with a new token
-    was a new feed each night. Nothing is renamed if the catalogue already contains ``name``.
+    was a new feed each night. Nothing is renamed if the catalogue already contains a feed ``name``.
     """
-    redacted, new_names = without_secrets(url), {}
+    public_url, new_names = without_secrets(url), {}
     for source in list_sources(catalogue):
-        address, mark, member = source.partition("!")
-        if not member.lower().endswith(SUFFIXES):  # not a guide in a zip
-            address, mark, member = source, "", ""
+        address, separator, member = source.partition("!")
+        if not member.lower().endswith(GUIDE_SUFFIXES):  # not a guide in a zip
+            address, separator, member = source, "", ""
         if address == name:
             return
-        if is_url(address) and without_secrets(address) == redacted and differ_in_secrets_only(address, url):
-            new_names[source] = name + mark + member
+        if (
+            is_url(address)
+            and without_secrets(address) == public_url
+            and differ_in_secrets_only(address, url)
+        ):
+            new_names[source] = name + separator + member
     if new_names:
         rename_sources(catalogue, new_names)

@@ -21,10 +21,11 @@ from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.times import parse_time
 
 MAX_LINE_BYTES = 4 << 20
-# Key of a JSON list -> the column of RawColumns with an attribute of each element, which JSON lines lack.
-LISTS = {"categories": "category_languages", "episode_numbers": "episode_systems"}
-_NOT_IN_JSON = {"attributes", "details", "elements", *LISTS.values()}
-_COLUMNS = RawColumns.__dataclass_fields__.keys() - _NOT_IN_JSON
+# Key of a list -> column of RawColumns with an XMLTV attribute of each list element. JSON lines lack this
+# attribute, so that it is null.
+_ATTRIBUTES_OF_LISTS = {"categories": "category_languages", "episode_numbers": "episode_systems"}
+_XMLTV_COLUMNS = {"attributes", "details", "elements", *_ATTRIBUTES_OF_LISTS.values()}
+_JSON_COLUMNS = RawColumns.__dataclass_fields__.keys() - _XMLTV_COLUMNS
 
 
 def matches(head: bytes) -> bool:
@@ -35,7 +36,7 @@ def matches(head: bytes) -> bool:
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
     """Parses a feed in JSON lines, and yields batches of about ``batch_rows`` programmes.
 
-    ``zone`` is the time zone of times that state none; empty means UTC.
+    ``zone`` is the time zone of the times without an offset; empty means UTC.
     """
     if b'"channel"' not in (head := stream.head()):
         start = head.strip()[:40].decode("utf-8", "replace")
@@ -44,13 +45,15 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
             "expected XMLTV (<tv> … </tv>) or one JSON object per programme"
         )
 
-    def batch(share_read: float) -> ProgrammeBatch:
+    def make_batch(share_read: float) -> ProgrammeBatch:
         chunk = clean_columns(RawColumns.from_rows(rows), partial(_parse_iso_time, zone=zone))
-        invalid = [(lines[row][0], reason, excerpt(lines[row][1])) for row, reason in chunk.reasons.items()]
+        invalid_rows = [
+            (lines[row][0], reason, excerpt(lines[row][1])) for row, reason in chunk.reasons.items()
+        ]
         return ProgrammeBatch(
             **{kind: getattr(chunk, kind) for kind in ("programmes", "details", "originals")},
             channels=to_batch((), CHANNELS),
-            rejects=to_batch(sorted([*rejects, *invalid]), REJECTS),
+            rejects=to_batch(sorted([*rejects, *invalid_rows]), REJECTS),
             root=to_batch((), ROOT),
             share_read=share_read,
             invalid_bytes=invalid_bytes,
@@ -58,7 +61,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
 
     encoding = Encoding("utf-8", partial(FeedStream, stream.feed, stream.size_cap_bytes))
     rows, lines, rejects, size, invalid_bytes = [], [], [], 0, 0
-    for number, line in enumerate(_lines(stream), 1):
+    for number, line in enumerate(_read_lines(stream), 1):
         if line.removeprefix(BOM_UTF8).strip():
             size += len(line)
             line, invalid_count = encoding.decode(line)
@@ -67,16 +70,16 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
                 rows.append(_parse_line(line))
                 lines.append((number, line))
             except (ValueError, RecursionError):
-                reject = "malformed" if line.endswith(b"\n") else "damaged" if stream.damage else "truncated"
-                rejects.append((number, "oversized" if len(line) > MAX_LINE_BYTES else reject, excerpt(line)))
+                reason = "malformed" if line.endswith(b"\n") else "damaged" if stream.damage else "truncated"
+                rejects.append((number, "oversized" if len(line) > MAX_LINE_BYTES else reason, excerpt(line)))
         if len(rows) + len(rejects) >= batch_rows or size >= BATCH_BYTES:
-            yield batch(stream.share_read)
+            yield make_batch(stream.share_read)
             rows, lines, rejects, size, invalid_bytes = [], [], [], 0, 0
-    yield batch(1.0)
+    yield make_batch(1.0)
 
 
-def _lines(stream: FeedStream) -> Iterator[bytes]:
-    """Yields the lines of a feed with their line feed. Truncates lines that exceed MAX_LINE_BYTES."""
+def _read_lines(stream: FeedStream) -> Iterator[bytes]:
+    """Yields the lines of a feed, including line feeds. Truncates lines that exceed MAX_LINE_BYTES."""
     line = b""
     for block in stream:
         for piece in block.splitlines(keepends=True):
@@ -88,21 +91,21 @@ def _lines(stream: FeedStream) -> Iterator[bytes]:
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
-    """Converts a line to a row for RawColumns.from_rows. Keys without a column go to "elements"."""
+    """Converts a line to a row for RawColumns.from_rows. The row has keys without a column in "elements"."""
     record = json.loads(line[: MAX_LINE_BYTES + 1].decode("utf-8-sig"), parse_constant=_reject_constant)
     if not isinstance(record, dict) or len(line) > MAX_LINE_BYTES:
         raise ValueError("not an object")
     json.dumps(record, ensure_ascii=False).encode()  # raises for a lone surrogate
     row: dict[str, Any] = {
-        "elements": {name: value for name, value in record.items() if name not in _COLUMNS}
+        "elements": {name: value for name, value in record.items() if name not in _JSON_COLUMNS}
     }
-    for name in _COLUMNS & record.keys():
+    for name in _JSON_COLUMNS & record.keys():
         value = record[name]
-        if name in LISTS:
+        if name in _ATTRIBUTES_OF_LISTS:
             row[name] = [
                 str(item) for item in (value if isinstance(value, list) else [value]) if item is not None
             ]
-            row[LISTS[name]] = [None] * len(row[name])
+            row[_ATTRIBUTES_OF_LISTS[name]] = [None] * len(row[name])
         else:
             row[name] = None if value is None else str(value)
     return row
@@ -113,6 +116,7 @@ def _reject_constant(constant: str) -> None:
 
 
 def _parse_iso_time(text: str, zone: str) -> int | None:
+    """Converts an ISO 8601 time to microseconds since 1970 UTC. Returns None for other texts."""
     try:
         moment = datetime.datetime.fromisoformat(text.strip())
         if moment.tzinfo:

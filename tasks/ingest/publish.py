@@ -1,4 +1,4 @@
-"""Imports feeds into the catalogue and publishes a Guide (a snapshot as Parquet files), without Prefect."""
+"""Imports feeds and publishes a Guide (a snapshot of the catalogue as Parquet files), without Prefect."""
 
 import datetime
 import time
@@ -14,7 +14,7 @@ from storage.home.guides import current_guide
 from storage.home.readings import FeedStatus, write_readings
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
-from tasks.ingest.ingest import ingest_feeds, remove_leftovers
+from tasks.ingest.ingest import ingest_feeds, remove_old_downloads
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import NamedFeed
@@ -30,27 +30,27 @@ def read_and_publish(
     """Imports feeds and publishes a snapshot of the catalogue, unless an equal snapshot is already published.
 
     Args:
-        feeds: Paths, patterns, folders, URLs, ``env:NAME``; or DatedFeeds. May be empty if ``as_of`` is set.
-        as_of: Instant of the snapshot, with a time zone; None means now.
-        report: Function that is called with progress, results and failures.
+        feeds: Paths, patterns, folders, URLs, ``env:NAME``; or only DatedFeeds; or none if ``as_of`` is set.
+        as_of: Time of the snapshot, with a time zone; None means now.
+        report: Function that receives progress, results and failures.
 
     Raises:
-        FeedError: No feed or not all required feeds can be read. The other feeds have been stored.
+        FeedError: No feed can be read, or a required feed cannot be read. All readable feeds are stored.
         HomeLocked: Another process has the catalogue open.
     """
-    remove_leftovers(workspace.home)
+    remove_old_downloads(workspace.home)
     readings: list[FeedStatus] = []
     write_readings(workspace.home, readings)
     with Catalogue.open(workspace.home) as catalogue:
-        publish_status(catalogue)  # the file is outdated if a run was killed after a commit
+        publish_status(catalogue)  # status.json is outdated if a run was killed after a commit
         publish_corrections(catalogue)
         if feeds or as_of is None:
             clocks = {"clock": time.monotonic, "now": lambda: datetime.datetime.now(datetime.UTC)}
             for event in ingest_feeds(catalogue, feeds, settings, **clocks):
                 report(event)
                 if isinstance(event, FeedResult):
-                    read, anomalies = event.counts.seen - event.counts.rejected, event.anomalies
-                    readings.append(FeedStatus(source=event.source, programmes=read, anomalies=anomalies))
+                    count, anomalies = event.counts.seen - event.counts.rejected, event.anomalies
+                    readings.append(FeedStatus(source=event.source, programmes=count, anomalies=anomalies))
                 elif isinstance(event, Failure):
                     readings.append(FeedStatus(source=event.source, failure=str(event.error)))
             write_readings(workspace.home, readings)
@@ -73,8 +73,8 @@ def read_and_publish(
             draft.made_of = {
                 "stage": "ingest",
                 "inputs": [
-                    {"kind": "Feed", "path": source, "digest": content}
-                    for _, source, content, _ in included_feeds(catalogue, options)
+                    {"kind": "Feed", "path": source, "digest": content_digest}
+                    for _, source, content_digest, _ in included_feeds(catalogue, options)
                 ],
                 "settings": [["Choice", {**asdict(options), "as_of": as_of and as_of.isoformat()}]],
             }

@@ -14,9 +14,9 @@ class FeedResult:
 
     Attributes:
         source: Name of the feed.
-        counts: Counts of programmes; counts of the last import if the feed is unchanged.
+        counts: Counts of programmes; those of the last import if the feed is unchanged.
         reasons: Number of rejected elements by reason.
-        unchanged: Whether the feed was skipped, because its content is that of the last import.
+        unchanged: Whether the feed was skipped, because its content has not changed since the last import.
         anomalies: Warnings about the content.
         skipped: Members of a zip that are not guides; only the first feed of a zip lists them.
     """
@@ -44,7 +44,7 @@ class FeedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Feed of which nothing was stored because it could not be imported. ``error`` names the feed."""
+    """Feed that could not be imported. Nothing of it was stored. The message of ``error`` names the feed."""
 
     source: str
     error: FeedError
@@ -54,26 +54,33 @@ class Failure:
 
 
 def format_reasons(reasons: Mapping[str, int]) -> str:
-    """Formats the counts of reasons for rejecting elements: "bad_start 3, no_title 1"."""
+    """Formats the number of rejected elements by reason: "bad_start 3, no_title 1"."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
 
 
-def raise_if_decisive(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
-    """Raises an error if a required feed failed or if no feed was read.
+def raise_if_fatal(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
+    """Raises an error if a failure is fatal for the run.
+
+    Failures of required feeds are fatal. If no required feed failed and no feed was read, all failures are
+    fatal.
+
+    Args:
+        failures: Feeds that could not be imported.
+        settings: Settings that list the required feeds.
+        is_any_read: Whether at least one feed was read.
 
     Raises:
-        FeedUnreachable: All failures of required feeds (or, without those, of all feeds) are network
-            failures.
-        FeedError: One of these failures has another cause.
+        FeedUnreachable: All fatal failures are network failures.
+        FeedError: A fatal failure has another cause.
     """
-    required = [failure for failure in failures if settings.is_required(failure.source)]
-    decisive_failures = required if required or is_any_read else failures
-    if not decisive_failures:
+    required_failures = [failure for failure in failures if settings.is_required(failure.source)]
+    fatal_failures = required_failures if required_failures or is_any_read else failures
+    if not fatal_failures:
         return
-    is_network = all(isinstance(failure.error, FeedUnreachable) for failure in decisive_failures)
-    reason = "; ".join(str(failure.error) for failure in decisive_failures)
-    if required:
+    is_network = all(isinstance(failure.error, FeedUnreachable) for failure in fatal_failures)
+    reason = "; ".join(str(failure.error) for failure in fatal_failures)
+    if required_failures:
         reason = f"{reason}; the feed is listed in ingest.required"
-    elif len(decisive_failures) > 1:
-        reason = f"none of the {len(decisive_failures)} feeds can be read: {reason}"
+    elif len(fatal_failures) > 1:
+        reason = f"none of the {len(fatal_failures)} feeds can be read: {reason}"
     raise (FeedUnreachable if is_network else FeedError)(reason)

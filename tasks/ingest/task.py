@@ -1,6 +1,6 @@
 """Defines the Prefect tasks that import feeds and check the guide.
 
-The tasks are not cached, because unchanged feeds are skipped anyway.
+Prefect does not cache the tasks, because unchanged feeds are skipped anyway.
 """
 
 import datetime
@@ -29,11 +29,12 @@ from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.feeds import SECRET, NamedFeed
 
 TABLE_ROWS = 500  # maximum rows of the Prefect table artifact
-SILENT = "guidespace.feed.silent"  # Prefect event: a feed failed or has anomalies (automations.yaml)
+# Prefect event of a feed that failed or has anomalies (deployments/automations.yaml).
+FEED_EVENT = "guidespace.feed.silent"
 
 
 def _is_transient(task: object, run: object, state: Any) -> bool:
-    """Returns whether Prefect should retry the task: the disk or the network failed, not the feed."""
+    """Returns whether Prefect should retry the task, because the disk or the network caused the error."""
     return isinstance(state.result(raise_on_failure=False), OSError)
 
 
@@ -54,10 +55,10 @@ def ingest(
 
 
 def open_secret_block(feed: str | DatedFeed) -> str | NamedFeed:
-    """Opens the Prefect Secret block of a feed ``secret:NAME``. Returns any other feed unchanged.
+    """Reads the location of a feed ``secret:NAME`` from the Secret block NAME. Returns other feeds unchanged.
 
-    ``secret:NAME`` becomes the name (source) of the feed. If Prefect has no such block, the result has a
-    ``problem``, so that other feeds are still read.
+    The source (name) of the feed is ``secret:NAME``. If Prefect has no block NAME, the function returns a
+    feed with a ``problem`` instead of failing, so that all other feeds are still read.
     """
     if isinstance(feed, DatedFeed) or not feed.startswith(SECRET):
         return feed
@@ -75,12 +76,12 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
     """Detects anomalies of feeds, logs them, and creates a Prefect table with anomalous days first.
 
     Args:
-        home: The home folder.
+        home: Path of the home folder.
         guide: The published Guide.
-        run: MLflow run to which metrics are logged; empty to log none.
+        run: Id of the MLflow run to which metrics are logged; empty to log none.
 
     Returns:
-        One line per anomaly.
+        One line of text per anomaly.
     """
     workspace = Workspace(home)
     guide_check = check_guide(workspace.folder(guide), read_readings(workspace.home))
@@ -96,7 +97,7 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
                 "prefect.resource.id": f"guidespace.feed.{row['source']}",
                 "prefect.resource.name": Path(row["source"]).name,
             }
-            emit_event(SILENT, resource=feed, payload={"what": row["anomalies"]})
+            emit_event(FEED_EVENT, resource=feed, payload={"what": row["anomalies"]})
     if run:
         Tracking(workspace.home).log_progress(run, 0, guide_check.metrics)
     return list(guide_check.anomalies)

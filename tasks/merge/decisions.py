@@ -3,7 +3,7 @@
 The columns are ``id`` and ``name`` of a channel of the merged guide; ``feed``, ``channel`` and
 ``channel_name`` of a similar channel in a feed; ``shift_hours``, which is added to the times of its
 programmes; ``similarity`` of the names; and ``use``, which is empty until the user writes ``yes`` or ``no``.
-Rows with an answer are kept. All other rows are replaced whenever the guide is merged.
+Each merge keeps the rows that the user has answered, and replaces all other rows.
 """
 
 import csv
@@ -15,7 +15,7 @@ from pathlib import Path
 from storage.json_file import write_text
 from tasks.merge.errors import MergeError
 
-TABLE = "channels.csv"
+TABLE_NAME = "channels.csv"
 YES, NO = "yes", "no"
 
 
@@ -34,15 +34,17 @@ class Proposal:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Key of the row: channel of the merged guide, feed, and channel of the feed."""
+        """Key of the row: channel id in the merged guide, name of the feed, and channel id in the feed."""
         return self.id, self.feed, self.channel
 
 
 _COLUMNS = [column.name for column in fields(Proposal)]
+_TEXT_COLUMNS = ("id", "name", "feed", "channel", "channel_name")
+_NUMBER_COLUMNS = ("shift_hours", "similarity")
 
 
 def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
-    """Reads the rows of channels.csv that a user has answered, by key. Returns {} if the file is missing.
+    """Reads the rows of channels.csv that the user has answered. Returns them by key; {} without a file.
 
     Raises:
         MergeError: A column is missing, or a value is invalid.
@@ -55,8 +57,10 @@ def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
         raise MergeError(f"{file}: cannot be read ({error}); expected CSV in UTF-8") from error
     header = text.partition("\n")[0]
     rows = csv.DictReader(io.StringIO(text), delimiter=";" if header.count(";") > header.count(",") else ",")
-    if missing := [name for name in ("id", "feed", "channel", "use") if name not in (rows.fieldnames or ())]:
-        raise MergeError(f"{file} has no columns {', '.join(missing)}; remove the file to start anew")
+    if missing_columns := [
+        name for name in ("id", "feed", "channel", "use") if name not in (rows.fieldnames or ())
+    ]:
+        raise MergeError(f"{file} has no columns {', '.join(missing_columns)}; remove the file to start anew")
     decisions = {}
     for row in rows:
         use = (row["use"] or "").strip().lower()
@@ -65,10 +69,10 @@ def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
         if not use:
             continue
         try:
-            hours, similarity = (float((row.get(name) or "0").replace(",", ".")) for name in _COLUMNS[5:7])
+            hours, similarity = (float((row.get(name) or "0").replace(",", ".")) for name in _NUMBER_COLUMNS)
         except ValueError as error:
             raise MergeError(f"{file}, line {rows.line_num}: {error}; expected hours such as -0.5") from error
-        texts = {name: row.get(name) or "" for name in _COLUMNS[:5]}
+        texts = {name: row.get(name) or "" for name in _TEXT_COLUMNS}
         decision = Proposal(**texts, shift_hours=hours, similarity=similarity, use=use)
         decisions[decision.key] = decision
     return decisions

@@ -1,7 +1,7 @@
 """Converts programmes and channels of feeds to XML elements of the merged guide.
 
-The bytes of a programme are copied. Only these parts are written anew: the id of a renamed channel, changed
-times, and times in a format that some players misread. (Tvheadend reads a time without an offset as local
+The bytes of a programme are copied, except for the id of a renamed channel, changed times, and times in a
+format that some players misread. (Tvheadend reads a time without an offset as local
 time.) Elements that are not well-formed are repaired as in the stage ingest.
 """
 
@@ -21,52 +21,54 @@ from tasks.merge.index import Channel
 
 _START_TAG = re.compile(rb"""<programme((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""")
 _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
-_PORTABLE = re.compile(rb"\d{14} [+-]\d{4}")
-_INVALID = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
-_XML_INVALID = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CACHED = 1 << 16  # cached values, because most programmes share times with programmes of other channels
+_PORTABLE_TIME = re.compile(rb"\d{14} [+-]\d{4}")
+_PLACEHOLDERS = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
+_INVALID_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CACHE_SIZE = 1 << 16  # a cache helps because most programmes share times with those of other channels
 _EPOCH = datetime.datetime(1970, 1, 1)
 _PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=True)
 
 
-def rewrite(element: bytes, channel: str, start: int, stop: int | None) -> bytes:
-    """Returns a programme element with another channel and other times. Other bytes are unchanged.
+def rewrite_programme(element: bytes, channel: str, start: int, stop: int | None) -> bytes:
+    """Returns a programme element with another channel and other times. All other bytes are unchanged.
 
     Args:
         element: Programme element as in the feed.
         channel: Id of the channel in the merged guide.
-        start, stop: Times in microseconds since 1970 UTC; a stop of None removes the attribute.
+        start: New start in microseconds since 1970 UTC.
+        stop: New stop in microseconds since 1970 UTC; None removes the attribute.
     """
     tag = _START_TAG.match(element)
     if tag is None:
         return element
     values = {b"start": start, b"stop": stop, b"channel": channel}
-    parts, copied = [], 0
+    pieces, copied_end = [], 0
     for match in _ATTRIBUTE.finditer(tag[1]):
         name, text = match.groups()
         if name not in values:
             continue
         value = values.pop(name)
-        if not _is_value(text[1:-1], value):
-            parts += [tag[1][copied : match.start()], _attribute(name, value)]
-            copied = match.end()
-    added = b"".join(_attribute(*item) for item in values.items())
-    if not parts and not added:
+        if not _has_value(text[1:-1], value):
+            pieces += [tag[1][copied_end : match.start()], _format_attribute(name, value)]
+            copied_end = match.end()
+    new_attributes = b"".join(_format_attribute(*item) for item in values.items())
+    if not pieces and not new_attributes:
         return element
-    return b"".join([b"<programme", *parts, tag[1][copied:], added, b">", element[tag.end() :]])
+    rest = tag[1][copied_end:]
+    return b"".join([b"<programme", *pieces, rest, new_attributes, b">", element[tag.end() :]])
 
 
-@lru_cache(_CACHED)
-def _is_value(text: bytes, value: str | int | None) -> bool:
-    """Returns whether the text of an attribute is the channel id, or a time that all players read."""
+@lru_cache(_CACHE_SIZE)
+def _has_value(text: bytes, value: str | int | None) -> bool:
+    """Returns whether the text of an attribute is a channel id or time in a format that all players read."""
     if isinstance(value, str):
         return html.unescape(text.decode("utf-8", "replace")) == value
-    return _PORTABLE.fullmatch(text) is not None and parse_time(text.decode()) == value
+    return _PORTABLE_TIME.fullmatch(text) is not None and parse_time(text.decode()) == value
 
 
-@lru_cache(_CACHED)
-def _attribute(name: bytes, value: str | int | None) -> bytes:
-    """Formats an XML attribute with a channel id or a time. Returns b"" for None."""
+@lru_cache(_CACHE_SIZE)
+def _format_attribute(name: bytes, value: str | int | None) -> bytes:
+    """Formats an XML attribute with a channel id or a time. Returns b"" if the value is None."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -88,7 +90,7 @@ def _repair(element: bytes, encoding: Encoding) -> bytes:
         return element
     text, invalid_count = repair(element, encoding)
     if invalid_count:
-        text = _INVALID.sub("\N{REPLACEMENT CHARACTER}", text.decode()).encode()
+        text = _PLACEHOLDERS.sub("\N{REPLACEMENT CHARACTER}", text.decode()).encode()
     if _is_well_formed(text):
         return text
     tree = etree.fromstring(text, _PARSER)
@@ -105,8 +107,8 @@ def _is_well_formed(content: bytes) -> bool:
     return True
 
 
-def channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
-    """Returns the XML element of a channel with another id, and with ``names`` before its other names."""
+def make_channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
+    """Returns the XML element of a channel with the id ``id_``, and with ``names`` before its other names."""
     element = etree.fromstring(channel.xml) if channel.xml else etree.Element("channel")
     element.set("id", id_)
     new_names = [name for name in names if name not in channel.names]
@@ -114,6 +116,6 @@ def channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
         new_names = [channel.id]  # xmltv.dtd requires a name
     for position, name in enumerate(new_names):
         display_name = etree.Element("display-name")
-        display_name.text = _XML_INVALID.sub("", name)
+        display_name.text = _INVALID_IN_XML.sub("", name)
         element.insert(position, display_name)
     return etree.tostring(element, encoding="utf-8")

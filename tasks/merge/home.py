@@ -17,12 +17,12 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed
-from tasks.merge.decisions import TABLE
+from tasks.merge.decisions import TABLE_NAME
 from tasks.merge.errors import MergeError
 from tasks.merge.merge import Report, merge
 from tasks.merge.settings import MergeSettings
 
-DEFAULT = EnrichOptions()
+DEFAULT_OPTIONS = EnrichOptions()
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ def merge_copies(
     settings: MergeSettings,
     now: datetime.datetime,
     out: str = "",
-    options: EnrichOptions = DEFAULT,
+    options: EnrichOptions = DEFAULT_OPTIONS,
 ) -> MergedGuide:
     """Merges the enriched copies of feeds into one guide, and replaces the previous guide if it differs.
 
     Args:
         home: Folder of the home.
-        copies: Results of ``Copies.update``; results without a file are ignored.
+        copies: Results of ``Copies.update``. Results without a file are ignored.
         ingest_settings: Settings for reading feeds: the priority of sources and their zones.
         settings: Settings of channels, days and overlaps.
         now: Current time with a zone.
-        out: File to write, "-" for standard output, or "" for the guide of the home, which always has a table
-            of genres.
-        options: Options of the copies; for Kodi, a table of genres is written beside ``out``.
+        out: File to write, "-" for standard output, or "" for the guide of the home. A table of genres is
+            always written beside the guide of the home.
+        options: Options of the copies; for Kodi, a table of genres is written beside ``out``, too.
 
     Raises:
         MergeError: There is no copy, the playlist cannot be read, or the guide would have no programme.
@@ -70,7 +70,7 @@ def merge_copies(
     copies.sort(key=lambda copy: rank_of(copy.source, ingest_settings.priority))
     with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as name:
         sources = [_open_copy(copy, ingest_settings, zone.key) for copy in copies]
-        plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE)
+        plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE_NAME)
         write_output(out, plan.pieces())
         if genres:
             write_output(genres, [genres_xml(plan.categories)])
@@ -78,7 +78,7 @@ def merge_copies(
 
 
 def _open_copy(copy: EnrichedCopy, ingest_settings: IngestSettings, home_zone: str) -> Source:
-    """Returns an enriched copy as a guide that can be read."""
+    """Creates the reader of an enriched copy."""
     file = Path(copy.file)
     feed = Feed(source=copy.source, file=file, content_digest=copy.digest, bytes=file.stat().st_size)
     return Source(feed, ingest_settings.size_cap_bytes, ingest_settings.zone(copy.source), home_zone)

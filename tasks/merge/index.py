@@ -1,7 +1,7 @@
 """Reads a feed once, and creates a copy of its bytes on disk and an index of its programmes in memory.
 
-The merged guide contains programmes as bytes of the feeds, so that it also has data that GuideSpace does not
-store. Only the index is in memory, 37 bytes per programme.
+The merged guide contains the bytes of the programmes in the feeds, so that it includes data that GuideSpace
+does not store. Only the index is in memory, 37 bytes per programme.
 """
 
 import os
@@ -29,7 +29,7 @@ from tasks.merge.names import normalize
 
 NO_STOP = np.iinfo(np.int64).min  # stop of a programme without a stop
 DAY = 86_400_000_000  # microseconds
-ROWS = np.dtype(
+ROW_DTYPE = np.dtype(
     [
         ("channel", np.int32),  # index into FeedIndex.ids
         ("start", np.int64),  # microseconds since 1970 UTC
@@ -48,7 +48,7 @@ class Channel:
     """Channel of a feed."""
 
     id: str
-    names: tuple[str, ...] = ()  # display names
+    names: tuple[str, ...] = ()  # texts of the elements display-name
     xml: bytes = b""  # channel element; b"" if the feed has only programmes of the channel
 
     @property
@@ -66,20 +66,24 @@ class FeedIndex:
     encoding: Encoding
     ids: list[str]  # ids of channels with programmes
     channels: dict[str, Channel]  # channels by id
-    rows: np.ndarray  # programmes, dtype ROWS, sorted by channel, start and position in the feed
+    rows: np.ndarray  # programmes, dtype ROW_DTYPE, sorted by channel, start and position in the feed
     categories: frozenset[str]  # all categories of the feed
-    unreadable: int  # number of programmes without title, channel, readable start or end tag
+    unreadable_count: int  # number of programmes without title, channel, readable start or end tag
     damage: str  # why the feed ends early; "" if it is not damaged
-    bounds: np.ndarray = field(repr=False)  # first row of each channel, and the number of rows
+    row_offsets: np.ndarray = field(repr=False)  # first row of each channel, and the number of rows
 
     def rows_of(self, channel: str) -> np.ndarray:
-        """Returns the rows of the programmes of a channel (id)."""
-        number = self.numbers.get(channel)
-        return self.rows[:0] if number is None else self.rows[self.bounds[number] : self.bounds[number + 1]]
+        """Returns the rows of the programmes of the channel with the id ``channel``."""
+        number = self.channel_numbers.get(channel, -1)
+        return (
+            self.rows[:0]
+            if number < 0
+            else self.rows[self.row_offsets[number] : self.row_offsets[number + 1]]
+        )
 
     @cached_property
-    def numbers(self) -> dict[str, int]:
-        """Position in ``ids`` by channel id."""
+    def channel_numbers(self) -> dict[str, int]:
+        """Index in ``ids`` by channel id."""
         return {id_: number for number, id_ in enumerate(self.ids)}
 
 
@@ -90,40 +94,42 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
         FeedError: The file is not XMLTV.
     """
     channels: dict[str, Channel] = {}
-    numbers: dict[str, int] = {}
+    channel_numbers: dict[str, int] = {}
     categories: set[str] = set()
-    unreadable = 0
-    with open(copy, "wb") as file, tempfile.TemporaryFile(dir=copy.parent) as spool:
+    unreadable_count = 0
+    with open(copy, "wb") as file, tempfile.TemporaryFile(dir=copy.parent) as row_file:
         prolog, blocks = read_prolog(_copy_pieces(source.pieces(), file), source.feed.source)
         encoding = Encoding(prolog.encoding, source.pieces)
         for records in read_records(prolog, blocks, encoding, source.zone):
             for channel in _read_channels(records, encoding):
                 channels.setdefault(channel.id, channel)
             categories.update(records.chunk.programmes["categories"].flatten().unique().to_pylist())
-            rows = _read_rows(records, numbers)
-            unreadable += len(records.chunk.programmes) - len(rows) + len(records.rejects)
-            spool.write(rows.tobytes())
+            rows = _read_rows(records, channel_numbers)
+            unreadable_count += len(records.chunk.programmes) - len(rows) + len(records.rejects)
+            row_file.write(rows.tobytes())
         pa.default_memory_pool().release_unused()
-        spool.seek(0)
-        rows = np.fromfile(spool, ROWS)  # by offset, which the stable sort preserves
+        row_file.seek(0)
+        rows = np.fromfile(row_file, ROW_DTYPE)  # sorted by offset, which the stable sort preserves
     order = _stable_order(rows)
-    for name in ROWS.names or ():  # one column after the other, because a copy of all needs twice the memory
+    for name in (
+        ROW_DTYPE.names or ()
+    ):  # one column after the other, because a copy of all needs twice the memory
         rows[name] = rows[name][order]
     del order
     _infer_stops_(rows)
-    for id_ in numbers:
+    for id_ in channel_numbers:
         channels.setdefault(id_, Channel(id_))
     return FeedIndex(
         source=source.feed.source,
         copy=copy,
         encoding=encoding,
-        ids=list(numbers),
+        ids=list(channel_numbers),
         channels=channels,
         rows=rows,
         categories=frozenset(categories),
-        unreadable=unreadable,
+        unreadable_count=unreadable_count,
         damage=source.damage,
-        bounds=np.searchsorted(rows["channel"], np.arange(len(numbers) + 1)),
+        row_offsets=np.searchsorted(rows["channel"], np.arange(len(channel_numbers) + 1)),
     )
 
 
@@ -135,7 +141,7 @@ def _copy_pieces(pieces: Iterable[bytes], file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channel]:
-    """Yields the channels that are defined in a section of a feed."""
+    """Yields the channels that are defined in a frame (part of a feed)."""
     content = records.frame.content
     if b"<channel" not in content:
         return
@@ -150,18 +156,18 @@ def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channe
             )
 
 
-def _read_rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
-    """Returns unsorted index rows (ROWS) of the programmes in a section of a feed.
+def _read_rows(records: FrameRecords, channel_numbers: dict[str, int]) -> np.ndarray:
+    """Returns unsorted index rows (ROW_DTYPE) of the programmes in a frame (part of a feed).
 
-    ``numbers`` maps channel ids to numbers; new ids are added.
+    ``channel_numbers`` maps channel ids to numbers. The function adds new ids to it.
     """
     programmes = records.chunk.programmes
     spans, _ = records.find_spans()
-    rows = np.zeros(len(programmes), ROWS)
+    rows = np.zeros(len(programmes), ROW_DTYPE)
     if not len(rows):
         return rows
     for name, value_of in (
-        ("channel", lambda id_: numbers.setdefault(id_, len(numbers))),
+        ("channel", lambda id_: channel_numbers.setdefault(id_, len(channel_numbers))),
         ("title", lambda title: zlib.crc32(normalize(title).encode())),
     ):
         encoded_column = programmes[name].dictionary_encode()
@@ -179,7 +185,7 @@ def _read_rows(records: FrameRecords, numbers: dict[str, int]) -> np.ndarray:
 
 
 def _stable_order(rows: np.ndarray) -> np.ndarray:
-    """Returns the stable order by channel and start, in 30 MB less memory than lexsort."""
+    """Returns the stable order of rows by channel and start. Takes 30 MB less memory than ``np.lexsort``."""
     key = rows["start"] - rows["start"].min(initial=0)
     key //= 1_000_000
     key |= np.left_shift(rows["channel"], 40, dtype=np.int64)
@@ -187,16 +193,20 @@ def _stable_order(rows: np.ndarray) -> np.ndarray:
 
 
 def _infer_stops_(rows: np.ndarray) -> None:
-    """Replaces stops that are missing or not after the start by the next start within a day."""
+    """Replaces stops that are missing or not after the start by the next start on the channel within a day.
+
+    If no programme starts on the channel within a day, the stop becomes NO_STOP.
+    """
     channels, starts = rows["channel"], rows["start"]
-    open_rows = np.flatnonzero(rows["stop"] <= starts)  # few, so that the arrays below are small
-    if not len(open_rows):
+    rows_without_stop = np.flatnonzero(rows["stop"] <= starts)  # few, so that the arrays below are small
+    if not len(rows_without_stop):
         return
     changes = 1 + np.flatnonzero((channels[1:] != channels[:-1]) | (starts[1:] != starts[:-1]))
-    next_rows = np.append(changes, -1)[np.searchsorted(changes, open_rows, side="right")]
-    gaps = starts[next_rows] - starts[open_rows]
-    is_next = (next_rows >= 0) & (channels[next_rows] == channels[open_rows]) & (gaps > 0) & (gaps <= DAY)
-    rows["stop"][open_rows] = np.where(is_next, starts[next_rows], NO_STOP)
+    next_rows = np.append(changes, -1)[np.searchsorted(changes, rows_without_stop, side="right")]
+    gaps = starts[next_rows] - starts[rows_without_stop]
+    is_same_channel = (next_rows >= 0) & (channels[next_rows] == channels[rows_without_stop])
+    is_next = is_same_channel & (gaps > 0) & (gaps <= DAY)
+    rows["stop"][rows_without_stop] = np.where(is_next, starts[next_rows], NO_STOP)
 
 
 class CopyReader:
@@ -207,7 +217,7 @@ class CopyReader:
         self._descriptor = os.open(feed.copy, os.O_RDONLY)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Returns the ``size`` bytes at an offset of the copy."""
+        """Returns ``size`` bytes from ``offset`` of the copy."""
         return os.pread(self._descriptor, size, offset)
 
     def close(self) -> None:

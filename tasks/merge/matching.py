@@ -2,39 +2,39 @@
 
 A channel of the playlist and a channel of a feed match if the id in the feed is the ``tvg-id``, or if a name
 is equal after normalization (names.py) and no other channel of the feed has this name. Without a playlist,
-the channels of all feeds are written; channels of two feeds match if their ids are equal and their names do
-not contradict.
+the merged guide has the channels of all feeds. Channels of two feeds then match if their ids are equal and
+they have a common name, or one of them has no name.
 
 Ids such as "1" and names such as "Discovery Channel" mean different channels in different countries.
 Therefore another feed fills gaps of the preferred feed only if its titles agree with the titles of the
 preferred feed at times when both have programmes. Uncertain matches are proposed to the user (decisions.py).
 
-MIN_AGREEMENT lies in a gap of the shares on six development guides (US1, ZA1, FR1, NL1, NO1, GR1). Of 79
-pairs of channels with equal names in two countries, 73 agree on at most .14 of the titles (also CNN and Arte,
-in two languages) and six on at least .24. Five of the six are the same channel (Mezzo .25, Rai Uno .34,
-Asharq News .43, TVE .61, Euronews .72), and Cartoon Network (.24) is not. Of 29,958 random pairs with
-different names, 7 agree on .2 or more.
+MIN_AGREEMENT separates different channels from equal channels on six development guides (US1, ZA1, FR1, NL1,
+NO1, GR1). Of 79 pairs of channels with equal names in two countries, 73 agree on at most .14 of the titles
+(also CNN and Arte, in two languages) and six on at least .24. Five of the six are the same channel (Mezzo
+.25, Rai Uno .34, Asharq News .43, TVE .61, Euronews .72), and Cartoon Network (.24) is not. Of 29,958 random
+pairs with different names, 7 agree on .2 or more.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tasks.merge.decisions import YES, Proposal
 from tasks.merge.index import Channel, FeedIndex
-from tasks.merge.names import NearNames, hours_between, normalize
+from tasks.merge.names import SimilarNames, normalize, shift_hours_between
 from tasks.merge.playlist import HOUR, PlaylistChannel
 
-MIN_COMMON = 8  # minimum number of programmes in the common time of two feeds to compare their titles
+MIN_COMMON = 8  # titles are compared only if at least this number of programmes is in the common time
 MIN_AGREEMENT = 0.2  # minimum share of equal titles at equal times
 SAME_START = HOUR // 6  # maximum difference of starts of compared programmes, in microseconds
 
 
 @dataclass(frozen=True)
 class Member:
-    """Channel of a feed that is used for a channel of the merged guide."""
+    """Channel of a feed that provides programmes of a channel of the merged guide."""
 
     feed: int  # index of the feed
     channel: Channel
@@ -52,7 +52,7 @@ class Target:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Normalized names of the channel, by which it is compared."""
+        """Normalized names of the channel, which are compared with those of channels of feeds."""
         return frozenset(filter(None, map(normalize, self.names)))
 
 
@@ -73,27 +73,24 @@ class _Matcher:
     def __init__(self, feeds: Sequence[FeedIndex], decisions: Decisions) -> None:
         self.feeds, self.decisions = feeds, decisions
         self.proposals: dict[tuple[str, str, str], Proposal] = dict(decisions)
-        self.confirmed: dict[str, list[Proposal]] = defaultdict(list)
+        self.confirmed_rows: dict[str, list[Proposal]] = defaultdict(list)  # by target id
         for row in decisions.values():
             if row.use == YES:
-                self.confirmed[row.id].append(row)
-        self.sources = {feed.source: number for number, feed in enumerate(feeds)}
+                self.confirmed_rows[row.id].append(row)
+        self.feed_indices = {feed.source: index for index, feed in enumerate(feeds)}
 
-    def answer(self, target: Target, number: int, channel: Channel) -> str:
-        """Returns the user's answer in channels.csv (yes, no or "") on a feed's channel for a target.
-
-        ``number`` is the index of the feed.
-        """
-        row = self.decisions.get((target.id, self.feeds[number].source, channel.id))
+    def answer(self, target: Target, feed_index: int, channel: Channel) -> str:
+        """Returns the answer in channels.csv (yes, no or "") on using a channel of a feed for a target."""
+        row = self.decisions.get((target.id, self.feeds[feed_index].source, channel.id))
         return row.use if row else ""
 
-    def propose(self, target: Target, number: int, channel: Channel, similarity: float) -> None:
-        """Proposes a channel of the feed with index ``number`` for a target; ignores repeated proposals."""
-        hours = hours_between(target.names, channel.names)
+    def propose(self, target: Target, feed_index: int, channel: Channel, similarity: float) -> None:
+        """Proposes a channel of a feed for a target, unless it has already been proposed."""
+        hours = shift_hours_between(target.names, channel.names)
         row = Proposal(
             id=target.id,
             name=next(iter(target.names), ""),
-            feed=self.feeds[number].source,
+            feed=self.feeds[feed_index].source,
             channel=channel.id,
             channel_name=next(iter(channel.names), ""),
             shift_hours=float(hours),
@@ -101,126 +98,148 @@ class _Matcher:
         )
         self.proposals.setdefault(row.key, row)
 
-    def add_confirmed_(self, target: Target) -> None:
-        """Adds the channels that the user has confirmed for a target."""
-        for row in self.confirmed[target.id]:
-            number = self.sources.get(row.feed, -1)
-            if number >= 0 and (channel := self.feeds[number].channels.get(row.channel)):
-                target.members.append(Member(number, channel, target.shift + round(row.shift_hours * HOUR)))
+    def add_confirmed_channels_(self, target: Target) -> None:
+        """Adds the channels that the user has confirmed for a target to its members."""
+        for row in self.confirmed_rows[target.id]:
+            index = self.feed_indices.get(row.feed, -1)
+            if index >= 0 and (channel := self.feeds[index].channels.get(row.channel)):
+                target.members.append(Member(index, channel, target.shift + round(row.shift_hours * HOUR)))
 
-    def add_(self, target: Target, number: int, channel: Channel) -> None:
-        """Adds a channel to a target; only proposes it if its titles differ from those of the target."""
-        if self.answer(target, number, channel) or any(member.feed == number for member in target.members):
-            return  # rejected, or confirmed and added already
-        preferred_member = target.members[0] if target.members else None
-        if preferred_member is not None:
-            share = agreement(
+    def add_channel_(self, target: Target, feed_index: int, channel: Channel) -> None:
+        """Adds a channel of a feed to the members of a target.
+
+        If its titles differ from those of the preferred member, the channel is only proposed to the user.
+        """
+        if self.answer(target, feed_index, channel):  # rejected, or confirmed and already added
+            return
+        if any(member.feed == feed_index for member in target.members):
+            return
+        if target.members:
+            preferred_member = target.members[0]
+            share = title_agreement(
                 self.feeds[preferred_member.feed].rows_of(preferred_member.channel.id),
-                self.feeds[number].rows_of(channel.id),
+                self.feeds[feed_index].rows_of(channel.id),
                 target.shift - preferred_member.shift,
             )
             if share is not None and share < MIN_AGREEMENT:
-                self.propose(target, number, channel, 1.0)
+                self.propose(target, feed_index, channel, 1.0)
                 return
-        target.members.append(Member(number, channel, target.shift))
+        target.members.append(Member(feed_index, channel, target.shift))
 
 
 def match_playlist(
-    feeds: Sequence[FeedIndex], entries: Sequence[PlaylistChannel], decisions: Decisions
+    feeds: Sequence[FeedIndex], playlist_channels: Sequence[PlaylistChannel], decisions: Decisions
 ) -> Matching:
     """Matches the channels of a playlist with the channels of ``feeds``, preferred feeds first."""
     matcher = _Matcher(feeds, decisions)
-    targets = [Target(entry.id, entry.names, entry.shift) for entry in entries]
-    by_id, by_name = [], []
-    for feed in feeds:
-        by_folded_name, by_key = defaultdict(list), defaultdict(list)
-        for channel in feed.channels.values():
-            by_folded_name[channel.id.casefold()].append(channel)
-            for key in channel.keys:
-                by_key[key].append(channel)
-        by_id.append(by_folded_name)
-        by_name.append(by_key)
+    targets = [Target(channel.id, channel.names, channel.shift) for channel in playlist_channels]
+    finders = [_ChannelFinder(feed) for feed in feeds]
     for target in targets:
-        matcher.add_confirmed_(target)
-        for number, feed in enumerate(feeds):
-            exact_match = feed.channels.get(target.id)
-            same_id = [exact_match] if exact_match else by_id[number].get(target.id.casefold(), [])
-            keys = target.keys | {normalize(target.id)}
-            matches = same_id or list(
-                {
-                    channel.id: channel for key in sorted(keys) for channel in by_name[number].get(key, ())
-                }.values()
-            )
+        matcher.add_confirmed_channels_(target)
+        for feed_index, finder in enumerate(finders):
+            matches = finder.find_channels(target)
             if len(matches) == 1:
-                matcher.add_(target, number, matches[0])
+                matcher.add_channel_(target, feed_index, matches[0])
             for channel in matches if len(matches) > 1 else ():
-                if not matcher.answer(target, number, channel):
-                    matcher.propose(target, number, channel, 1.0)
-    _propose_near(matcher, [target for target in targets if not target.members])
+                if not matcher.answer(target, feed_index, channel):
+                    matcher.propose(target, feed_index, channel, 1.0)
+    _propose_similar(matcher, [target for target in targets if not target.members])
     ids = {target.id for target in targets}
     return Matching(targets, [row for row in matcher.proposals.values() if row.use or row.id in ids])
 
 
-def _propose_near(matcher: _Matcher, targets: Sequence[Target]) -> None:
-    """Proposes channels with similar names for targets without a channel."""
+class _ChannelFinder:
+    """Finds the channels of a feed that may be a channel of the playlist, by id and by normalized name."""
+
+    def __init__(self, feed: FeedIndex) -> None:
+        self._by_id = feed.channels
+        self._by_folded_id: dict[str, list[Channel]] = defaultdict(list)
+        self._by_key: dict[str, list[Channel]] = defaultdict(list)
+        for channel in feed.channels.values():
+            self._by_folded_id[channel.id.casefold()].append(channel)
+            for key in channel.keys:
+                self._by_key[key].append(channel)
+
+    def find_channels(self, target: Target) -> list[Channel]:
+        """Returns the channels with the id of a target or, without any, those with one of its names."""
+        if exact_match := self._by_id.get(target.id):
+            return [exact_match]
+        if same_id := self._by_folded_id.get(target.id.casefold()):
+            return same_id
+        keys = sorted(target.keys | {normalize(target.id)})
+        same_name = {channel.id: channel for key in keys for channel in self._by_key.get(key, ())}
+        return list(same_name.values())
+
+
+def _propose_similar(matcher: _Matcher, targets: Sequence[Target]) -> None:
+    """Proposes channels of feeds with similar names for targets without a member."""
     if not targets:
         return
     channels = [
-        (number, channel) for number, feed in enumerate(matcher.feeds) for channel in feed.channels.values()
+        (index, channel) for index, feed in enumerate(matcher.feeds) for channel in feed.channels.values()
     ]
-    near_names = NearNames({index: channel.names for index, (_, channel) in enumerate(channels)})
+    similar_names = SimilarNames({number: channel.names for number, (_, channel) in enumerate(channels)})
     for target in targets:
-        for similarity, index in near_names.find_similar(target.names or (target.id,)):
-            number, channel = channels[index]
-            if not matcher.answer(target, number, channel):
-                matcher.propose(target, number, channel, similarity)
+        for similarity, number in similar_names.find_similar(target.names or (target.id,)):
+            feed_index, channel = channels[number]
+            if not matcher.answer(target, feed_index, channel):
+                matcher.propose(target, feed_index, channel, similarity)
 
 
 def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
-    """Matches the channels of all feeds, which are in order of preference, without a playlist.
+    """Matches the channels of all feeds without a playlist.
 
-    If a channel with the same id has another name in a preferred feed, a number is appended to the id.
+    If channels of two feeds have the same id but different names, a number is appended to the second id.
+
+    Args:
+        feeds: Feeds in order of preference.
+        decisions: Answered proposals by key.
     """
     matcher = _Matcher(feeds, decisions)
     targets: dict[str, Target] = {}
-    used_channels = {(row.feed, row.channel) for row in decisions.values() if row.use == YES}
-    for number, feed in enumerate(feeds):
+    confirmed_channels = {(row.feed, row.channel) for row in decisions.values() if row.use == YES}
+    for feed_index, feed in enumerate(feeds):
         for channel in feed.channels.values():
-            if (feed.source, channel.id) in used_channels:
+            if (feed.source, channel.id) in confirmed_channels:
                 continue
             target = targets.get(channel.id)
             if target is not None:
                 member_count = len(target.members)
                 is_same_name = bool(channel.keys & target.keys) or not (channel.keys and target.keys)
                 if is_same_name:
-                    matcher.add_(target, number, channel)
-                elif not matcher.answer(target, number, channel):
-                    matcher.propose(target, number, channel, 1.0)
+                    matcher.add_channel_(target, feed_index, channel)
+                elif not matcher.answer(target, feed_index, channel):
+                    matcher.propose(target, feed_index, channel, 1.0)
                 if len(target.members) > member_count:
                     continue
-            id_ = next(_free_ids(channel.id, targets))
-            targets[id_] = Target(id_, channel.names, 0, [Member(number, channel)])
+            id_ = _find_free_id(channel.id, targets)
+            targets[id_] = Target(id_, channel.names, 0, [Member(feed_index, channel)])
     for target in targets.values():
-        matcher.add_confirmed_(target)
+        matcher.add_confirmed_channels_(target)
     return Matching(list(targets.values()), list(matcher.proposals.values()))
 
 
-def _free_ids(id_: str, taken_ids: Mapping[str, Target]) -> Iterator[str]:
-    """Yields ids that are not taken: the id, then the id with a number from 2."""
-    if id_ not in taken_ids:
-        yield id_
-    number = 2
-    while True:
-        if (numbered := f"{id_}.{number}") not in taken_ids:
-            yield numbered
+def _find_free_id(id_: str, targets: Mapping[str, Target]) -> str:
+    """Returns ``id_`` if no target has it, else ``id_`` with the lowest free number, as in "one.2"."""
+    free_id, number = id_, 1
+    while free_id in targets:
         number += 1
+        free_id = f"{id_}.{number}"
+    return free_id
 
 
-def agreement(first: np.ndarray, second: np.ndarray, shift: int = 0) -> float | None:
+def title_agreement(first: np.ndarray, second: np.ndarray, shift: int = 0) -> float | None:
     """Returns the share of programmes of ``second`` for which ``first`` has the same title at the same time.
 
-    Only programmes in the time that both schedules cover are compared. Returns None if there are fewer than
-    MIN_COMMON. ``shift`` is added to the times of ``second``, in microseconds.
+    Only programmes in the time that both schedules cover are compared.
+
+    Args:
+        first: Index rows (ROW_DTYPE) of a channel.
+        second: Index rows of another channel.
+        shift: Microseconds that are added to the times of ``second``.
+
+    Returns:
+        The share, or None if fewer than MIN_COMMON programmes can be compared.
     """
     if not len(first) or not len(second):
         return None
@@ -228,10 +247,10 @@ def agreement(first: np.ndarray, second: np.ndarray, shift: int = 0) -> float | 
     is_common = (starts >= first["start"][0]) & (starts <= first["start"][-1])
     if int(is_common.sum()) < MIN_COMMON:
         return None
-    is_same = np.zeros(int(is_common.sum()), dtype=bool)
+    has_equal_title = np.zeros(int(is_common.sum()), dtype=bool)
     positions = np.searchsorted(first["start"], starts[is_common])
     for offset in (-1, 0, 1):
-        near_names = np.clip(positions + offset, 0, len(first) - 1)
-        is_near = np.abs(first["start"][near_names] - starts[is_common]) <= SAME_START
-        is_same |= is_near & (first["title"][near_names] == second["title"][is_common])
-    return float(is_same.mean())
+        near_rows = np.clip(positions + offset, 0, len(first) - 1)
+        is_near = np.abs(first["start"][near_rows] - starts[is_common]) <= SAME_START
+        has_equal_title |= is_near & (first["title"][near_rows] == second["title"][is_common])
+    return float(has_equal_title.mean())

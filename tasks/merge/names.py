@@ -1,7 +1,7 @@
-"""Compares names of channels, which may be equal after normalization, or similar.
+"""Compares names of channels: finds names that are equal after normalization, and similar names.
 
-``BBC One HD`` and ``BBC One +1`` are other channels than ``BBC One``, so similar names are only proposed to
-the user.
+Channels with similar names may be different: ``BBC One`` and ``BBC One +1``. Therefore, channels with similar
+names are only proposed to the user.
 """
 
 import re
@@ -11,21 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-MIN_SIMILARITY = 0.8  # minimum similarity of names that are proposed
-PROPOSALS = 3  # maximum number of proposals per channel
-VARIANT = 0.95  # similarity of names that differ only in resolution, country or time shift
-_CANDIDATES = 8  # maximum number of channels whose names are compared letter by letter
-_COMMON = 200  # trigrams in more than this number of channels do not select candidates
-_PLUS = re.compile(r"(?:\+|\bplus)\s*(\d{1,2})\b")
+MIN_SIMILARITY = 0.8  # minimum similarity of the names of channels that are proposed
+MAX_PROPOSALS = 3  # maximum number of proposals per channel
+VARIANT_SIMILARITY = 0.95  # similarity of names that differ only in resolution, country or time shift
+_MAX_CANDIDATES = 8  # maximum number of channels whose names are compared letter by letter
+_MAX_TRIGRAM_CHANNELS = 200  # trigrams in the names of more channels do not select candidates
+_TIME_SHIFT = re.compile(r"(?:\+|\bplus)\s*(\d{1,2})\b")
 _COUNTRY = re.compile(r"^\W*[a-z]{2,3}\s*[:|┃\]]\s*")
-_QUALITY = re.compile(r"\b(?:f|u|q)?hd\b|\bsd\b|\b4k\b|\b8k\b|\bhevc\b|\bh\.?26[45]\b|\b\d{3,4}p\b|\braw\b")
-_PLUS_KEY = re.compile(r"plus(\d{1,2})(?!\d)")
+_RESOLUTION = re.compile(
+    r"\b(?:f|u|q)?hd\b|\bsd\b|\b4k\b|\b8k\b|\bhevc\b|\bh\.?26[45]\b|\b\d{3,4}p\b|\braw\b"
+)
+_NORMALIZED_TIME_SHIFT = re.compile(r"plus(\d{1,2})(?!\d)")
 
 
 @lru_cache(maxsize=131_072)
 def normalize(name: str) -> str:
     """Returns the letters and digits of a name, in lower case without accents, with "plus1" for "+1"."""
-    return _keep_letters(_PLUS.sub(r"plus\1", _fold(name)))
+    return _keep_letters(_TIME_SHIFT.sub(r"plus\1", _fold(name)))
 
 
 def _fold(name: str) -> str:
@@ -43,24 +45,27 @@ def _keep_letters(text: str) -> str:
 @lru_cache(maxsize=131_072)
 def _base_name(name: str) -> str:
     """Returns a normalized name without resolution, country prefix and time shift."""
-    text = _COUNTRY.sub("", _PLUS.sub("", _fold(name)))
-    return _keep_letters(_QUALITY.sub("", text))
+    text = _COUNTRY.sub("", _TIME_SHIFT.sub("", _fold(name)))
+    return _keep_letters(_RESOLUTION.sub("", text))
 
 
-def hours_between(entry_names: Iterable[str], channel_names: Iterable[str]) -> int:
-    """Returns the difference of the time shifts in channel names, in hours: 1 for "One +1" and "One"."""
-    first, second = (
-        max((int(hours) for name in names for hours in _PLUS_KEY.findall(normalize(name))), default=0)
-        for names in (entry_names, channel_names)
+def shift_hours_between(first_names: Iterable[str], second_names: Iterable[str]) -> int:
+    """Returns the difference of the time shifts in the names of two channels: 1 for "One +1" and "One"."""
+    first_shift, second_shift = (
+        max(
+            (int(hours) for name in names for hours in _NORMALIZED_TIME_SHIFT.findall(normalize(name))),
+            default=0,
+        )
+        for names in (first_names, second_names)
     )
-    return first - second
+    return first_shift - second_shift
 
 
-class NearNames:
+class SimilarNames:
     """Index that finds channels with similar names.
 
     Args:
-        names: Names of each channel by its number.
+        names: Channel number -> names of the channel.
     """
 
     def __init__(self, names: Mapping[int, Sequence[str]]) -> None:
@@ -76,25 +81,27 @@ class NearNames:
                 self._by_trigram[trigram].append(channel)
 
     def find_similar(self, names: Sequence[str]) -> list[tuple[float, int]]:
-        """Returns (similarity, channel number) of at most PROPOSALS channels with similar names."""
+        """Returns (similarity, channel number) of at most MAX_PROPOSALS channels with similar names."""
         similarities: dict[int, float] = {}
         for base in {_base_name(name) for name in names} - {""}:
-            similarities |= dict.fromkeys(self._by_base.get(base, ()), VARIANT)
+            similarities |= dict.fromkeys(self._by_base.get(base, ()), VARIANT_SIMILARITY)
         for key in {normalize(name) for name in names} - {""} if not similarities else ():
-            counts = Counter(
+            trigram_counts = Counter(
                 channel
                 for trigram in _trigrams(key)
-                if len(channels := self._by_trigram.get(trigram, ())) <= _COMMON
+                if len(channels := self._by_trigram.get(trigram, ())) <= _MAX_TRIGRAM_CHANNELS
                 for channel in channels
             )
-            for channel, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_CANDIDATES]:
+            for channel, _ in sorted(trigram_counts.items(), key=lambda item: (-item[1], item[0]))[
+                :_MAX_CANDIDATES
+            ]:
                 similarity = max(SequenceMatcher(None, key, name).ratio() for name in self._keys[channel])
                 similarities[channel] = max(similarity, similarities.get(channel, 0.0))
         best = sorted((-similarity, channel) for channel, similarity in similarities.items())
-        return [(-value, channel) for value, channel in best[:PROPOSALS] if -value >= MIN_SIMILARITY]
+        return [(-value, channel) for value, channel in best[:MAX_PROPOSALS] if -value >= MIN_SIMILARITY]
 
 
 def _trigrams(key: str) -> set[str]:
-    """Returns the character trigrams of a normalized name with delimiters."""
+    """Returns the character trigrams of a normalized name, including delimiters at its ends."""
     padded_key = f"^{key}$"
     return {padded_key[start : start + 3] for start in range(len(padded_key) - 2)}

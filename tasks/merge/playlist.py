@@ -10,10 +10,10 @@ import codecs
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.ingest.xmltv.text import CONTROLS
+from tasks.ingest.xmltv.text import CONTROL_BYTES
 from tasks.merge.errors import MergeError
 
 MAX_BYTES = 64 << 20  # maximum size of a playlist
@@ -41,11 +41,11 @@ class PlaylistChannel:
 def read_playlist(path: Path) -> tuple[list[PlaylistChannel], list[str]]:
     """Reads the channels of a playlist, one per id.
 
-    Channels with the same id are merged. If their shifts differ, no shift is applied, because players find
-    both channels by this id.
+    Channels with the same id are merged, because players cannot distinguish them. If their shifts differ, no
+    shift is applied.
 
     Returns:
-        Entries in the order of the file, and warnings.
+        The channels in the order of the file, and warnings.
 
     Raises:
         MergeError: The file cannot be read, or it has no channel.
@@ -56,37 +56,40 @@ def read_playlist(path: Path) -> tuple[list[PlaylistChannel], list[str]]:
         content = path.read_bytes()
     except OSError as error:
         raise MergeError(f"{path}: cannot be read ({error.strerror}); expected an M3U playlist") from error
-    entries: dict[str, PlaylistChannel] = {}
+    channels: dict[str, PlaylistChannel] = {}
     warnings = []
-    for entry in parse_playlist(_decode(content)):
-        if (previous_entry := entries.get(entry.id)) is None:
-            entries[entry.id] = entry
+    for channel in parse_playlist(_decode(content)):
+        if (previous := channels.get(channel.id)) is None:
+            channels[channel.id] = channel
             continue
-        if previous_entry.shift != entry.shift:
-            shifts = " and ".join(f"{shift / HOUR:+g}" for shift in (previous_entry.shift, entry.shift))
-            warnings.append(f"{path}: id {entry.id!r} has the shifts {shifts} hours; none is applied")
-        shift = previous_entry.shift if previous_entry.shift == entry.shift else 0
-        entries[entry.id] = replace(
-            previous_entry, names=_distinct_names(*previous_entry.names, *entry.names), shift=shift
+        if previous.shift != channel.shift:
+            shifts = " and ".join(f"{shift / HOUR:+g}" for shift in (previous.shift, channel.shift))
+            warnings.append(f"{path}: id {channel.id!r} has the shifts {shifts} hours; none is applied")
+        channels[channel.id] = PlaylistChannel(
+            channel.id,
+            names=_distinct_names(*previous.names, *channel.names),
+            shift=channel.shift if previous.shift == channel.shift else 0,
         )
-    if not entries:
+    if not channels:
         raise MergeError(f'{path}: no channel; expected lines such as #EXTINF:-1 tvg-id="BBC1.uk",BBC One')
-    return list(entries.values()), warnings
+    return list(channels.values()), warnings
 
 
 def parse_playlist(text: str) -> Iterator[PlaylistChannel]:
     """Yields the channel of each ``#EXTINF`` line that has an id or a name."""
-    default = 0
+    default_shift = 0
     for line in text.splitlines():
         line = line.strip()
         if line[:7].upper() == "#EXTM3U":
-            default = _parse_shift(_parse_attributes(line[7:])[0].get("tvg-shift", ""), 0)
+            default_shift = _parse_shift(_parse_attributes(line[7:])[0].get("tvg-shift", ""), 0)
         elif line[: len(_EXTINF)].upper() == _EXTINF:
             attributes, title = _parse_attributes(line[len(_EXTINF) :])
             names = _distinct_names(attributes.get("tvg-name", ""), title)
             id_ = attributes.get("tvg-id", "") or next(iter(names), "")
             if id_:
-                yield PlaylistChannel(id_, names, _parse_shift(attributes.get("tvg-shift", ""), default))
+                yield PlaylistChannel(
+                    id_, names, _parse_shift(attributes.get("tvg-shift", ""), default_shift)
+                )
 
 
 def _parse_attributes(line: str) -> tuple[dict[str, str], str]:
@@ -103,7 +106,7 @@ def _parse_attributes(line: str) -> tuple[dict[str, str], str]:
 
 
 def _parse_shift(text: str, default: int) -> int:
-    """Converts hours to microseconds. Returns ``default`` for text that is not a number within 48 hours."""
+    """Converts hours to microseconds. Returns ``default`` if the text is not a number from -48 to 48."""
     try:
         hours = float(text.replace(",", "."))
     except ValueError:
@@ -117,8 +120,8 @@ def _distinct_names(*names: str) -> tuple[str, ...]:
 
 
 def _decode(content: bytes) -> str:
-    """Decodes UTF-8, with or without a byte order mark, or else Windows-1252."""
-    content = content.removeprefix(codecs.BOM_UTF8).translate(None, CONTROLS)
+    """Decodes UTF-8, with or without a byte order mark; content that is invalid in UTF-8 is Windows-1252."""
+    content = content.removeprefix(codecs.BOM_UTF8).translate(None, CONTROL_BYTES)
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -1,13 +1,13 @@
 """Merges the schedules that several feeds have for a channel.
 
-Gaps in the preferred schedule are filled from the others: a programme of another feed is used if at least
+Programmes of the other feeds fill gaps in the schedule of the preferred feed: a programme is used if at least
 half of it is in a gap. With ``cut``, it is shortened to the part in the gap, and every programme ends when
-the next one of its feed begins. Times are integers in any unit.
+the next programme of its feed begins. Times are integers in any unit.
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -18,63 +18,66 @@ class Slot(NamedTuple):
     stop: int | None  # None if unknown
     feed: int  # number of the schedule
     row: int  # row number of the programme in the feed
-    clumped: bool = False  # whether it shares its time with others (XMLTV attribute clumpidx)
+    clumped: bool = False  # whether it shares its time with other programmes (XMLTV attribute clumpidx)
 
 
 @dataclass(frozen=True)
 class MergedSchedule:
-    """Merged schedule of a channel, with the number of programmes that were changed."""
+    """Merged schedule of a channel, with the numbers of changed and omitted programmes."""
 
     slots: list[Slot]  # programmes sorted by start
-    cut: int = 0  # number of shortened programmes
-    doubled: int = 0  # number of omitted programmes, because another one of the feed begins at the same time
-    filled: int = 0  # number of programmes from another schedule than the first
+    cut_count: int = 0  # number of shortened programmes
+    duplicate_count: int = (
+        0  # number of programmes omitted because another one of the feed begins at the same time
+    )
+    filled_count: int = 0  # number of programmes from schedules other than the first
 
 
 def merge_schedules(schedules: Sequence[Sequence[Slot]], *, cut: bool) -> MergedSchedule:
-    """Merges schedules of a channel, which are in order of preference and sorted by start.
+    """Merges the schedules that several feeds have for a channel.
 
-    With ``cut``, overlapping programmes are shortened.
+    Args:
+        schedules: One schedule per feed, in order of preference; each is sorted by start.
+        cut: Whether overlapping programmes are shortened.
     """
     if not schedules:
         return MergedSchedule([])
-    result = _without_overlaps(schedules[0]) if cut else MergedSchedule(list(schedules[0]))
+    result = _cut_overlaps(schedules[0]) if cut else MergedSchedule(list(schedules[0]))
     for schedule in schedules[1:]:
-        added = _without_overlaps(schedule) if cut else MergedSchedule(list(schedule))
-        occupied = _OccupiedTimes(result.slots)
-        slots, shortened = [], added.cut
-        for slot in added.slots:
-            piece = occupied.largest_gap(slot)
-            if piece is None:
+        candidates = _cut_overlaps(schedule) if cut else MergedSchedule(list(schedule))
+        occupied_times = _OccupiedTimes(result.slots)
+        gap_slots, cut_count = [], candidates.cut_count
+        for slot in candidates.slots:
+            gap = occupied_times.largest_gap(slot)
+            if gap is None:
                 continue
-            if cut and piece != (slot.start, slot.stop):
-                slot, shortened = slot._replace(start=piece[0], stop=piece[1]), shortened + 1
-            slots.append(slot)
-        result = replace(
-            result,
-            slots=sorted([*result.slots, *slots], key=lambda slot: slot.start),
-            cut=result.cut + shortened,
-            doubled=result.doubled + added.doubled,
-            filled=result.filled + len(slots),
+            if cut and gap != (slot.start, slot.stop):
+                slot, cut_count = slot._replace(start=gap[0], stop=gap[1]), cut_count + 1
+            gap_slots.append(slot)
+        result = MergedSchedule(
+            slots=sorted([*result.slots, *gap_slots], key=lambda slot: slot.start),
+            cut_count=result.cut_count + cut_count,
+            duplicate_count=result.duplicate_count + candidates.duplicate_count,
+            filled_count=result.filled_count + len(gap_slots),
         )
     return result
 
 
-def _without_overlaps(schedule: Sequence[Slot]) -> MergedSchedule:
-    """Ends each programme when the next one begins. Of several with the same start, keeps the first."""
+def _cut_overlaps(schedule: Sequence[Slot]) -> MergedSchedule:
+    """Ends each programme when the next one begins. If several have the same start, keeps only the first."""
     slots: list[Slot] = []
-    cut = duplicates = 0
+    cut_count = duplicate_count = 0
     for slot in schedule:
         previous_slot = slots[-1] if slots else None
         if previous_slot is not None and not (slot.clumped and previous_slot.clumped):
             if slot.start == previous_slot.start:
-                duplicates += 1
+                duplicate_count += 1
                 continue
             if previous_slot.stop is not None and previous_slot.stop > slot.start:
                 slots[-1] = previous_slot._replace(stop=slot.start)
-                cut += 1
+                cut_count += 1
         slots.append(slot)
-    return MergedSchedule(slots, cut, duplicates)
+    return MergedSchedule(slots, cut_count, duplicate_count)
 
 
 class _OccupiedTimes:
@@ -92,17 +95,17 @@ class _OccupiedTimes:
                 self.ends.append(stop)
 
     def largest_gap(self, slot: Slot) -> tuple[int, int | None] | None:
-        """Returns the largest free part of a slot, (start, stop), or None if less than half is free."""
-        index = bisect_right(self.begins, slot.start)  # of the first interval that begins later
+        """Returns (start, stop) of the largest free part of a slot, or None if less than half is free."""
+        index = bisect_right(self.begins, slot.start)  # of the first occupied interval after slot.start
         begin = max(slot.start, self.ends[index - 1] if index else slot.start)
         next_begin = self.begins[index] if index < len(self.begins) else None
         if slot.stop is None:
             return (slot.start, next_begin) if begin == slot.start else None
-        best = (0, 0)
+        largest = (0, 0)
         while begin < slot.stop:
             end = min(slot.stop, self.begins[index] if index < len(self.begins) else slot.stop)
-            best = max(best, (begin, end), key=lambda piece: piece[1] - piece[0])
+            largest = max(largest, (begin, end), key=lambda gap: gap[1] - gap[0])
             if index == len(self.begins):
                 break
             begin, index = self.ends[index], index + 1
-        return best if 2 * (best[1] - best[0]) >= slot.stop - slot.start else None
+        return largest if 2 * (largest[1] - largest[0]) >= slot.stop - slot.start else None

@@ -6,10 +6,13 @@ from tasks.form import configurable, setting
 
 MAX_DAYS = 36_500  # maximum number of days, because Python's dates end in the year 9999
 
-_PLAYLIST = "M3U file: only its channels are written, under its ids; empty writes the channels of all feeds"
-_SHIFT = "Shift programmes by the playlist's tvg-shift; turn off for players that do so themselves (Kodi)"
+_PLAYLIST = (
+    "Path of an M3U playlist: the merged guide has only the channels of the playlist, with their tvg-ids; "
+    "empty: all channels of all feeds"
+)
+_SHIFT = "Add the playlist's tvg-shift to times; turn this off for players that add it themselves (Kodi)"
 _OVERLAPS = "cut: a programme ends when the next one on the channel begins; keep: times remain as in the feed"
-_DAYS_BACK = "Days before today, for players that record or replay the past"
+_DAYS_BACK = "Number of days before today in the merged guide, for players that replay past programmes"
 
 
 @configurable
@@ -20,4 +23,4 @@ class MergeSettings:
     shift: bool = setting(True, _SHIFT)
     overlaps: Literal["cut", "keep"] = setting("cut", _OVERLAPS)
     days_back: int = setting(7, _DAYS_BACK, ge=0, le=MAX_DAYS)
-    days_forward: int = setting(14, "Days after today", ge=0, le=MAX_DAYS)
+    days_forward: int = setting(14, "Number of days after today in the merged guide", ge=0, le=MAX_DAYS)

@@ -1,4 +1,4 @@
-"""Prefect task of the flow refresh, which merges the enriched copies of feeds into one guide."""
+"""Defines the Prefect task of the flow refresh that merges the enriched copies of feeds into one guide."""
 
 import datetime
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from tasks.merge.settings import MergeSettings
 def merge(
     home: str, copies: Sequence[EnrichedCopy], ingest_settings: IngestSettings, settings: MergeSettings
 ) -> list[str]:
-    """Merges the enriched copies into the guide of a home for players; returns the lines of the report.
+    """Merges the enriched copies of feeds into the merged guide of a home. Returns the lines of the report.
 
     If the merge fails, the previous guide remains, and the error is the only line of the report.
     """

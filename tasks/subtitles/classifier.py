@@ -1,17 +1,17 @@
-"""Classifies the pattern of a sub-title with a recurrent network over its characters and with n-grams.
+"""Classifies sub-titles by pattern with a recurrent network over characters and with n-grams.
 
     vector = GRU(characters),   p(pattern | sub-title) = softmax(W · vector / T)
 
 W is a linear layer, and T is a temperature. The network is trained on sub-titles that weak rules label
 (rules.py), with balanced classes. The words by which the rules recognize a pattern (cues) are hidden
-(cues.py). Sub-titles that no rule labels are mostly plain titles. Therefore, a sample of them, without those
-that look like another pattern, is added to the class of plain titles. T is fitted on a held-out tenth of the
-labelled sub-titles.
+(cues.py). Most sub-titles that no rule labels are plain titles. Therefore, a sample of these sub-titles is
+added to the class of plain titles, unless they look like another pattern. T is fitted on a held-out tenth of
+the labelled sub-titles.
 
 A second classifier sums weights of n-grams (ngrams.py). The probability p is the normalized geometric mean of
-both classifiers. A pattern is assigned if p is at least MIN_PROBABILITY and the sub-title fulfils the
-conditions of the pattern (forms.py). Guests and places are assigned by rules only, because word lists are
-needed to recognize them.
+the probabilities of both classifiers. A pattern is assigned if p is at least MIN_PROBABILITY and the
+sub-title fulfils the form of the pattern (forms.py). The patterns guests and place are assigned only by
+rules, which use word lists; the classifiers have no such lists.
 
 References:
     Guo, Pleiss, Sun, Weinberger. On Calibration of Modern Neural Networks. ICML 2017 (temperature).
@@ -48,8 +48,8 @@ from tasks.subtitles.ngrams import VectorAndNgramHead, ngrams
 from tasks.subtitles.rules import PATTERNS, PLAIN, collapse_spaces, match_rule
 from tasks.subtitles.settings import PatternSettings
 
-HEAD_WEIGHTS = "head.safetensors"  # file with the weights of both linear classifiers
-METADATA = "patterns.json"  # file with the classes, the temperature and the minimum probabilities
+HEAD_FILE = "head.safetensors"  # file with the weights of both linear classifiers
+METADATA_FILE = "patterns.json"  # file with the classes, the temperature and the minimum probabilities
 # Minimum probability of each pattern, chosen for a precision of at least .93 on the sub-titles of
 # benchmarks/objectives/sub_titles_development*.tsv.
 MIN_PROBABILITY = {
@@ -61,8 +61,8 @@ MIN_PROBABILITY = {
     "episode_number": 0.65,
     PLAIN: 0.95,
 }
-_POOL_BATCHES = 32  # batches whose sub-titles are sorted by length together
-_HELD_OUT = 10  # one in ten rule-labelled sub-titles is held out for the temperature and the confusion matrix
+_POOL_BATCHES = 32  # number of batches whose sub-titles are sorted by length together
+_FOLDS = 10  # one in ten rule-labelled sub-titles is held out, for the temperature and the confusion matrix
 _DIGITS = re.compile(r"\d")
 # Matches sub-titles that look like another pattern than a plain title.
 _NOT_PLAIN = re.compile(
@@ -90,19 +90,25 @@ class Patterns:
     probabilities: Float32[np.ndarray, " strings"]  # probability of the pattern; nan if a rule decided
 
     def nullable_probabilities(self) -> list[float | None]:
-        """Returns the probabilities, with None instead of nan."""
+        """Returns the probability of each sub-title; None if a rule decided."""
         return [None if math.isnan(value) else value for value in self.probabilities.tolist()]
 
-    def count(self, *, ruled: bool = False) -> dict[str, int]:
-        """Counts sub-titles by pattern, most first. With ``ruled``, counts only those that rules decided."""
+    def count(self, *, by_rules_only: bool = False) -> dict[str, int]:
+        """Returns the number of sub-titles by pattern, the most frequent pattern first.
+
+        If ``by_rules_only`` is set, only sub-titles whose pattern was decided by a rule are counted.
+        """
         pairs = zip(self.names, self.probabilities.tolist(), strict=True)
-        counts = Counter(name for name, value in pairs if name and (math.isnan(value) or not ruled))
+        counts = Counter(name for name, value in pairs if name and (math.isnan(value) or not by_rules_only))
         return dict(counts.most_common())
 
     def examples(
         self, sub_titles: Sequence[str], weights: Sequence[int], max_examples: int
     ) -> dict[str, list[str]]:
-        """Returns examples of each pattern: sub-titles that no rule decided, the largest weights first."""
+        """Returns at most ``max_examples`` sub-titles by pattern, those with the largest weights first.
+
+        Sub-titles whose pattern was decided by a rule are left out.
+        """
         texts_by_pattern: dict[str, list[str]] = {}
         for _, text, name, value in sorted(
             zip(weights, sub_titles, self.names, self.probabilities.tolist(), strict=True), reverse=True
@@ -113,7 +119,7 @@ class Patterns:
 
 
 class PatternClassifier:
-    """Trained classifier of sub-titles. ``classes`` are the names of its patterns."""
+    """Trained classifier of sub-titles. Its classes are patterns; ``classes`` has their names."""
 
     def __init__(
         self,
@@ -122,7 +128,7 @@ class PatternClassifier:
         classes: Sequence[str],
         metadata: Mapping[str, Any],
     ) -> None:
-        """Combines encoder and linear classifiers.
+        """Combines a trained encoder and trained linear classifiers.
 
         Args:
             encoder: Recurrent encoder of the characters of a sub-title.
@@ -141,15 +147,19 @@ class PatternClassifier:
             return ((by_vector + by_ngrams) / 2 / self.metadata["temperature"]).softmax(dim=1).cpu().numpy()
 
     def classify(self, sub_titles: Sequence[str]) -> Patterns:
-        """Assigns a pattern to each sub-title by rules, or else by the networks if they are confident."""
-        matches = [match_rule(text) for text in sub_titles]
-        names, probabilities = [name or "" for name in matches], np.full(len(matches), np.nan, np.float32)
-        unruled_indices = [index for index, name in enumerate(matches) if name is None]
-        predicted = self.probabilities([sub_titles[index] for index in unruled_indices])
-        for index, row in zip(unruled_indices, predicted):
+        """Assigns a pattern to each sub-title by a rule, or by the classifiers if no rule applies.
+
+        If the classifiers are not certain, no pattern is assigned.
+        """
+        patterns_by_rule = [match_rule(text) for text in sub_titles]
+        names = [name or "" for name in patterns_by_rule]
+        probabilities = np.full(len(names), np.nan, np.float32)
+        indices_without_rule = [index for index, name in enumerate(patterns_by_rule) if name is None]
+        class_probabilities = self.probabilities([sub_titles[index] for index in indices_without_rule])
+        for index, row in zip(indices_without_rule, class_probabilities):
             best, probabilities[index] = int(row.argmax()), row.max()
             name = self.classes[best]
-            is_certain = row[best] >= self.metadata["least"].get(name, 1.1)
+            is_certain = row[best] >= self.metadata["least"].get(name, math.inf)
             names[index] = name if is_certain and has_form(collapse_spaces(sub_titles[index]), name) else ""
         return Patterns(names, probabilities)
 
@@ -157,15 +167,15 @@ class PatternClassifier:
         """Writes the encoder's files, head.safetensors and patterns.json into a folder."""
         self.encoder.save(folder)
         arrays = {name: parameter.detach().cpu().numpy() for name, parameter in self.head.named_parameters()}
-        save_file(arrays, folder / HEAD_WEIGHTS)
+        save_file(arrays, folder / HEAD_FILE)
         metadata = json.dumps({"classes": self.classes, **self.metadata}, indent=1)
-        (folder / METADATA).write_text(metadata, encoding="utf-8")
+        (folder / METADATA_FILE).write_text(metadata, encoding="utf-8")
 
     @staticmethod
     def open(folder: Path) -> "PatternClassifier":
         """Reads a classifier from a folder that ``save`` has written."""
-        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-        encoder, arrays = CharacterEncoder.open(folder), load_file(folder / HEAD_WEIGHTS)
+        metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+        encoder, arrays = CharacterEncoder.open(folder), load_file(folder / HEAD_FILE)
         head = VectorAndNgramHead(*arrays["vector.weight"].shape[::-1])
         with torch.no_grad():
             for name, parameter in head.named_parameters():
@@ -174,7 +184,7 @@ class PatternClassifier:
 
 
 class PatternTraining:
-    """Training of a classifier. Iterate over ``run``, then call ``finish`` to get the classifier."""
+    """Training of a classifier of sub-titles. Iterate over ``run``, then call ``finish``."""
 
     def __init__(self, sub_titles: Sequence[str], settings: PatternSettings, device: str = "cpu") -> None:
         """Labels sub-titles by the rules, hides the cues of the rules, and initializes the networks.
@@ -183,27 +193,29 @@ class PatternTraining:
             PatternError: The rules find fewer than two patterns.
         """
         self.settings, seed = settings, settings.training.seed
-        distinct = sorted({collapse_spaces(text) for text in sub_titles} - {""})
-        by_rule: dict[str, list[str]] = {}
-        for text in distinct:
-            by_rule.setdefault(match_rule(text) or "", []).append(text)
-        unlabelled = [text for text in by_rule.pop("", []) if not _NOT_PLAIN.search(text)]
-        self.classes = [name for name in PATTERNS if name in by_rule]
+        distinct_texts = sorted({collapse_spaces(text) for text in sub_titles} - {""})
+        by_pattern: dict[str, list[str]] = {}
+        for text in distinct_texts:
+            by_pattern.setdefault(match_rule(text) or "", []).append(text)
+        plain_texts = [text for text in by_pattern.pop("", []) if not _NOT_PLAIN.search(text)]
+        self.classes = [name for name in PATTERNS if name in by_pattern]
         if len(self.classes) < 2:
             raise PatternError(
-                f"the rules find {len(self.classes)} patterns in {len(distinct)} distinct sub-titles; two or "
-                "more are needed. Read a guide with sub-titles first."
+                f"the rules find {len(self.classes)} patterns in {len(distinct_texts)} distinct sub-titles; "
+                "two or more are needed. Read a guide with sub-titles first."
             )
-        words = sorted({word for text in distinct for word in re.findall(r"[^\W\d_]{2,}", text)})
+        words = sorted({word for text in distinct_texts for word in re.findall(r"[^\W\d_]{2,}", text)})
         rng, cues = random.Random(seed), Cues(words, seed)
-        held_out = {name: [text for text in by_rule[name] if _is_held_out(text)] for name in self.classes}
-        training = {name: [text for text in by_rule[name] if not _is_held_out(text)] for name in self.classes}
-        self.held_out = self._examples(held_out, settings.examples // _HELD_OUT, cues, rng)
-        examples = self._examples(training, settings.examples, cues, rng)
-        chosen = rng.sample(unlabelled, min(settings.unlabelled, len(unlabelled)))
+        held_out = {name: [text for text in by_pattern[name] if _is_held_out(text)] for name in self.classes}
+        training = {
+            name: [text for text in by_pattern[name] if not _is_held_out(text)] for name in self.classes
+        }
+        self.held_out_examples = self._draw_examples(held_out, settings.examples // _FOLDS, cues, rng)
+        examples = self._draw_examples(training, settings.examples, cues, rng)
+        plain_sample = rng.sample(plain_texts, min(settings.unlabelled, len(plain_texts)))
         if PLAIN in self.classes:
-            labels = np.append(examples.labels, np.full(len(chosen), self.classes.index(PLAIN)))
-            examples = Examples(examples.texts + chosen, labels)
+            labels = np.append(examples.labels, np.full(len(plain_sample), self.classes.index(PLAIN)))
+            examples = Examples(examples.texts + plain_sample, labels)
         texts = [_mask_digits(text) for text in examples.texts]
         self.labels = torch.from_numpy(examples.labels)
         encoder = CharacterEncoder(settings.encoder, Alphabet.from_strings(texts), seed=seed).to(
@@ -220,27 +232,27 @@ class PatternTraining:
         yield from self.training.run()
 
     def finish(self) -> PatternClassifier:
-        """Fits the temperature on held-out sub-titles and returns the trained classifier."""
+        """Fits the temperature on held-out sub-titles, and returns the trained classifier."""
         metadata = {"temperature": 1.0, "least": MIN_PROBABILITY}
         model = PatternClassifier(self.training.encoder, self.head, self.classes, metadata)
-        if len(self.held_out.labels):
-            probabilities = model.probabilities(self.held_out.texts)
-            model.metadata["temperature"] = _fit_temperature(probabilities, self.held_out.labels)
+        if len(self.held_out_examples.labels):
+            probabilities = model.probabilities(self.held_out_examples.texts)
+            model.metadata["temperature"] = _fit_temperature(probabilities, self.held_out_examples.labels)
         return model
 
-    def _examples(
+    def _draw_examples(
         self, texts: Mapping[str, Sequence[str]], count: int, cues: Cues, rng: random.Random
     ) -> Examples:
-        """Draws ``count`` sub-titles per nonempty class, with replacement, and hides their cues."""
-        hidden, labels = [], []
+        """Draws ``count`` sub-titles of each class that has any, with replacement, and hides their cues."""
+        examples, labels = [], []
         for label, name in enumerate(self.classes):
             if texts[name]:
-                hidden += [cues.hide(rng.choice(texts[name]), name) for _ in range(count)]
+                examples += [cues.hide(rng.choice(texts[name]), name) for _ in range(count)]
                 labels += [label] * count
-        return Examples(hidden, np.array(labels, dtype=np.int64))
+        return Examples(examples, np.array(labels, dtype=np.int64))
 
     def _batches(self, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yields random batches of sub-titles with similar lengths, which triples the training speed."""
+        """Yields random batches of sub-titles with similar lengths (training is three times as fast)."""
         size, lengths = self.settings.training.batch_size, self.training.strings.lengths
         order = rng.permutation(len(lengths))
         pools = (
@@ -253,7 +265,7 @@ class PatternTraining:
             yield rows, (self.labels[rows], self.ngrams.take(rows))
 
     def _loss(self, vectors: Tensor, targets: tuple[Tensor, Ragged]) -> Tensor:
-        """Returns the sum of the cross-entropies of both classifiers. ``targets`` are labels and n-grams."""
+        """Returns the sum of the cross-entropies of both classifiers; ``targets`` are labels and n-grams."""
         labels, grams = targets[0].to(vectors.device), targets[1]
         by_vector, by_ngrams = self.head(vectors, grams)
         return F.cross_entropy(by_vector, labels) + F.cross_entropy(by_ngrams, labels)
@@ -266,11 +278,11 @@ def _mask_digits(text: str) -> str:
 
 def _is_held_out(text: str) -> bool:
     """Returns whether the hash of a sub-title selects it for the held-out tenth."""
-    return zlib.crc32(text.encode()) % _HELD_OUT == 0
+    return zlib.crc32(text.encode()) % _FOLDS == 0
 
 
 def _fit_temperature(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Returns the temperature with the lowest cross-entropy among forty values between .5 and 4."""
+    """Returns the temperature with the lowest cross-entropy, out of forty temperatures from .5 to 4."""
     logits = np.log(np.maximum(probabilities, 1e-12))
     targets = torch.from_numpy(labels)
     losses = [

@@ -1,4 +1,4 @@
-"""Computes the confusion matrix of a sub-title classifier, and shows it as a plot and as a table."""
+"""Computes the confusion matrix of a classifier of sub-titles, and formats it as a plot and as a table."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,26 +9,24 @@ from tasks.subtitles.classifier import Examples, PatternClassifier
 
 
 def count_confusion(model: PatternClassifier, examples: Examples) -> Int64[np.ndarray, "labels labels"]:
-    """Counts examples by their label (row) and the most probable class (column)."""
-    predicted_indices = model.probabilities(examples.texts).argmax(axis=1)
+    """Counts examples by label (row of the result) and predicted class (column)."""
+    predictions = model.probabilities(examples.texts).argmax(axis=1)
     counts = np.zeros((len(model.classes), len(model.classes)), dtype=np.int64)
-    np.add.at(counts, (examples.labels, predicted_indices), 1)
+    np.add.at(counts, (examples.labels, predictions), 1)
     return counts
 
 
 def precisions(counts: Int64[np.ndarray, "labels labels"]) -> np.ndarray:
-    """Returns the precision of each class from a confusion matrix, float64; nan without predictions."""
+    """Returns the precision of each class (float64) from a confusion matrix; nan if it is never predicted."""
     with np.errstate(invalid="ignore"):
         return counts.diagonal() / counts.sum(axis=0)
 
 
 def plot_confusion(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels labels"]) -> go.Figure:
-    """Draws the confusion matrix as a heat map: rows are labels by rules, columns are predictions."""
+    """Draws the confusion matrix as a heat map. Rows are labels by rules, columns are predictions."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    xaxis, yaxis = (
-        {"title": "predicted by the network"},
-        {"title": "label of the rule", "autorange": "reversed"},
-    )
+    xaxis = {"title": "predicted by the network"}
+    yaxis = {"title": "label of the rule", "autorange": "reversed"}
     figure = make_figure("Patterns of held-out sub-titles, cues hidden", 640, xaxis, yaxis)
     names = list(classes)
     figure.add_heatmap(

@@ -1,9 +1,9 @@
 """Checks whether the text of a sub-title permits a pattern that the classifier predicts.
 
 The classifier is trained with hidden cues, so it may take a number after any word for an episode number
-("Oldsmobile 88"), or any dash for a separator of teams. The *form* of a pattern is a condition on the text. A
-prediction is discarded if the sub-title does not fulfil the form. A form is less strict than a rule
-(rules.py), because the probability must be sufficient as well (classifier.py).
+("Oldsmobile 88"), or any dash for a separator of teams. The *form* of a pattern is a condition on the text.
+If a sub-title does not fulfil the form of the predicted pattern, the prediction is discarded. A form is less
+strict than a rule (rules.py), because the probability must be sufficient as well (classifier.py).
 """
 
 import re
@@ -16,24 +16,27 @@ from tasks.subtitles.rules import is_capitalized, is_person
 _ANY_CASE = re.IGNORECASE
 
 
-def _choice(*words: str) -> str:
+def _alternatives(*words: str) -> str:
+    """Returns a regular expression that matches any of the words."""
     return "|".join(map(re.escape, words))
 
 
-_EPISODE = _choice(*EPISODES, "episodes", "émission", "vol", "vol.", "capitulo", "ep", "επ", "lesson")
-_PART = _choice(*PARTS, "cinquième partie", "pt")
+_EPISODE_WORD = _alternatives(
+    *EPISODES, "episodes", "émission", "vol", "vol.", "capitulo", "ep", "επ", "lesson"
+)
+_PART_WORD = _alternatives(*PARTS, "cinquième partie", "pt")
 _COUNT = r"(?:\d{1,3}|[IVX]{1,4}|one|two|three|four|five|ten|um|uma|dois|uno|due|dos|tre|deux|trois)"
 _ORDINAL = (
     r"(?:\d[.ªaºe]{0,2}|\d[eè]\w{1,3}|first|second|prim[ae]\w*|second[ao]|terza|segunda|première|seconde)"
 )
 _EPISODE_NUMBER = re.compile(
-    rf"(?:^|[-–:,(|] ?|\d )(?:{_EPISODE})\W{{0,2}}{_COUNT}\b|\bεπ\. ?\d|"
+    rf"(?:^|[-–:,(|] ?|\d )(?:{_EPISODE_WORD})\W{{0,2}}{_COUNT}\b|\bεπ\. ?\d|"
     rf"(?:^|[-–:,] )\d{{1,4}}\. ?(?:rész|epizoda|díl|díel|část|časť|епизод|bölüm)\b|"
     r"^\d{1,3}(?:\)|[.:] ['\"«A-ZÀ-ÞΑ-Ω]|/\d{1,4}(?::|$))|^\d{1,4}\.$",
     _ANY_CASE,
 )
 _PART_NUMBER = re.compile(
-    rf"\b(?:{_PART})\.? ?{_COUNT}\b|\b{_ORDINAL} (?:{_PART})\b|\(\d(?:/\d)?\)|\w \d/\d$", _ANY_CASE
+    rf"\b(?:{_PART_WORD})\.? ?{_COUNT}\b|\b{_ORDINAL} (?:{_PART_WORD})\b|\(\d(?:/\d)?\)|\w \d/\d$", _ANY_CASE
 )
 _MONTH = (
     r"(?:jan|ene|gen|feb|f[eé]v|m[aä]r|mai|may|maj|mag|a[pvb]r|jun|juin|jul|juil|giu|lug|aug|ago|ao[uû]|sep|set|"
@@ -45,7 +48,7 @@ _DATE_OR_TIME = re.compile(
     rf"^{_MONTH} (?:de )?\d{{4}}$",
     _ANY_CASE,
 )
-_NO_DATE = re.compile(r"\d:\d\b|^\d+\)")  # numbers of verses and of episodes
+_VERSE_OR_EPISODE = re.compile(r"\d:\d\b|^\d+\)")  # numbers that are not dates
 _CONTEST = re.compile(
     r"\b(?:tour|races?|cups?|open|liga|ligue|league|pga|[wev]m|gp|grand slam|meeting|marat\w+|masters|motogp|"
     r"moto\d|hinspiel|rückspiel|halbzeit|qualif\w+|play-?offs?|matchplay|rall\w+|prix|sprint|classic|poker|"
@@ -86,29 +89,36 @@ def _is_side(text: str) -> bool:
     return is_short and is_capitalized(text) and not _ARTICLE.match(text) and not _HIGHLIGHTS.search(text)
 
 
-def _is_list(text: str) -> bool:
-    """Returns whether separators divide the text into short parts, none of which is the name of a person."""
-    parts = _LIST_SEPARATOR.split(text)
-    if len(parts) == 1 or " " not in text or "/-" in text:
+def _is_segment_list(text: str) -> bool:
+    """Returns whether separators divide the text into titles of segments."""
+    segments = _LIST_SEPARATOR.split(text)
+    if len(segments) == 1 or " " not in text or "/-" in text:
         return False
-    return all(_is_segment(part) for part in parts)
+    return all(map(_is_segment, segments))
 
 
 def _is_segment(text: str) -> bool:
-    """Returns whether the text may be the title of a segment: at most ten words and not a name."""
-    return bool(re.search(r"\w", text)) and len(text.split()) <= 10 and not is_person(text, listed=True)
+    """Returns whether the text may be the title of a segment: at most ten words, and not a person's name."""
+    return (
+        bool(re.search(r"\w", text))
+        and len(text.split()) <= 10
+        and not is_person(text, has_known_first_name=True)
+    )
 
 
 _FORMS: dict[str, Callable[[str], object]] = {
-    "date": lambda text: _DATE_OR_TIME.search(text) and not _NO_DATE.search(text),
+    "date": lambda text: _DATE_OR_TIME.search(text) and not _VERSE_OR_EPISODE.search(text),
     "teams": _is_match,
     "competition": _is_contest,
-    "segments": _is_list,
+    "segments": _is_segment_list,
     "part": lambda text: _PART_NUMBER.search(text) and not _VERSUS.search(text),
     "episode_number": lambda text: _EPISODE_NUMBER.search(text) and not _CONTEST.search(text),
 }
 
 
 def has_form(text: str, pattern: str) -> bool:
-    """Returns whether a cleaned sub-title fulfils the form of a pattern, or the pattern has no form."""
+    """Returns whether a sub-title fulfils the form of a pattern, or the pattern has no form.
+
+    The white space in ``text`` is collapsed (``collapse_spaces``).
+    """
     return pattern not in _FORMS or bool(_FORMS[pattern](text))

@@ -1,8 +1,8 @@
 """Computes hashed n-grams of texts and of their shapes, and a linear classifier on them.
 
-n-grams memorize words and punctuation, while the recurrent network encodes the complete sub-title. Both make
-different errors, so their predictions are averaged (classifier.py). The shape of a text has one letter for
-every run of letters: "Anna Loos, Tom" has the shape "A A, A", and "Kapitel 99" has the shape "A 99".
+n-grams memorize words and punctuation, while the recurrent network encodes the complete sub-title. The two
+make different errors, so that their predictions are averaged (classifier.py). The shape of a text has one
+letter for every run of letters: "A A, A" for "Anna Loos, Tom", and "A 99" for "Kapitel 99".
 """
 
 import re
@@ -20,13 +20,13 @@ _PRIME = np.uint64(0x100000001B3)  # FNV prime
 
 
 def ngrams(texts: Sequence[str]) -> Ragged:
-    """Returns the ids of the n-grams of each text and of its shape, int64, below 65,536, one row per text."""
+    """Returns the ids of the n-grams of each text and of its shape, int64, one row per text."""
     delimited_texts = [f"\x02{text.lower()}\x03" for text in texts]
     shapes = [f"\x04{_text_shape(text)}\x05" for text in texts]
     text_id_parts, id_parts = [], []
-    for lines, max_length in ((delimited_texts, _MAX_LENGTH), (shapes, _MAX_SHAPE_LENGTH)):
-        code_points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), np.uint32)
-        text_ids = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
+    for strings, max_length in ((delimited_texts, _MAX_LENGTH), (shapes, _MAX_SHAPE_LENGTH)):
+        code_points = np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), np.uint32)
+        text_ids = np.repeat(np.arange(len(strings)), [len(string) for string in strings])
         hashes = np.full(len(code_points), max_length, dtype=np.uint64)
         for length in range(1, max_length + 1):
             count = max(0, len(code_points) - length + 1)
@@ -41,7 +41,7 @@ def ngrams(texts: Sequence[str]) -> Ragged:
 
 
 def _text_shape(text: str) -> str:
-    """Replaces every run of letters by "A" or "a", according to the case of its first letter."""
+    """Replaces every run of letters by "A" if its first letter is upper-case, else by "a"."""
     return re.sub(r"[^\W\d_]+", lambda run: "a" if run[0][0].islower() else "A", re.sub("['’]", "", text))
 
 
@@ -49,7 +49,7 @@ class VectorAndNgramHead(nn.Module):
     """Two linear classifiers: of the vector of a text, and of its n-grams."""
 
     def __init__(self, hidden: int, classes: int, device: torch.device | None = None) -> None:
-        """Creates classifiers with zero weights, for vectors of size ``hidden`` and ``classes`` classes."""
+        """Creates classifiers with zero weights for vectors of size ``hidden`` and ``classes`` classes."""
         super().__init__()
         self.vector = nn.Linear(hidden, classes, device=device)
         self.ngrams = nn.EmbeddingBag(_BUCKETS, classes, mode="sum", device=device)

@@ -1,7 +1,7 @@
-"""Patterns of sub-titles, and weak rules that recognize clear cases of each pattern.
+"""Defines patterns of sub-titles, and weak rules that recognize clear cases of each pattern.
 
-Rules are precise rather than complete: their words are English, German and French only, and the lists of
-first names and places contain only frequent names. The classifier is trained on sub-titles that the rules
+Rules are precise rather than complete: their words are only English, German and French, and the lists of
+first names and places have only frequent names. The classifier is trained on sub-titles that the rules
 label, without the words that the rules use (cues.py), so that it generalizes to other languages.
 
 If several rules match, the first rule decides: "Round 4: Lazio v Torino" has the pattern teams, and "S6 E2 -
@@ -31,7 +31,7 @@ class Rule(NamedTuple):
     """Rule that recognizes sub-titles of a pattern."""
 
     pattern: str  # name of the pattern
-    holds: Callable[[str], object]  # predicate on a sub-title with collapsed spaces
+    matches: Callable[[str], object]  # predicate on a sub-title with collapsed spaces
 
 
 def collapse_spaces(sub_title: str) -> str:
@@ -52,47 +52,48 @@ def places() -> frozenset[str]:
 
 
 def _is_match(text: str) -> bool:
-    """Returns whether the text, after any colon, is two short names separated by "v" or "vs"."""
+    """Returns whether the text after the last colon consists of two short names separated by "v" or "vs"."""
     sides = re.split(r"\s+(?:v|vs)\.?\s+", text.rpartition(": ")[2], flags=_ANY_CASE)
     return len(sides) == 2 and all(len(side.split()) <= 5 and is_capitalized(side) for side in sides)
 
 
 def is_capitalized(text: str) -> bool:
-    """Returns whether the text has words and none of them begins with a lower-case letter."""
+    """Returns whether the text has words, none of which begins with a lower-case letter."""
     words = re.findall(r"[^\W_][\w'’.\-]*", text)
     return bool(words) and all(not word[0].islower() for word in words)
 
 
-def is_person(text: str, *, listed: bool) -> bool:
+def is_person(text: str, *, has_known_first_name: bool) -> bool:
     """Returns whether the text looks like a person's name: two or three capitalized words.
 
-    With ``listed``, the first word must also be in first_names.txt.
+    If ``has_known_first_name`` is set, the first word must be in first_names.txt.
     """
     words = text.split()
     if not 2 <= len(words) <= 3 or not is_capitalized(text) or re.search(r"\d|[:!?/]", text):
         return False
-    return not listed or words[0] in first_names()
+    return not has_known_first_name or words[0] in first_names()
 
 
 def _is_guest_list(text: str) -> bool:
-    """Returns whether the text lists persons, at least half of them with a frequent first name."""
+    """Returns whether the text is a list of persons, at least half of whom have a frequent first name."""
     if cue_match := re.match(
         r"(?:guests?|with|mit|gäste|invités?|avec|featuring|feat\.)\s*:?\s+(.+)", text, _ANY_CASE
     ):
         text = cue_match[1]
     people = re.split(_LIST_SEPARATOR, text)
-    person_count = sum(is_person(person, listed=True) for person in people)
-    return 2 * person_count >= len(people) and all(is_person(person, listed=False) for person in people)
+    known_count = sum(is_person(person, has_known_first_name=True) for person in people)
+    are_persons = all(is_person(person, has_known_first_name=False) for person in people)
+    return 2 * known_count >= len(people) and are_persons
 
 
 def _is_place(text: str) -> bool:
-    """Returns whether the text is a place in places.txt, or a list of names of which half are such places."""
+    """Returns whether the text is in places.txt, or a list of names at least half of which are in it."""
     if text in places():
         return True
-    parts = re.split(r",\s+| (?:to|nach) ", text)
-    listed = sum(part in places() for part in parts)
-    capitalized = all(is_capitalized(part) and len(part.split()) <= 3 for part in parts)
-    return len(parts) > 1 and 2 * listed >= len(parts) and capitalized and not re.search(r"[\d:]", text)
+    names = re.split(r",\s+| (?:to|nach) ", text)
+    place_count = sum(name in places() for name in names)
+    are_names = all(is_capitalized(name) and len(name.split()) <= 3 for name in names)
+    return len(names) > 1 and 2 * place_count >= len(names) and are_names and not re.search(r"[\d:]", text)
 
 
 def _is_segments(text: str) -> bool:
@@ -102,7 +103,7 @@ def _is_segments(text: str) -> bool:
 
 
 def _is_sentence(text: str) -> bool:
-    """Returns whether the text contains function words ("the", "is"), as sentences do, and no separators."""
+    """Returns whether the text has function words ("the", "is"), as sentences do, but no separators."""
     if re.search(r"[\d,;:/|+–#()\[\]\"@]| - |-.*-", text):
         return False
     return bool(_PHRASE.search(text))
@@ -155,6 +156,6 @@ PATTERNS = tuple(dict.fromkeys(rule.pattern for rule in RULES))
 
 
 def match_rule(sub_title: str) -> str | None:
-    """Returns the pattern of the first matching rule, or None if all abstain."""
+    """Returns the pattern of the first rule that matches a sub-title, or None if no rule matches."""
     text = collapse_spaces(sub_title)
-    return next((rule.pattern for rule in RULES if rule.holds(text)), None)
+    return next((rule.pattern for rule in RULES if rule.matches(text)), None)

@@ -1,4 +1,4 @@
-"""Settings of the sub-title classifier."""
+"""Defines the settings of the classifier of sub-titles."""
 
 from tasks.form import configurable, setting
 from tasks.optimizers import Adam
@@ -8,7 +8,7 @@ from tasks.recurrent.training import RecurrentTrainingSettings
 
 @configurable
 class PatternSettings:
-    """Architecture and training data of the sub-title classifier."""
+    """Architecture and training data of the classifier of sub-titles."""
 
     encoder: Recurrent = setting(
         Recurrent(character_dim=24, hidden=96, max_length=96), "Recurrent encoder of characters"
@@ -19,14 +19,17 @@ class PatternSettings:
     )
     examples: int = setting(
         4000,
-        "Training examples per pattern; a sub-title may occur several times with other hidden cues",
+        "Number of training examples per pattern; a sub-title may occur several times, each time with other "
+        "cues hidden",
         ge=10,
     )
-    unlabelled: int = setting(24_000, "Sub-titles without a rule that are used as plain titles", ge=0)
+    unlabelled: int = setting(
+        24_000, "Number of sub-titles that no rule labels and that are used as examples of plain titles", ge=0
+    )
 
 
 @configurable
 class LabellingSettings:
     """Settings of the command ``patterns``, for example ``--set patterns.examples=3000``."""
 
-    patterns: PatternSettings = setting(PatternSettings(), "The sub-title classifier")
+    patterns: PatternSettings = setting(PatternSettings(), "Settings of the classifier of sub-titles")

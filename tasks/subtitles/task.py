@@ -1,4 +1,4 @@
-"""Prefect task that classifies the sub-titles in the catalogue of a home by patterns."""
+"""Defines the Prefect task that classifies the sub-titles in the catalogue of a home by pattern."""
 
 import math
 import time
@@ -22,13 +22,13 @@ MAX_EXAMPLES = 3  # maximum number of sub-titles shown per pattern
 
 @dataclass(frozen=True)
 class PatternCounts:
-    """Summary of a classification of the sub-titles of a home."""
+    """Summary of the classification of the sub-titles of a home."""
 
     sub_titles: int  # number of distinct sub-titles
     seconds: float  # duration of the task
     counts: dict[str, int]  # number of distinct sub-titles by pattern
-    by_rule: dict[str, int]  # number of distinct sub-titles by pattern that a rule decided
-    examples: dict[str, list[str]]  # most frequent sub-titles of each pattern that no rule decided
+    by_rule: dict[str, int]  # number of distinct sub-titles by pattern, if a rule decided the pattern
+    examples: dict[str, list[str]]  # most frequent sub-titles by pattern, if the classifier decided it
 
 
 @task(name="patterns", task_run_name="patterns", persist_result=False)
@@ -38,9 +38,9 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
     Stores the classifier in the home, and logs loss, confusion matrix and counts to MLflow.
 
     Args:
-        home: Folder with a catalogue.
-        settings: Settings of the training.
-        kept: Whether to use the classifier stored in the home instead of training one.
+        home: Path of a home with a catalogue.
+        settings: Settings of the classifier and its training.
+        kept: Whether to use the classifier that is stored in the home instead of training a classifier.
         run: Id of the MLflow run; "" to log nothing.
 
     Raises:
@@ -59,10 +59,12 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
         len(sub_titles),
         time.perf_counter() - started,
         patterns.count(),
-        patterns.count(ruled=True),
+        patterns.count(by_rules_only=True),
         patterns.examples(sub_titles, table["programmes"].to_pylist(), MAX_EXAMPLES),
     )
-    get_run_logger().info("patterns of %d of %d sub-titles", sum(result.counts.values()), result.sub_titles)
+    get_run_logger().info(
+        "%d of %d sub-titles have a pattern", sum(result.counts.values()), result.sub_titles
+    )
     if run:
         metrics = {f"patterns/sub_titles/{name}": number for name, number in result.counts.items()}
         Tracking(workspace.home).log_progress(run, 0, {**metrics, "patterns/seconds": result.seconds})
@@ -80,7 +82,7 @@ def _train(home: Path, sub_titles: list[str], settings: PatternSettings, run: st
     model = training.finish()
     write_classifier(home, model)
     if tracking:
-        counts = count_confusion(model, training.held_out)
+        counts = count_confusion(model, training.held_out_examples)
         figure = plot_confusion(model.classes, counts).to_html(include_plotlyjs=True, div_id="confusion")
         tracking.log_text(run, figure, "patterns/confusion.html")
         tracking.log_text(run, confusion_table(model.classes, counts), "patterns/confusion.csv")

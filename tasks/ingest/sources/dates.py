@@ -16,7 +16,7 @@ _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[
 class DatedFeed(NamedFeed):
     """Guide with a date in its file name. In the source (name of the feed), ``{date}`` replaces the date."""
 
-    grabbed_at: datetime.datetime  # with a time zone
+    grabbed_at: datetime.datetime  # midnight of the date, with a time zone
 
 
 def dated_guides(
@@ -28,21 +28,22 @@ def dated_guides(
 ) -> list[DatedFeed]:
     """Lists the guides with a date from ``first`` to ``last`` (inclusive) in their file names, oldest first.
 
-    A date has the form 2025-03-31, 20250331, or 2025-03 (first of the month), and means midnight in ``zone``.
+    A date has the form 2025-03-31, 20250331, or 2025-03 (the first of the month). It stands for midnight in
+    ``zone``.
 
     Args:
         references: Paths, patterns, folders or URLs.
-        first: First date.
-        last: Last date.
+        first: First date of the range.
+        last: Last date of the range.
         zone: Time zone of the dates.
         private_addresses: Whether patterns may be listed on hosts with private addresses.
 
     Raises:
-        FeedError: No guide has a date in that range.
+        FeedError: No guide has a date in this range.
     """
     guides: list[DatedFeed] = []
     for feed in resolve(references, private_addresses):
-        date, source = date_of(source_of(feed))
+        date, source = extract_date(source_of(feed))
         if date is not None and first <= date <= last:
             location = feed.location if isinstance(feed, NamedFeed) else feed
             midnight = datetime.datetime.combine(date, datetime.time(), zone)
@@ -55,10 +56,10 @@ def dated_guides(
     return sorted(guides, key=lambda guide: (guide.grabbed_at, guide.location))
 
 
-def date_of(location: str) -> tuple[datetime.date | None, str]:
+def extract_date(location: str) -> tuple[datetime.date | None, str]:
     """Returns the last date in the file name of a path or URL, and the location with ``{date}`` in its place.
 
-    Without a date, returns None and the unchanged location.
+    If the file name contains no date, returns None and the unchanged location.
     """
     name = Path(location).name
     folder = location.removesuffix(name)

@@ -1,6 +1,6 @@
 """Decompresses feeds. The compression is detected from the first bytes of the file, not from its name.
 
-Damaged data ends the stream without an error: all bytes before the damage are yielded, and
+If the data is damaged, the stream yields all bytes before the damage and ends without an error;
 ``FeedStream.damage`` contains the reason.
 """
 
@@ -23,7 +23,7 @@ BLOCK_BYTES = 3 << 17  # minimum uncompressed bytes of a block (except the last)
 Decompressor = Callable[[IO[bytes], Feed], Iterator[bytes]]
 
 
-class Damaged(Exception):
+class DamagedData(Exception):
     """Error: compressed data is damaged or ends early. All bytes before the damage were yielded."""
 
 
@@ -31,14 +31,14 @@ class FeedStream:
     """Iterates over the uncompressed bytes of a feed in blocks of 384 to 768 KiB, up to the first damage.
 
     Attributes:
-        position: Number of bytes that were read from the file.
-        produced: Number of uncompressed bytes.
+        position: Number of compressed bytes that were read from the file.
+        size: Number of uncompressed bytes that were yielded.
         damage: Reason why the stream ended early; empty if it did not.
     """
 
     def __init__(self, feed: Feed, size_cap_bytes: int) -> None:
         self.feed, self.size_cap_bytes = feed, size_cap_bytes
-        self.position = self.produced = 0
+        self.position = self.size = 0
         self.damage = ""
 
     @property
@@ -47,25 +47,25 @@ class FeedStream:
         return min(1.0, self.position / self.feed.bytes)
 
     def head(self) -> bytes:
-        """Returns the first block of uncompressed bytes without advancing the iteration."""
+        """Returns the first block of uncompressed bytes, which later iterations yield again."""
         return next(iter(FeedStream(self.feed, self.size_cap_bytes)), b"")
 
     def __iter__(self) -> Iterator[bytes]:
         with open(self.feed.file, "rb") as handle:
             pieces = _decompress(handle, self.feed)
             while block := self._read_block(pieces, handle):
-                self.produced += len(block)
-                if self.produced > self.size_cap_bytes:
+                self.size += len(block)
+                if self.size > self.size_cap_bytes:
                     raise FeedError(
                         f"{self.feed.source}: larger than {self.size_cap_bytes:,} bytes uncompressed "
                         "(ingest.size_cap_bytes); nothing was stored"
                     )
                 yield block
-        if self.damage and not self.produced:
+        if self.damage and not self.size:
             raise self.unreadable_error()
 
     def unreadable_error(self) -> FeedError:
-        """Returns the error for a feed whose compressed data is damaged from the start."""
+        """Returns the error for a feed of which no byte can be decompressed."""
         with open(self.feed.file, "rb") as handle:
             head = handle.read(1 << 20)
         advice = "fetch it again"
@@ -79,21 +79,23 @@ class FeedStream:
         )
 
     def _read_block(self, pieces: Iterator[bytes], handle: IO[bytes]) -> bytes:
-        pieces_read, size = [], 0
+        """Joins pieces to a block of at least BLOCK_BYTES; updates ``position`` and ``damage``."""
+        block, size = [], 0
         try:
             while size < BLOCK_BYTES and (piece := next(pieces, None)) is not None:
-                pieces_read.append(piece)
+                block.append(piece)
                 size += len(piece)
                 self.position = handle.tell()
-        except Damaged as error:
+        except DamagedData as error:
             self.damage = str(error)
-        return b"".join(pieces_read)
+        return b"".join(block)
 
 
 def _decompress(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Yields the uncompressed bytes of a file or zip member. Raises Damaged after all readable bytes."""
+    """Yields the uncompressed bytes of a file or zip member. Raises DamagedData after all readable bytes."""
     magic = handle.peek(8)[:8]  # pyright: ignore[reportAttributeAccessIssue]
-    return next((read for start, read in FORMATS.items() if magic.startswith(start)), _plain)(handle, feed)
+    decompress = next((FORMATS[start] for start in FORMATS if magic.startswith(start)), _plain)
+    return decompress(handle, feed)
 
 
 def _plain(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
@@ -101,7 +103,7 @@ def _plain(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Decompresses all gzip members up to a damaged byte, unlike Python's gzip, which loses a block."""
+    """Decompresses all gzip members up to a damaged byte. Python's gzip loses the block with the byte."""
     decoder = zlib.decompressobj(31)
     while piece := handle.read(READ_BYTES):
         while piece:
@@ -117,20 +119,20 @@ def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
                 with suppress(zlib.error):
                     for position in range(len(piece)):
                         yield snapshot.decompress(piece[position : position + 1])
-                raise Damaged(str(error)) from error
+                raise DamagedData(str(error)) from error
             piece = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
     if not decoder.eof:
         yield decoder.flush()
-        raise Damaged("the file ends early")
+        raise DamagedData("the file ends early")
 
 
 def _make_decompressor(new_decoder: Callable[[], Any]) -> Decompressor:
     """Returns a function that decompresses concatenated bzip2 or xz streams.
 
-    Skips zeros between two streams, at which ``bz2.open`` would stop.
+    The function skips zeros between two streams; ``bz2.open`` would stop at them.
     """
 
-    def read(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
+    def decompress(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         decoder = new_decoder()
         try:
             while piece := handle.read(READ_BYTES):
@@ -143,11 +145,11 @@ def _make_decompressor(new_decoder: Callable[[], Any]) -> Decompressor:
                     yield decoder.decompress(piece, BLOCK_BYTES)
                     piece = decoder.unused_data if decoder.eof else b""
         except (OSError, lzma.LZMAError) as error:
-            raise Damaged(str(error)) from error
+            raise DamagedData(str(error)) from error
         if not decoder.eof:
-            raise Damaged("the file ends early")
+            raise DamagedData("the file ends early")
 
-    return read
+    return decompress
 
 
 def _zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
@@ -155,7 +157,7 @@ def _zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         with pa.CompressedInputStream(pa.PythonFile(handle, "r"), "zstd") as file:
             yield from iter(lambda: file.read(READ_BYTES), b"")  # an error loses the bytes of this read
     except OSError as error:
-        raise Damaged(str(error)) from error
+        raise DamagedData(str(error)) from error
 
 
 def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
@@ -164,15 +166,15 @@ def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     except (
         zipfile.BadZipFile,
         NotImplementedError,
-    ):  # the zip is truncated: the directory at its end is missing
-        entry = next(entry for entry in zips.zip_members(handle) if entry.name == feed.member)
+    ):  # the directory at the end of a truncated zip is missing
+        entry = next(entry for entry in zips.read_members(handle) if entry.name == feed.member)
         reader = zips.MemberReader(handle, entry)
         try:
             yield from _decompress_member(io.BufferedReader(reader), feed)
-        except Damaged as error:
-            raise Damaged(reader.damage or str(error)) from error
+        except DamagedData as error:
+            raise DamagedData(reader.damage or str(error)) from error
         if reader.damage:
-            raise Damaged(reader.damage) from None
+            raise DamagedData(reader.damage) from None
         return
     try:
         with archive, archive.open(feed.member) as member:
@@ -180,7 +182,7 @@ def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     except (RuntimeError, KeyError) as error:  # zipfile's errors for a password and for a missing member
         raise FeedError(f"{feed.source}: {error}; expected a zip of guides without password") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, lzma.LZMAError) as error:
-        raise Damaged(str(error)) from error
+        raise DamagedData(str(error)) from error
 
 
 def _decompress_member(member: IO[bytes], feed: Feed) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Defines feeds, the names by which they are stored, and errors about feeds.
+"""Defines feeds, their names in the catalogue, and errors about feeds.
 
 The name of a feed in the catalogue is called its source: the absolute path of a file (``path!member`` for one
 of several guides in a zip), a URL without secrets (storage/addresses.py), or a reference (``env:NAME``).
@@ -12,9 +12,9 @@ from pathlib import Path
 from storage.addresses import without_secrets
 from storage.errors import ExpectedError
 
-ENV = "env:"  # prefix of an environment variable that contains a path, a pattern or a URL
-SECRET = "secret:"  # prefix of a Secret block of Prefect, which only task.py opens
-SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # file name suffixes of guides in a zip
+ENV = "env:"  # prefix of the name of an environment variable that contains a path, a pattern or a URL
+SECRET = "secret:"  # prefix of the name of a Secret block of Prefect; only task.py opens Secret blocks
+GUIDE_SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # file name suffixes of guides in a zip
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
 _full_urls: dict[str, str] = {}  # URL without secrets -> URL with secrets
 
@@ -42,9 +42,9 @@ class Feed:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedFeed:
-    """Path or URL, which may contain secrets, and the name (source) by which the feed is stored.
+    """Path or URL of a feed, which may contain secrets, and the source (name) of the feed in the catalogue.
 
-    ``problem`` is the reason why there is no location, or empty.
+    ``problem`` states why the location is unknown; it is empty if the location is known.
     """
 
     location: str = field(repr=False)
@@ -64,20 +64,23 @@ def source_of(location: str | NamedFeed) -> str:
     return without_secrets(location) if is_url(location) else location
 
 
-def conceal(references: Sequence[str]) -> list[str]:
-    """Removes secrets from the URLs of feeds, because Prefect stores parameters. ``reveal`` restores them."""
+def conceal_secrets(references: Sequence[str]) -> list[str]:
+    """Removes secrets from URLs of feeds, because Prefect stores parameters (see ``reveal_secrets``)."""
     for feed in references:
         if is_url(feed) and (public_url := without_secrets(feed)) != feed:
             _full_urls[public_url] = feed
     return [without_secrets(feed) if is_url(feed) else feed for feed in references]
 
 
-def reveal(feed: str) -> str:
-    """Returns the URL with secrets for a feed that ``conceal`` has returned, or any other feed unchanged."""
+def reveal_secrets(feed: str) -> str:
+    """Returns the URL with secrets for a URL from which ``conceal_secrets`` removed them in this process.
+
+    Returns other references unchanged.
+    """
     return _full_urls.get(feed, feed)
 
 
-def access_denied(source: str, error: OSError) -> FeedError:
-    """Returns a FeedError for a file or folder that cannot be read; the message contains what to do."""
+def unreadable_path_error(source: str, error: OSError) -> FeedError:
+    """Returns a FeedError for a file or folder that cannot be read; the message contains the remedy."""
     advice = "give this user read permission" if isinstance(error, PermissionError) else "name another path"
     return FeedError(f"{source}: cannot be read ({error.strerror or error}); {advice}")

@@ -21,7 +21,7 @@ ADVICE = "ingest.private_addresses=true allows it"
 
 
 class PrivateAddress(Exception):
-    """Error: the host of a feed has a private IP address. The message names the setting to allow this."""
+    """Error: the host of a feed has a private IP address. The message names the setting that permits it."""
 
 
 def is_private(address: str) -> bool:
@@ -35,7 +35,7 @@ def is_private(address: str) -> bool:
     return not ip.is_global or ip.is_multicast
 
 
-def public_addresses(host: str, port: int | None = None) -> list[str]:
+def resolve_public_addresses(host: str, port: int | None = None) -> list[str]:
     """Resolves a host name and returns its IP addresses if all of them are public.
 
     Raises:
@@ -57,9 +57,9 @@ def check_address(url: str) -> None:
         PrivateAddress: A host has a private address, or the URL contains another http URL.
         OSError: A host name cannot be resolved.
     """
-    for number, part in enumerate(re.split("::", url)):
-        parts = urlsplit(part)
+    for number, inner_url in enumerate(re.split("::", url)):
+        parts = urlsplit(inner_url)
         if number and parts.scheme.lower() in ("http", "https"):
             raise PrivateAddress(f"http inside another URL cannot be checked; use http alone, or {ADVICE}")
         if parts.scheme.lower() in _HOST_SCHEMES and parts.hostname:
-            public_addresses(parts.hostname)
+            resolve_public_addresses(parts.hostname)

@@ -10,15 +10,15 @@ from pathlib import Path
 from storage.addresses import is_valid_url, without_secrets
 from tasks.ingest.sources import feeds
 from tasks.ingest.sources.download import describe_error
-from tasks.ingest.sources.feeds import ENV, SECRET, SUFFIXES, FeedError, NamedFeed, is_url, source_of
+from tasks.ingest.sources.feeds import ENV, GUIDE_SUFFIXES, SECRET, FeedError, NamedFeed, is_url, source_of
 from tasks.ingest.sources.private import PrivateAddress, check_address
 
-FOLDER_SUFFIXES = (*SUFFIXES, ".zip")  # file name suffixes of guides in a folder
+FOLDER_SUFFIXES = (*GUIDE_SUFFIXES, ".zip")  # file name suffixes of guides in a folder
 _MISTYPED_URL = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # start of a malformed URL
 
 
 def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = False) -> list[str | NamedFeed]:
-    """Resolves references to feeds to distinct paths and URLs; raises FeedError if one is invalid."""
+    """Returns the distinct paths and URLs for references to feeds. Raises FeedError if one is invalid."""
     locations, errors = locate(references, private_addresses)
     for _, error in errors:
         raise error
@@ -28,20 +28,20 @@ def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = Fal
 def locate(
     references: Sequence[str | NamedFeed], private_addresses: bool = False
 ) -> tuple[list[str | NamedFeed], list[tuple[str, FeedError]]]:
-    """Resolves references to feeds to distinct absolute paths and URLs, in order.
+    """Returns the distinct absolute paths and URLs for references to feeds, in the order of the references.
 
-    The matches of a pattern and the files in a folder are sorted.
+    The files that match a pattern and the files in a folder are sorted.
 
     Args:
-        references: Paths, patterns, folders, URLs, or ``env:NAME`` (an environment variable with one of
-            these).
+        references: Paths, patterns, folders, URLs, and ``env:NAME`` (an environment variable that contains
+            a path, a pattern, a folder or a URL).
         private_addresses: Whether patterns may be listed on hosts with private addresses.
 
     Returns:
-        Paths and URLs, and (name of the feed, error) of each reference that cannot be resolved.
+        Paths and URLs, and (name of the feed, error) for each reference that cannot be resolved.
 
     Raises:
-        FeedError: There are no references, or two URLs differ in secrets only.
+        FeedError: There are no references, or two URLs differ only in secrets.
     """
     if not references:
         raise FeedError("no feed given; name a file, a pattern, a directory or a URL")
@@ -54,19 +54,19 @@ def locate(
             errors.append((_source_of_reference(feed), error))
         except OSError as error:
             source = _source_of_reference(feed)
-            errors.append((source, feeds.access_denied(source, error)))
+            errors.append((source, feeds.unreadable_path_error(source, error)))
     _check_distinct(locations)
     return list(locations), errors
 
 
 def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
-    """Resolves one path, pattern, folder, URL or ``env:NAME`` to paths and URLs.
+    """Returns the paths and URLs for one path, pattern, folder, URL or ``env:NAME``.
 
-    A URL from an environment variable becomes a NamedFeed, whose name does not contain the URL.
+    A URL in an environment variable becomes a NamedFeed with the name ``env:NAME``, which hides the URL.
     """
     if isinstance(feed, NamedFeed) and feed.problem:
         raise FeedError(f"{feed.source}: {feed.problem}")
-    name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)
+    name, text = ("", feeds.reveal_secrets(feed)) if isinstance(feed, str) else (feed.source, feed.location)
     if text.startswith(SECRET) and not name:
         raise FeedError(
             f"{text}: Secret blocks of Prefect are only opened by nightly, deployments and, if Prefect "
@@ -91,7 +91,7 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
     elif path.exists():
         files, problem = [str(path)], ""
     elif glob.has_magic(str(path)):
-        files, problem = matching_files(str(path)), "the pattern matches no file"
+        files, problem = find_files(str(path)), "the pattern matches no file"
     else:
         files, problem = [], "no such file; expected a path, a pattern, a directory or a URL"
     if not files:
@@ -100,6 +100,7 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
 
 
 def _source_of_reference(reference: str | NamedFeed) -> str:
+    """Returns the name of the feed for a reference that cannot be resolved."""
     if isinstance(reference, NamedFeed) or is_url(reference):
         return source_of(reference)
     return (
@@ -115,7 +116,7 @@ def _invalid_url_error(source: str) -> FeedError:
 
 
 def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
-    """Raises FeedError if two URLs differ in secrets only, because they would be stored as one feed."""
+    """Raises FeedError if two URLs differ only in secrets, because they would have the same source."""
     sources: set[str] = set()
     for source in map(source_of, locations):
         if source in sources:
@@ -128,7 +129,7 @@ def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
 
 
 def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
-    """Lists the URLs that match a URL with wildcards on an object store. Returns other URLs unchanged."""
+    """Lists the URLs on an object store that match a URL with wildcards. Returns any other URL unchanged."""
     source = name or without_secrets(url)
     if not is_valid_url(url):
         raise _invalid_url_error(source)
@@ -139,22 +140,22 @@ def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
     try:
         if not private_addresses:
             check_address(url)
-        system, pattern = fsspec.core.url_to_fs(url)
-        system.invalidate_cache()
-        matches = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
+        file_system, pattern = fsspec.core.url_to_fs(url)
+        file_system.invalidate_cache()
+        matches = sorted(str(file_system.unstrip_protocol(path)) for path in file_system.glob(pattern))
     except PrivateAddress as error:
         raise FeedError(f"{source}: not fetched: {error}") from None
     except Exception as error:  # stores raise their own exceptions
         is_final = isinstance(error, ImportError | ValueError | FileNotFoundError | PermissionError)
-        kind = FeedError if is_final else feeds.FeedUnreachable
+        error_class = FeedError if is_final else feeds.FeedUnreachable
         # from None: the cause may contain credentials
-        raise kind(f"{source}: cannot be listed ({describe_error(error, url)})") from None
+        raise error_class(f"{source}: cannot be listed ({describe_error(error, url)})") from None
     if not matches:
         raise FeedError(f"{source}: the pattern matches no file")
     return matches
 
 
-def matching_files(pattern: str) -> list[str]:
+def find_files(pattern: str) -> list[str]:
     """Lists the files that match a glob pattern, sorted. Unlike glob.glob, visits each folder only once."""
     base, double_star, subpattern = pattern.partition("**")
     if not double_star or base[-1:] not in ("", os.sep) or subpattern[:1] not in ("", os.sep):
@@ -162,11 +163,11 @@ def matching_files(pattern: str) -> list[str]:
     subpattern = subpattern.lstrip(os.sep) or "*"
     folders = _visible_folders(sorted(glob.glob(base)) if base else [""])
     patterns = (os.path.join(glob.escape(folder), subpattern) for folder in folders)
-    return sorted({file for each_pattern in patterns for file in matching_files(each_pattern)})
+    return sorted({file for folder_pattern in patterns for file in find_files(folder_pattern)})
 
 
 def _visible_folders(bases: Iterable[str]) -> Iterator[str]:
-    """Yields folders and their subfolders that are not hidden, each once. Follows symbolic links last."""
+    """Yields folders and their visible subfolders, without repetition. Follows symbolic links last."""
     real_folders: set[str] = set()
     queue = deque(bases)
     while queue:

@@ -1,7 +1,7 @@
 """Reads zip archives, including truncated ones.
 
 The directory of a zip is at the end of the file, so it is missing if the file is truncated. Each member also
-has a local header before its data, from which truncated files are read.
+has a local header before its data; truncated files are read by these headers.
 
 References:
     PKWARE. APPNOTE.TXT, .ZIP File Format Specification, sections 4.3.7 (local file header) and 4.3.9 (data
@@ -28,7 +28,7 @@ _ZIP64 = 0xFFFFFFFF  # value of the size field if the size is in the extra field
 def list_members(file: Path, source: str) -> list[str]:
     """Lists the files in a zip archive, sorted. Returns [] if ``file`` is not a zip archive.
 
-    If the archive is truncated, the files before the end are listed.
+    If the archive is truncated, the list ends where the archive ends.
 
     Raises:
         FeedError: The archive is empty, or the files in it cannot be listed.
@@ -40,9 +40,11 @@ def list_members(file: Path, source: str) -> list[str]:
             with zipfile.ZipFile(handle) as archive:
                 names = [info.filename for info in archive.infolist() if not info.is_dir()]
         except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
-            names = [member.name for member in zip_members(handle) if not member.name.endswith("/")]
+            names = [member.name for member in read_members(handle) if not member.name.endswith("/")]
             if not names:
-                raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
+                raise FeedError(
+                    f"{source}: damaged zip ({error}); nothing in it can be read; fetch it again"
+                ) from error
     if not names:
         raise FeedError(f"{source}: an empty zip; expected a guide in it")
     return sorted(set(names))
@@ -51,14 +53,17 @@ def list_members(file: Path, source: str) -> list[str]:
 class ZipMember(NamedTuple):
     """Name and position of a file in a zip archive, from its local header."""
 
-    name: str
+    name: str  # path in the archive
     start: int  # offset of the compressed data in the archive
     method: int  # compression method: STORED or DEFLATED
     size: int  # compressed bytes, -1 if unknown
 
 
-def zip_members(handle: IO[bytes]) -> Iterator[ZipMember]:
-    """Yields the unencrypted members of a zip from their local headers, until the end of one is unknown."""
+def read_members(handle: IO[bytes]) -> Iterator[ZipMember]:
+    """Yields the unencrypted members of a zip from their local headers.
+
+    Stops after a member whose end cannot be determined.
+    """
     position = 0
     while True:
         handle.seek(position)
@@ -70,9 +75,9 @@ def zip_members(handle: IO[bytes]) -> Iterator[ZipMember]:
         name = handle.read(name_length)
         if len(name) < name_length:
             return
-        text = name.decode("utf-8" if flags & 0x800 else "cp437", "replace")
+        path = name.decode("utf-8" if flags & 0x800 else "cp437", "replace")
         start = position + HEADER_BYTES + name_length + extra_length
-        member = ZipMember(text, start, method, -1 if flags & 8 or size == _ZIP64 else size)
+        member = ZipMember(path, start, method, -1 if flags & 8 or size == _ZIP64 else size)
         if not flags & 1 and method in (STORED, DEFLATED):
             yield member
         if member.size >= 0:
@@ -109,7 +114,7 @@ class MemberReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Reads uncompressed bytes into ``buffer``. Returns their number, 0 at the end of the member."""
+        """Reads uncompressed bytes into ``buffer``. Returns their number; 0 at the end of the member."""
         while not (self.decoder and self.decoder.eof):
             limit = len(buffer) if self._remaining_bytes < 0 else min(len(buffer), self._remaining_bytes)
             piece = self._unconsumed or self._handle.read(limit)

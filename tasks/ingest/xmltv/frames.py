@@ -1,4 +1,4 @@
-"""Splits an XMLTV file into parts of about 400 KiB with complete programmes, which are called frames.
+"""Splits an XMLTV file into frames, which are parts of about 400 KiB with complete programmes.
 
 A parser for the complete file would fail at the first damaged programme (an unescaped ``<``, an unclosed tag,
 an attribute of a gigabyte), or misread everything after it. One XML tree per frame is also faster than
@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-END = b"</programme>"
+PROGRAMME_END = b"</programme>"
 MAX_PROGRAMME_BYTES = 4 << 20  # larger programmes are rejected
 _MAX_CDATA_BYTES = 64 << 10  # a longer CDATA section is treated as unterminated
-_START, _CHANNEL_END = b"<programme", b"</channel>"
+_PROGRAMME_START, _CHANNEL_END = b"<programme", b"</channel>"
 _CDATA_PATTERN = rb"<!\[CDATA\[(?:[^<\]]|<(?!!\[CDATA\[)|\](?!\]>))*+\]\]>"
 _CDATA = re.compile(_CDATA_PATTERN)
 _COMMENT_OR_CDATA = re.compile(rb"<!--.*?-->|" + _CDATA_PATTERN, re.DOTALL)
 _ROOT_END = re.compile(rb"</(?:tv|programmes)\s*>\Z", re.IGNORECASE)
-_TAG = re.compile(rb"<(/?)programme(?=[\s/>])")
-_MASK_TABLE = bytes(byte if byte == ord("\n") else 1 for byte in range(256))  # for bytes.translate
+_PROGRAMME_TAG = re.compile(rb"<(/?)programme(?=[\s/>])")
+_MASK_TABLE = bytes(
+    byte if byte == ord("\n") else 1 for byte in range(256)
+)  # replaces all bytes except line feeds by \x01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +50,13 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, is_closed: bool 
         blocks: Uncompressed bytes after the start tag of the root element.
         offset: Offset of the first block in the file.
         line: Line number of the first block.
-        is_closed: Whether the root is an empty tag (``<tv/>``); bytes after it are read nevertheless.
+        is_closed: Whether the root is an empty tag (``<tv/>``). Programmes after it are read nevertheless.
     """
     buffer = b""
     is_skipping = False  # whether the rest of an oversized programme is being skipped
 
-    def take(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
-        """Removes ``size`` bytes from ``buffer``. Returns all or the first ``excerpt_bytes`` as a frame."""
+    def take_frame(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
+        """Removes ``size`` bytes from ``buffer``. The frame has all or only the first ``excerpt_bytes``."""
         nonlocal buffer, offset, line
         content = buffer[: size if excerpt_bytes is None else excerpt_bytes]
         frame = Frame(content=content, offset=offset, line=line, reason=reason)
@@ -64,9 +66,9 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, is_closed: bool 
     for block in blocks:
         buffer += block
         if is_skipping:
-            start = buffer.find(_START, 1)
+            start = buffer.find(_PROGRAMME_START, 1)
             is_skipping = start < 0
-            take(max(0, len(buffer) - 32) if is_skipping else start)
+            take_frame(max(0, len(buffer) - 32) if is_skipping else start)
             if is_skipping:
                 continue
         buffer = _hide_comments(buffer)
@@ -78,38 +80,38 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, is_closed: bool 
         limit = min(
             (position for position in unterminated_starts if position >= 0), default=len(masked_content)
         )
-        complete_end = masked_content.rfind(END, 0, limit) + len(END)
-        if complete_end >= len(END):
-            yield take(complete_end)
+        complete_end = masked_content.rfind(PROGRAMME_END, 0, limit) + len(PROGRAMME_END)
+        if complete_end >= len(PROGRAMME_END):
+            yield take_frame(complete_end)
         elif len(buffer) > MAX_PROGRAMME_BYTES:
-            # cut after its ``<``, so that the rest is not found as a programme and rejected again
-            yield take(buffer.find(_START) + 1, "oversized", excerpt_bytes=1000)
+            # cut after the ``<`` of the programme, so that its rest is not rejected as a second programme
+            yield take_frame(buffer.find(_PROGRAMME_START) + 1, "oversized", excerpt_bytes=1000)
             is_skipping = True
-    content = buffer.rstrip(b"\x01 \t\r\n")  # without comments after the root
+    content = buffer.rstrip(b"\x01 \t\r\n")  # without hidden comments after the root
     if content or not is_closed:
         root_end = _ROOT_END.search(content, max(0, len(content) - 4096))
-        complete_end = root_end.start() if root_end else buffer.rfind(_START)
+        complete_end = root_end.start() if root_end else buffer.rfind(_PROGRAMME_START)
         if complete_end < 0:
             complete_end = buffer.rfind(_CHANNEL_END) + len(_CHANNEL_END) if _CHANNEL_END in buffer else 0
-        yield take(complete_end)
+        yield take_frame(complete_end)
         if not root_end:
-            yield take(len(buffer), "truncated")
+            yield take_frame(len(buffer), "truncated")
 
 
-def split(content: bytes, size: int) -> Iterator[tuple[int, int]]:
-    """Yields (begin, end) of parts of ``content`` of about ``size`` bytes, each with complete programmes."""
+def split_at_programmes(content: bytes, size: int) -> Iterator[tuple[int, int]]:
+    """Yields (begin, end) of parts of ``content`` that have about ``size`` bytes and complete programmes."""
     masked_content, begin = hide_cdata(content), 0
     while begin < len(content):
-        end_tag = masked_content.find(END, begin + size - len(END))
-        end = end_tag + len(END) if end_tag >= 0 else len(content)
+        end_tag = masked_content.find(PROGRAMME_END, begin + size - len(PROGRAMME_END))
+        end = end_tag + len(PROGRAMME_END) if end_tag >= 0 else len(content)
         yield begin, end
         begin = end
 
 
 def find_programmes(content: bytes) -> list[tuple[int, int]]:
-    """Returns (begin, end) of each element ``programme``. The end is -1 if the end tag is missing."""
+    """Returns (begin, end) of each element ``programme`` in bytes; end is -1 if the end tag is missing."""
     masked_content = hide_cdata(content)
-    tags = list(_TAG.finditer(masked_content))
+    tags = list(_PROGRAMME_TAG.finditer(masked_content))
     spans = []
     for tag, next_tag in zip(tags, [*tags[1:], None]):
         if not tag[1]:
@@ -124,10 +126,12 @@ def hide_cdata(content: bytes) -> bytes:
 
 
 def _hide_comments(content: bytes) -> bytes:
+    """Replaces all bytes of terminated comments, except for line feeds, by control bytes."""
     end = content.rfind(b"-->") + 3  # each comment before this position ends, so the search takes linear time
     if end < 3 or content.find(b"<!--", 0, end) < 0:
         return content
     hidden = _COMMENT_OR_CDATA.sub(
-        lambda part: part[0].translate(_MASK_TABLE) if part[0].startswith(b"<!--") else part[0], content[:end]
+        lambda section: section[0].translate(_MASK_TABLE) if section[0].startswith(b"<!--") else section[0],
+        content[:end],
     )
     return hidden + content[end:]

@@ -21,7 +21,7 @@ from functools import partial
 import pyarrow as pa
 
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
-from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, number_from_first_, to_batch
+from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, renumber_rows_, to_batch
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
@@ -38,7 +38,7 @@ def matches(head: bytes) -> bool:
 def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
     """Parses an XMLTV feed, and yields batches of about ``batch_rows`` programmes.
 
-    ``zone`` is the time zone of times that state none; empty means UTC.
+    ``zone`` is the time zone of the times without an offset; empty means UTC.
     """
     try:
         prolog, blocks = read_prolog(iter(stream), stream.feed.source)
@@ -47,27 +47,30 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
             raise stream.unreadable_error() from error
         raise
     encoding = Encoding(prolog.encoding, partial(FeedStream, stream.feed, stream.size_cap_bytes))
-    root = root_attributes(prolog.attributes, encoding)
+    attributes = root_attributes(prolog.attributes, encoding)
     frames: list[FrameRecords] = []
-    rows = size = 0
+    row_count = size = 0
     for records in read_records(prolog, blocks, encoding, zone):
         frames.append(records)
-        rows += records.chunk.programmes.num_rows + len(records.channels) + len(records.rejects)
+        row_count += records.chunk.programmes.num_rows + len(records.channels) + len(records.rejects)
         size += len(records.frame.content)
-        if rows >= batch_rows or size >= BATCH_BYTES:
-            yield _join_frames(frames, root, stream)
-            frames, root, rows, size = [], [], 0, 0
-    yield _join_frames(frames, root, stream, is_last=True)
+        if row_count >= batch_rows or size >= BATCH_BYTES:
+            yield _join_frames(frames, attributes, stream)
+            frames, attributes, row_count, size = [], [], 0, 0
+    yield _join_frames(frames, attributes, stream, is_last=True)
 
 
 def _join_frames(
-    frames: list[FrameRecords], root: list[tuple[str, str]], stream: FeedStream, is_last: bool = False
+    frames: list[FrameRecords], attributes: list[tuple[str, str]], stream: FeedStream, is_last: bool = False
 ) -> ProgrammeBatch:
-    """Joins the records of several frames (parts of the file) to one batch."""
+    """Joins the records of several frames (parts of the file) to one batch.
+
+    ``attributes`` are those of the root element; empty except in the first batch.
+    """
     chunks = [records.chunk for records in frames] or [NO_PROGRAMMES]
     kinds = ("programmes", "details", "originals")
     batches = {kind: [getattr(chunk, kind) for chunk in chunks] for kind in kinds}
-    number_from_first_(batches)
+    renumber_rows_(batches)
     rejects = [
         (line, "damaged" if stream.damage and reason == "truncated" else reason, text)
         for records in frames
@@ -77,7 +80,7 @@ def _join_frames(
         **{kind: pa.concat_batches(batches[kind]) for kind in kinds},
         channels=to_batch([channel for records in frames for channel in records.channels], CHANNELS),
         rejects=to_batch(rejects, REJECTS),
-        root=to_batch(root, ROOT),
+        root=to_batch(attributes, ROOT),
         share_read=1.0 if is_last else stream.share_read,
         invalid_bytes=sum(records.invalid_bytes for records in frames),
     )

@@ -20,7 +20,7 @@ from tasks.ingest.xmltv.fallback.programmes import read_tree
 from tasks.ingest.xmltv.frames import Frame, cut_frames, find_programmes
 from tasks.ingest.xmltv.prolog import Prolog
 from tasks.ingest.xmltv.scan import scan
-from tasks.ingest.xmltv.text import CONTROLS, repair
+from tasks.ingest.xmltv.text import CONTROL_BYTES, repair
 from tasks.ingest.xmltv.times import parse_time
 
 NO_PROGRAMMES = clean_columns(RawColumns.from_rows([]), partial(parse_time, zone=""))
@@ -33,7 +33,7 @@ class FrameRecords:
     Attributes:
         frame: Bytes of the frame as in the file.
         chunk: Cleaned columns of the valid programmes.
-        numbers: Position of each valid programme among the programmes of the frame, from 0; -1 if ambiguous.
+        programme_indices: Index of each valid programme among all programmes of the frame; -1 if ambiguous.
         channels: Rows with the schema CHANNELS (storage/catalogue/rows.py).
         rejects: Line, reason and excerpt of each invalid programme.
         invalid_bytes: Number of bytes that are invalid in the encoding of the feed.
@@ -41,7 +41,7 @@ class FrameRecords:
 
     frame: Frame
     chunk: ColumnChunk = NO_PROGRAMMES
-    numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    programme_indices: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     channels: list[tuple[Any, ...]] = field(default_factory=list)
     rejects: list[tuple[int, str, str]] = field(default_factory=list)
     invalid_bytes: int = 0
@@ -50,13 +50,13 @@ class FrameRecords:
         """Finds the valid programmes in the bytes of the frame.
 
         Returns:
-            Begin and end of each valid programme, int64 (programmes, 2), or -1 if its position is ambiguous
-            or the end tag is missing; and the number of complete programmes in the frame, including invalid
-            ones.
+            Begin and end of each valid programme, int64 (programmes, 2), which are -1 if its position is
+            ambiguous or the end tag is missing; and the number of programmes in the frame that have an end
+            tag, including invalid programmes.
         """
         spans = np.array([*find_programmes(self.frame.content), (-1, -1)])
         spans[spans[:, 1] < 0] = -1
-        return spans[self.numbers], int((spans[:, 1] >= 0).sum())
+        return spans[self.programme_indices], int((spans[:, 1] >= 0).sum())
 
 
 def read_records(
@@ -68,12 +68,12 @@ def read_records(
         prolog: Prolog of the file.
         blocks: Blocks of bytes after the prolog.
         encoding: Encoding of the bytes.
-        zone: Time zone of times that state none; empty means UTC.
+        zone: Time zone of the times without an offset; empty means UTC.
     """
     for frame in cut_frames(blocks, prolog.length, prolog.lines + 1, prolog.is_closed):
         records = FrameRecords(frame=frame)
         if frame.reason:
-            text = excerpt(frame.content.translate(None, CONTROLS))
+            text = excerpt(frame.content.translate(None, CONTROL_BYTES))
             records.rejects.append((frame.line, frame.reason, text))
         else:
             _read_frame_(records, encoding, zone)
@@ -87,7 +87,7 @@ def _read_frame_(records: FrameRecords, encoding: Encoding, zone: str) -> None:
     if raw is None:
         raw = _parse_xml_(records, content, zone)
     else:
-        records.numbers = np.arange(len(raw.title))
+        records.programme_indices = np.arange(len(raw.title))
     records.chunk = clean_columns(raw, partial(parse_time, zone=zone))
     if reasons := records.chunk.reasons:
         trees = (
@@ -98,24 +98,25 @@ def _read_frame_(records: FrameRecords, encoding: Encoding, zone: str) -> None:
             if row in reasons:
                 text = etree.tostring(element, encoding="utf-8", with_tail=False)
                 records.rejects.append((line + (element.sourceline or 1) - 1, reasons[row], excerpt(text)))
-        records.numbers = np.delete(records.numbers, list(reasons))
+        records.programme_indices = np.delete(records.programme_indices, list(reasons))
 
 
 def _parse_xml_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
     """Parses repaired bytes as XML. Returns programmes, and fills other fields of ``records`` in place."""
     rows: list[dict[str, Any]] = []
-    numbers: list[int] = []
-    start = 0
+    indices: list[int] = []
+    first_index = 0  # of the programmes in the piece
     for tree, piece, line in parse_trees(content, records.frame.line):
         count = len(find_programmes(piece))
         if tree is None:
             records.rejects.append((line, "malformed", excerpt(piece)))
         else:
             read_tree(tree, rows, records.channels, zone)
-            new_rows = len(rows) - len(numbers)
-            numbers += range(start, start + count) if new_rows == count else [-1] * new_rows
-        start += count
-    if start != len(find_programmes(records.frame.content)):  # the repair removed a control byte from a tag
-        numbers = [-1] * len(rows)
-    records.numbers = np.array(numbers, dtype=np.int64)
+            new_rows = len(rows) - len(indices)
+            indices += range(first_index, first_index + count) if new_rows == count else [-1] * new_rows
+        first_index += count
+    # the repair may have removed a control byte from a tag
+    if first_index != len(find_programmes(records.frame.content)):
+        indices = [-1] * len(rows)
+    records.programme_indices = np.array(indices, dtype=np.int64)
     return RawColumns.from_rows(rows)

@@ -21,7 +21,7 @@ from tasks.ingest.columns import RawColumns
 from tasks.ingest.extra import to_json
 
 ATTRIBUTE_COLUMNS = ("channel", "start", "stop")  # attributes of a programme that have a column
-STOP_ALIAS = "end"  # name of the attribute stop in some guides; also stored in ``extra``
+STOP_ALIAS = "end"  # name of the attribute ``stop`` in some guides; it is also stored in ``extra``
 ELEMENTS = {  # element -> column of the text, and column of the attribute lang or system
     "title": ("title", "title_language"),
     "sub-title": ("sub_title", "sub_title_language"),
@@ -40,14 +40,16 @@ _REFERENCE = re.compile(r"&(#?\w+);")
 _PREDEFINED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _PROBE_BYTES = 4096  # if a guide has other tags, the first 4096 bytes nearly always contain one of them
 _LESS, _GREATER, _QUOTE, _SPACE, _SLASH, _P = b'<>" /p'
-# Roles of tags: start and end tag of a programme; start, end and empty tag of an element in a programme.
+# Roles of tags: start and end tag of a programme; start tag, end tag and empty tag of an element in it.
 _BEGIN, _END, _OPEN, _CLOSE, _EMPTY = range(5)
 
 
 @dataclass(frozen=True)
 class _Tag:
-    role: int
-    kind: int  # index into ELEMENTS
+    """Tag of an element in a programme."""
+
+    role: int  # _OPEN, _CLOSE or _EMPTY
+    kind: int  # index of the element in ELEMENTS
     qualifier: str | None  # the language, or the system of an episode number
 
 
@@ -66,50 +68,50 @@ def scan(content: bytes) -> RawColumns | None:
     if not _are_tags(codes, less, greater):
         return None
     first_codes = codes[less + 1]
-    begins, ends = first_codes == _P, (first_codes == _SLASH) & (codes[less + 2] == _P)
-    attributes = _programme_attributes(content, codes, less[begins], greater[begins])
-    if attributes is None or not _all_equal(codes, less[ends], greater[ends] + 1, b"</programme>"):
+    is_begin, is_end = first_codes == _P, (first_codes == _SLASH) & (codes[less + 2] == _P)
+    attributes = _programme_attributes(content, codes, less[is_begin], greater[is_begin])
+    if attributes is None or not _all_equal(codes, less[is_end], greater[is_end] + 1, b"</programme>"):
         return None
-    is_element = ~(begins | ends)
+    is_element = ~(is_begin | is_end)
     tag_texts = _slice_texts(content, less[is_element] + 1, greater[is_element]).dictionary_encode()
     distinct_tags = [_read_tag(text) for text in tag_texts.dictionary.to_pylist()]
     if None in distinct_tags:
         return None
-    role, kind, tag_code_of = np.where(begins, _BEGIN, _END), np.full(len(less), -1), np.full(len(less), -1)
-    tag_code_of[is_element] = tag_texts.indices.to_numpy()
-    role[is_element] = np.array([tag.role for tag in distinct_tags if tag], np.int64)[tag_code_of[is_element]]
-    kind[is_element] = np.array([tag.kind for tag in distinct_tags if tag], np.int64)[tag_code_of[is_element]]
-    opens = role == _OPEN
-    if not _are_flat(role, kind) or not _is_blank_between(content, less, greater, opens):
+    roles, kinds = np.where(is_begin, _BEGIN, _END), np.full(len(less), -1)
+    tag_codes = np.full(len(less), -1)  # index into distinct_tags, or -1
+    tag_codes[is_element] = tag_texts.indices.to_numpy()
+    roles[is_element] = np.array([tag.role for tag in distinct_tags if tag], np.int64)[tag_codes[is_element]]
+    kinds[is_element] = np.array([tag.kind for tag in distinct_tags if tag], np.int64)[tag_codes[is_element]]
+    if not _are_flat(roles, kinds) or not _is_blank_between(content, less, greater, roles == _OPEN):
         return None
     qualifiers = pa.array([tag.qualifier for tag in distinct_tags if tag], pa.string())
-    row = np.cumsum(begins) - 1  # programme of each tag
-    count = int(row[-1]) + 1
+    rows = np.cumsum(is_begin) - 1  # programme of each tag
+    count = int(rows[-1]) + 1
     nulls = pa.nulls(count, pa.string())
     columns: dict[str, Any] = {name: attributes.get(name, nulls) for name in ATTRIBUTE_COLUMNS}
     columns["stop"] = attributes.get("stop", attributes.get(STOP_ALIAS, columns["stop"]))
-    for number, (text_name, qualifier_name) in enumerate(ELEMENTS.values()):
-        tags = np.flatnonzero((kind == number) & (role != _CLOSE))
+    for kind, (text_name, qualifier_name) in enumerate(ELEMENTS.values()):
+        tags = np.flatnonzero((kinds == kind) & (roles != _CLOSE))
         ends = less[tags + 1]
-        starts = np.where(role[tags] == _EMPTY, ends, greater[tags] + 1)
+        starts = np.where(roles[tags] == _EMPTY, ends, greater[tags] + 1)
         text = _unescape(_slice_texts(content, starts, ends, starts == ends))
-        qualifier = qualifiers.take(pa.array(tag_code_of[tags]))
+        qualifier = qualifiers.take(pa.array(tag_codes[tags]))
         if text_name in ("categories", "episode_numbers"):
-            offsets = pa.array(np.searchsorted(row[tags], np.arange(count + 1)), pa.int32())
+            offsets = pa.array(np.searchsorted(rows[tags], np.arange(count + 1)), pa.int32())
             text, qualifier = (pa.ListArray.from_arrays(offsets, values) for values in (text, qualifier))
         else:
-            if (np.diff(row[tags]) <= 0).any():
+            if (np.diff(rows[tags]) <= 0).any():
                 return None  # two elements, but the column has one value
             if len(tags) < count:
-                tag_of = np.full(count, -1)
-                tag_of[row[tags]] = np.arange(len(tags))
-                elements = pa.array(tag_of, mask=tag_of < 0)
-                text, qualifier = text.take(elements), qualifier.take(elements)
+                positions = np.full(count, -1)  # of the element of each programme in ``text``
+                positions[rows[tags]] = np.arange(len(tags))
+                nullable_positions = pa.array(positions, mask=positions < 0)
+                text, qualifier = text.take(nullable_positions), qualifier.take(nullable_positions)
         columns[text_name], columns[qualifier_name] = text, qualifier
     columns.pop("")
     names = [f"@{name}" for name in attributes if name not in ATTRIBUTE_COLUMNS]
-    rows = zip(*(attributes[name[1:]].to_pylist() for name in names))
-    objects = pa.array([to_json(dict(zip(names, values))) for values in rows], pa.string())
+    values_by_row = zip(*(attributes[name[1:]].to_pylist() for name in names))
+    objects = pa.array([to_json(dict(zip(names, values))) for values in values_by_row], pa.string())
     return RawColumns(**columns, attributes=objects if names else nulls)
 
 
@@ -124,22 +126,22 @@ def _are_tags(codes: np.ndarray, less: np.ndarray, greater: np.ndarray) -> bool:
     return not ((tag_numbers > 0) & (breaks < greater[tag_numbers - 1])).any()
 
 
-def _are_flat(role: np.ndarray, kind: np.ndarray) -> bool:
+def _are_flat(roles: np.ndarray, kinds: np.ndarray) -> bool:
     """Returns whether the tags form programmes with elements that have no children."""
-    opens = role[:-1] == _OPEN
+    is_open = roles[:-1] == _OPEN
     return bool(
-        role[0] == _BEGIN
-        and role[-1] == _END
-        and (opens == (role[1:] == _CLOSE)).all()
-        and (kind[:-1] == kind[1:])[opens].all()
-        and ((role[:-1] == _END) == (role[1:] == _BEGIN)).all()
+        roles[0] == _BEGIN
+        and roles[-1] == _END
+        and (is_open == (roles[1:] == _CLOSE)).all()
+        and (kinds[:-1] == kinds[1:])[is_open].all()
+        and ((roles[:-1] == _END) == (roles[1:] == _BEGIN)).all()
     )
 
 
 def _programme_attributes(
     content: bytes, codes: np.ndarray, less: np.ndarray, greater: np.ndarray
 ) -> dict[str, pa.StringArray] | None:
-    """Returns a column for each attribute of programmes, or None if names or order differ.
+    """Returns the values of each attribute of programmes, or None if programmes differ in names or order.
 
     Args:
         content: Bytes of the guide.
@@ -148,49 +150,54 @@ def _programme_attributes(
         greater: Position of ``>`` of each start tag of a programme.
     """
     quotes = np.flatnonzero(codes == _QUOTE)
-    begin, end = np.searchsorted(quotes, less), np.searchsorted(quotes, greater)
-    if not len(less) or (end - begin != (size := end[0] - begin[0])).any() or size == 0 or size % 2:
+    first_quotes, end_quotes = np.searchsorted(quotes, less), np.searchsorted(quotes, greater)
+    if not len(less):
         return None
-    values = quotes[begin[:, None] + np.arange(size)]  # (programmes, quotes)
+    quote_count = end_quotes[0] - first_quotes[0]
+    if (end_quotes - first_quotes != quote_count).any() or quote_count == 0 or quote_count % 2:
+        return None
+    tag_quotes = quotes[first_quotes[:, None] + np.arange(quote_count)]  # (programmes, quotes)
     columns: dict[str, pa.StringArray] = {}
-    gap = less
-    for number in range(0, values.shape[1], 2):
-        text = content[gap[0] : values[0, number]]
-        match = (_NAME_IN_GAP if number else _FIRST_NAME_IN_GAP).fullmatch(text)
+    gap_starts = less  # the gap before a value contains the name of the attribute
+    for number in range(0, quote_count, 2):
+        opening_quotes, closing_quotes = tag_quotes[:, number], tag_quotes[:, number + 1]
+        gap = content[gap_starts[0] : opening_quotes[0]]
+        match = (_NAME_IN_GAP if number else _FIRST_NAME_IN_GAP).fullmatch(gap)
         name = match[1].decode() if match else ""
-        if not name or name in columns or not _all_equal(codes, gap, values[:, number], text):
+        if not name or name in columns or not _all_equal(codes, gap_starts, opening_quotes, gap):
             return None
-        columns[name] = _unescape(_slice_texts(content, values[:, number] + 1, values[:, number + 1]))
-        gap = values[:, number + 1] + 1
-    text = content[gap[0] : greater[0]]
-    return columns if not text.strip() and _all_equal(codes, gap, greater, text) else None
+        columns[name] = _unescape(_slice_texts(content, opening_quotes + 1, closing_quotes))
+        gap_starts = closing_quotes + 1
+    gap = content[gap_starts[0] : greater[0]]
+    return columns if not gap.strip() and _all_equal(codes, gap_starts, greater, gap) else None
 
 
 def _all_equal(codes: np.ndarray, starts: np.ndarray, ends: np.ndarray, text: bytes) -> bool:
+    """Returns whether all bytes from ``starts`` to ``ends`` are equal to ``text``."""
     if (ends - starts != len(text)).any():
         return False
     return bool((codes[starts[:, None] + np.arange(len(text))] == np.frombuffer(text, np.uint8)).all())
 
 
-def _is_blank_between(content: bytes, less: np.ndarray, greater: np.ndarray, opens: np.ndarray) -> bool:
-    """Returns whether there is only white space between the tags, except for the texts of elements."""
+def _is_blank_between(content: bytes, less: np.ndarray, greater: np.ndarray, is_open: np.ndarray) -> bool:
+    """Returns whether there is only white space between the tags, except after start tags of elements."""
     starts, ends = greater[:-1] + 1, less[1:]
-    is_outside = (ends > starts) & ~opens[:-1]
+    is_outside = (ends > starts) & ~is_open[:-1]
     texts = _slice_texts(content, starts[is_outside], ends[is_outside]).unique().to_pylist()
-    ends_of_content = content[: less[0]] + content[greater[-1] + 1 :]
-    return not "".join(texts).strip(" \t\n") and not ends_of_content.strip()
+    head_and_tail = content[: less[0]] + content[greater[-1] + 1 :]
+    return not "".join(texts).strip(" \t\n") and not head_and_tail.strip()
 
 
 def _slice_texts(content: bytes, starts: np.ndarray, ends: np.ndarray, is_null: Any = None) -> pa.StringArray:
-    """Returns the texts at spans of valid UTF-8, which are ascending and disjoint.
+    """Returns the texts from ``starts`` to ``ends``, which are ascending and disjoint, in valid UTF-8.
 
     Texts for which the mask ``is_null`` is True become null.
     """
-    bounds = np.column_stack([starts, ends]).astype(np.int32).ravel()
+    offsets = np.column_stack([starts, ends]).astype(np.int32).ravel()
     if not len(starts):
         return pa.array([], pa.string())
-    pieces = pa.StringArray.from_buffers(len(bounds) - 1, pa.py_buffer(bounds), pa.py_buffer(content))
-    return pieces.take(pa.array(np.arange(0, len(bounds), 2), mask=is_null))
+    pieces = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(content))
+    return pieces.take(pa.array(np.arange(0, len(offsets), 2), mask=is_null))
 
 
 def _unescape(column: pa.StringArray) -> pa.StringArray:
@@ -211,6 +218,7 @@ def _resolve_reference(reference: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _read_tag(text: str) -> _Tag | None:
+    """Parses the text of a tag without ``<`` and ``>``. Returns None if only an XML parser can read it."""
     match = _TAG.fullmatch(text)
     if match is None or (match[1] and (match[3] or match[6])):
         return None

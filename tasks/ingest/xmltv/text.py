@@ -6,10 +6,10 @@ import numpy as np
 
 from tasks.ingest.encoding import Encoding
 
-_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
-_NUMBER = re.compile(rb"&(#(?:x[0-9a-fA-F]{1,6}|[0-9]{1,7});)")
-_CHARACTERS = range(32, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)
-CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
+_BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
+_NUMERIC_REFERENCE = re.compile(rb"&(#(?:x[0-9a-fA-F]{1,6}|[0-9]{1,7});)")
+_XML_CHARACTER_RANGES = range(32, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)
+CONTROL_BYTES = bytes(code for code in range(32) if code not in b"\t\n\r")
 
 
 def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
@@ -18,13 +18,15 @@ def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
     Returns:
         The repaired bytes, and the number of bytes that were invalid in the encoding of the feed.
     """
-    content, invalid = encoding.decode(content)
-    codes = np.frombuffer(content, dtype=np.uint8)
-    if np.count_nonzero(codes < 32) != sum(np.count_nonzero(codes == space) for space in b"\t\n\r"):
-        content = content.translate(None, CONTROLS)
+    content, invalid_count = encoding.decode(content)
+    byte_values = np.frombuffer(content, dtype=np.uint8)
+    if np.count_nonzero(byte_values < 32) != sum(
+        np.count_nonzero(byte_values == space) for space in b"\t\n\r"
+    ):
+        content = content.translate(None, CONTROL_BYTES)
     if b"&#" in content:
-        content = _NUMBER.sub(_escape_invalid_reference, content)
-    return _AMPERSAND.sub(b"&amp;", content), invalid
+        content = _NUMERIC_REFERENCE.sub(_escape_invalid_reference, content)
+    return _BARE_AMPERSAND.sub(b"&amp;", content), invalid_count
 
 
 def _escape_invalid_reference(reference: re.Match[bytes]) -> bytes:
@@ -34,5 +36,5 @@ def _escape_invalid_reference(reference: re.Match[bytes]) -> bytes:
     """
     number = reference[1][1:-1]
     code = int(number[1:], 16) if number[:1] == b"x" else int(number)
-    is_valid = code in (9, 10, 13) or any(code in span for span in _CHARACTERS)
+    is_valid = code in (9, 10, 13) or any(code in code_range for code_range in _XML_CHARACTER_RANGES)
     return reference[0] if is_valid else b"&amp;" + reference[1]

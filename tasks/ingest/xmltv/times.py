@@ -17,7 +17,7 @@ _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?\s*(\S*)", 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d\d))?", re.ASCII)
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
-_HOURS = {  # abbreviation of a time zone -> hours ahead of UTC
+_ZONE_HOURS = {  # abbreviation of a time zone -> hours ahead of UTC
     "": 0, "Z": 0, "UTC": 0, "UT": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MET": 1,
     "CEST": 2, "MEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "SAST": 2, "AWST": 8, "ACST": 9.5, "ACDT": 10.5,
     "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "JST": 9, "KST": 9, "HKT": 8, "SGT": 8, "EST": -5,
@@ -32,7 +32,7 @@ def parse_time(text: str, zone: str = "") -> int | None:
 
     Args:
         text: Time such as ``20250331193000 +0100``.
-        zone: Time zone that is used if the text states none, such as ``Europe/Paris``; empty means UTC.
+        zone: Time zone of a text without offset and zone, such as ``Europe/Paris``; empty means UTC.
     """
     match = _TIME.fullmatch(text.strip())
     if match is None:
@@ -59,8 +59,8 @@ def is_zone(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _parse_zone(text: str) -> int | zoneinfo.ZoneInfo | None:
-    """Returns a time zone as seconds ahead of UTC or as a named zone. Returns None if it is invalid."""
-    if (hours := _HOURS.get(text.upper())) is not None:
+    """Returns a time zone as seconds ahead of UTC or as a named zone; None if the text is not a time zone."""
+    if (hours := _ZONE_HOURS.get(text.upper())) is not None:
         return int(hours * 3600)
     if match := _OFFSET.fullmatch(text.upper()):
         minutes = (int(match[2]) * 60 + int(match[3] or 0)) * (-1 if match[1] == "-" else 1)

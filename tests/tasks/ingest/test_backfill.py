@@ -8,7 +8,7 @@ from storage.home.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.dates import date_of, dated_guides
+from tasks.ingest.sources.dates import dated_guides, extract_date
 from tasks.ingest.sources.feeds import FeedError
 
 
@@ -25,7 +25,7 @@ from tasks.ingest.sources.feeds import FeedError
     ],
 )
 def test_dates_in_names(name: str, date: tuple[int, int, int] | None, source: str | None) -> None:
-    assert date_of(name) == (datetime.date(*date) if date else None, source or name)
+    assert extract_date(name) == (datetime.date(*date) if date else None, source or name)
 
 
 def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_an_empty_guide_is_checked(tmp_path: Path) -> None:
     assert result.days == [] and result.anomalies == [] and result.metrics["guide/programmes"] == 0
 
 
-LAST = "in its reading of 2025-03-01"
+LAST = "in the reading of 2025-03-01"
 
 
 def anomalies(home: Path, file: Path, content: bytes, **settings: object) -> tuple[str, ...]:
@@ -113,11 +113,11 @@ def test_an_empty_or_smaller_feed_is_an_anomaly(tmp_path: Path) -> None:
     file = tmp_path / "g.xml"
     assert anomalies(tmp_path, file, guide(programmes=10)) == ()
     assert anomalies(tmp_path, file, guide(programmes=5)) == ()
-    assert anomalies(tmp_path, file, guide(programmes=2)) == (f"2 programmes, 5 {LAST}",)
-    assert anomalies(tmp_path, file, guide(programmes=2)) == (f"2 programmes, 5 {LAST}",)  # unchanged
-    assert anomalies(tmp_path, file, b"<tv></tv>") == (f"0 programmes, 2 {LAST}",)
-    assert anomalies(tmp_path, file, b"<tv> </tv>") == (f"0 programmes, 2 {LAST}",)
-    assert anomalies(tmp_path, file, b"<tv> </tv>") == (f"0 programmes, 2 {LAST}",)
+    assert anomalies(tmp_path, file, guide(programmes=2)) == (f"2 programmes (5 {LAST})",)
+    assert anomalies(tmp_path, file, guide(programmes=2)) == (f"2 programmes (5 {LAST})",)  # unchanged
+    assert anomalies(tmp_path, file, b"<tv></tv>") == (f"0 programmes (2 {LAST})",)
+    assert anomalies(tmp_path, file, b"<tv> </tv>") == (f"0 programmes (2 {LAST})",)
+    assert anomalies(tmp_path, file, b"<tv> </tv>") == (f"0 programmes (2 {LAST})",)
     assert anomalies(tmp_path, file, guide(programmes=10)) == ()
     assert anomalies(tmp_path, tmp_path / "new.xml", b"<tv></tv>") == ("0 programmes",)
 
@@ -146,11 +146,11 @@ def test_an_anomalous_reading_of_a_required_source_is_not_stored(tmp_path: Path)
     assert anomalies(tmp_path, file, guide(programmes=10), **required) == ()
     for _ in range(2):
         with pytest.raises(
-            FeedError, match=rf"g\.xml: 0 programmes, 10 {LAST}; the feed is listed in ingest.required"
+            FeedError, match=rf"g\.xml: 0 programmes \(10 {LAST}\); the feed is listed in ingest.required"
         ):
             anomalies(tmp_path, file, b"<tv></tv>", **required)
     assert rows(tmp_path, "SELECT seen FROM feeds") == [(10,)]
-    assert anomalies(tmp_path, file, b"<tv></tv>") == (f"0 programmes, 10 {LAST}",)
+    assert anomalies(tmp_path, file, b"<tv></tv>") == (f"0 programmes (10 {LAST})",)
     with pytest.raises(FeedError, match="0 programmes"):  # unchanged by now
         anomalies(tmp_path, file, b"<tv></tv>", **required)
 

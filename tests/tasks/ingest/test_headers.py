@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
-from tasks.ingest.sources.headers import CHANGE, request_headers
+from tasks.ingest.sources.headers import CHANGE_PATTERN, request_headers
 from tests.guide_server import Server, serve_guide
 
 SECRET = "Zk9vLq7x"
@@ -108,7 +108,9 @@ def test_secrets_in_settings_are_refused_and_not_shown(entry: str, problem: str)
     assert SECRET not in str(refused.value)
     schema = TypeAdapter(IngestSettings).json_schema()["properties"]["headers"]["items"]["pattern"]
     assert problem.startswith("Host") or not _matches(schema, entry)
-    assert problem.startswith("Host") or not _matches(CHANGE, f'ingest.headers=["Accept: */*", "{entry}"]')
+    assert problem.startswith("Host") or not _matches(
+        CHANGE_PATTERN, f'ingest.headers=["Accept: */*", "{entry}"]'
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,13 +118,13 @@ def test_secrets_in_settings_are_refused_and_not_shown(entry: str, problem: str)
 )
 def test_harmless_headers_are_accepted(entry: str) -> None:
     IngestSettings(headers=(entry,))
-    assert _matches(CHANGE, f'ingest.headers=["{entry}", "Accept-Language: de"]')
+    assert _matches(CHANGE_PATTERN, f'ingest.headers=["{entry}", "Accept-Language: de"]')
 
 
 def test_harmless_changes_are_accepted() -> None:
     for change in ("train.epochs=5", "ingest.headers=[]", 'ingest.zones=["*=CET"]', "ingest.user_agent=tv/1"):
-        assert _matches(CHANGE, change)
-    assert not _matches(CHANGE, f'ingest={{"headers": ["Authorization: {SECRET}"]}}')
+        assert _matches(CHANGE_PATTERN, change)
+    assert not _matches(CHANGE_PATTERN, f'ingest={{"headers": ["Authorization: {SECRET}"]}}')
 
 
 def _matches(pattern: str, text: str) -> bool:

@@ -13,7 +13,7 @@ from guides import guide, read, rows
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import TABLES
 from tasks.ingest.sources.dates import dated_guides
-from tasks.ingest.sources.feeds import FeedError, NamedFeed, conceal
+from tasks.ingest.sources.feeds import FeedError, NamedFeed, conceal_secrets
 from tasks.ingest.sources.resolve import resolve
 
 OTHER = (
@@ -175,8 +175,11 @@ def test_variables_with_paths_and_empty_variables(tmp_path: Path, monkeypatch: p
 
 def test_concealed_feeds_are_resolved(address: str) -> None:
     full_url = f"https://ann:k111@example.org/g.xml?key=k222&country=de&seen={address}"
-    assert conceal([full_url, "guides/*.xml"]) == ["https://example.org/g.xml?country=de", "guides/*.xml"]
-    assert resolve(conceal([full_url])) == [full_url]
+    assert conceal_secrets([full_url, "guides/*.xml"]) == [
+        "https://example.org/g.xml?country=de",
+        "guides/*.xml",
+    ]
+    assert resolve(conceal_secrets([full_url])) == [full_url]
     assert "k111" not in repr(NamedFeed(location=full_url, source="env:X"))
 
 

@@ -21,7 +21,7 @@ def test_holes_before_between_and_after_are_filled() -> None:
     second = schedule(1, (0, 10), (10, 20), (20, 30), (40, 50))
     merged = merge_schedules([first, second], cut=True)
     assert times(merged.slots) == [(0, 10, 1), (10, 20, 0), (20, 30, 1), (30, 40, 0), (40, 50, 1)]
-    assert (merged.filled, merged.cut) == (3, 0)
+    assert (merged.filled_count, merged.cut_count) == (3, 0)
 
 
 def test_the_third_feed_fills_only_what_the_second_leaves() -> None:
@@ -45,7 +45,7 @@ def test_overlaps_are_cut_or_kept() -> None:
     overlapping = schedule(0, (0, 15), (10, 20), (10, 30), (50, None))
     merged = merge_schedules([overlapping], cut=True)
     assert times(merged.slots) == [(0, 10, 0), (10, 20, 0), (50, None, 0)]
-    assert (merged.cut, merged.doubled) == (1, 1)
+    assert (merged.cut_count, merged.duplicate_count) == (1, 1)
     assert merge_schedules([overlapping], cut=False).slots == overlapping
 
 

@@ -60,7 +60,7 @@ def test_rules_decide_where_they_speak_and_have_no_probability(trained):
     found = trained[1].classify(["Episode 3", "Stranger; Harbour"])
     assert found.names[0] == "episode_number" and found.nullable_probabilities()[0] is None
     assert 0.1 < found.nullable_probabilities()[1] <= 1
-    assert found.count(ruled=True) == {"episode_number": 1}
+    assert found.count(by_rules_only=True) == {"episode_number": 1}
 
 
 def test_a_pattern_is_withheld_where_the_sub_title_has_no_form_of_it(trained):
@@ -125,8 +125,11 @@ def test_a_guide_without_patterns_is_refused_in_a_line():
 
 def test_confusion_counts_held_out_sub_titles(trained):
     training, model, _ = trained
-    counts = count_confusion(model, training.held_out)
-    assert counts.sum() == len(training.held_out.labels) and counts.diagonal().sum() > 0.6 * counts.sum()
+    counts = count_confusion(model, training.held_out_examples)
+    assert (
+        counts.sum() == len(training.held_out_examples.labels)
+        and counts.diagonal().sum() > 0.6 * counts.sum()
+    )
     said = counts.sum(axis=0)
     assert np.array_equal(precisions(counts)[said > 0], counts.diagonal()[said > 0] / said[said > 0])
     assert confusion_table(model.classes, counts).splitlines()[0] == ",".join(("rule", *model.classes))

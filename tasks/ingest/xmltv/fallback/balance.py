@@ -3,13 +3,15 @@
 libxml2 can recover damaged XML, too, but it keeps an element open until its end tag: an unclosed ``<desc>``
 would absorb the following elements, and a stray ``<us>`` in the name of an actor would turn the rest of the
 programme into credits. Here, an XMLTV element ends where an element begins that it cannot contain. An unknown
-tag without an end tag becomes text, an end tag without a start tag is removed, and attributes may follow each
-other without spaces.
+tag without an end tag becomes text, an end tag without a start tag is removed, and attributes need no spaces
+between them.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+
+from tasks.ingest.xmltv.prolog import ROOT_NAMES
 
 _PEOPLE = "director actor writer adapter producer composer editor presenter commentator guest"
 _CHILDREN = {
@@ -39,33 +41,33 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(rf"""(?<![\w.:-])({_NAME}+)\s*+=\s*+(?:"([^"]*)"?|'([^']*)'?|([^\s"'/]+))""")
-_ROOTS = ("tv", "programmes")
 
 
 def balance(content: str) -> str:
     """Returns a damaged programme as well-formed XML, with the same line breaks."""
     head, end, tail = content.rpartition("]]>")
-    content = head + end + tail.replace("<![CDATA[", "")  # the last section is unterminated
-    unknown_names = set(_unknown_elements(_TOKEN.finditer(content)))
+    content = head + end + tail.replace("<![CDATA[", "")  # a CDATA section in the tail is unterminated
+    unknown_elements = set(_find_unknown_elements(_TOKEN.finditer(content)))
     parts: list[str] = []
     stack: list[str] = []
-    depths = Counter[str]()  # open elements of each name
+    depths = Counter[str]()  # number of open elements by name
     position = 0
 
     def close(name: str) -> None:
+        """Closes the innermost element ``name`` and all elements in it."""
         while stack and (top := stack.pop()):
             depths[top] -= 1
             parts.append(f"</{top}>")
             if top == name:
                 return
 
-    for number, token in enumerate(_TOKEN.finditer(content)):
+    for index, token in enumerate(_TOKEN.finditer(content)):
         parts.append(content[position : token.start()])
         position = token.end()
         name, text = _element_name(token), token[0]
         if token["cdata"]:
             parts.append(text)
-        elif token["instruction"] or name in _ROOTS:
+        elif token["instruction"] or name in ROOT_NAMES:
             parts.append("\n" * text.count("\n"))
         elif name is None:
             parts.append(_escape(text))
@@ -73,7 +75,7 @@ def balance(content: str) -> str:
             if depths[name]:
                 close(name)
             parts.append("\n" * text.count("\n"))
-        elif name not in PARENTS and not (number in unknown_names and token["close"]):
+        elif name not in PARENTS and not (index in unknown_elements and token["close"]):
             parts.append(_escape(text))
         else:
             parents = PARENTS.get(name, ())
@@ -93,22 +95,22 @@ def balance(content: str) -> str:
     return "".join(parts)
 
 
-def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
-    """Yields the indices of start tags of unknown elements whose end tag precedes the next XMLTV tag."""
+def _find_unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
+    """Yields the token index of the start tag of each unknown element that ends before the next XMLTV tag."""
     stack: list[tuple[str, int]] = []
     depths = Counter[str]()
-    for number, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         name = _element_name(token)
         if name is None:
             continue
-        if name in PARENTS or name in _ROOTS:
+        if name in PARENTS or name in ROOT_NAMES:
             stack.clear()
             depths.clear()
         elif not token["end"]:
             if _is_empty(token):
-                yield number
+                yield index
             else:
-                stack.append((name, number))
+                stack.append((name, index))
                 depths[name] += 1
         elif depths[name]:
             last_name, start = "", -1
@@ -133,7 +135,7 @@ def _is_empty(token: re.Match[str]) -> bool:
 
 
 def _start_tag(name: str, token: re.Match[str]) -> str:
-    """Returns a well-formed start tag. If ``>`` is missing, the bytes after the attributes become text.
+    """Returns a well-formed start tag. If ``>`` is missing, the text after the attributes follows the tag.
 
     If an attribute is repeated, its first value is used.
     """

@@ -1,6 +1,6 @@
 """Converts XML elements of programmes and channels to rows of the catalogue.
 
-Content for which there is no column is converted to JSON types (extra.py).
+Content without a column is converted to JSON types (extra.py).
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import lxml.etree as etree
 
-from tasks.ingest.columns import LISTS
+from tasks.ingest.columns import LIST_COLUMNS
 from tasks.ingest.extra import to_json
 from tasks.ingest.xmltv.fallback.balance import PARENTS, PEOPLE
 from tasks.ingest.xmltv.fallback.elements import attributes_of, full_text, to_object
@@ -18,21 +18,21 @@ from tasks.ingest.xmltv.scan import ATTRIBUTE_COLUMNS, STOP_ALIAS
 from tasks.ingest.xmltv.times import parse_time
 from tasks.text.clean import clean
 
-_MINUTES = {
+_MINUTES = {  # unit -> minutes
     **dict.fromkeys("seconds second secs sec s".split(), 1 / 60),  # noqa: SIM905
     **dict.fromkeys("minutes minute mins min m".split(), 1.0),  # noqa: SIM905
     **dict.fromkeys("hours hour hrs hr h".split(), 60.0),  # noqa: SIM905
 }
 LENGTH_TOLERANCE = 1.0  # maximum minutes between a length without units and stop - start
 _NUMBER = re.compile(r"\d{1,6}(?:[.,]\d{1,4})?", re.ASCII)
-_COLUMNS = {
+_COLUMNS = {  # element -> column
     **{"keyword": "keywords", "country": "countries", "url": "urls", "sub-title": "sub_title"},
     **{"language": "language", "orig-language": "original_language", "desc": "description"},
     **{"new": "is_new", "premiere": "is_premiere", "live": "is_live"},
     **{"rating": "ratings", "star-rating": "star_ratings"},
 }
-# Elements whose children (url, icon, language) do not describe the programme itself.
-_NOT_PROGRAMMES = frozenset(
+# Children of these elements, such as url, icon and language, do not describe the programme itself.
+_OTHER_PARENTS = frozenset(
     "channel tv programmes subtitles credits audio video rating star-rating director actor "  # noqa: SIM905
     "writer adapter producer composer editor presenter commentator guest".split()
 )
@@ -93,16 +93,16 @@ def _store_length(row: _Row, element: etree._Element, zone: str) -> None:
     if match is None:
         return
     number = float(match[0].replace(",", "."))
-    scale = _MINUTES.get(element.get("units", "").strip().lower())
-    if scale is None:
+    unit_minutes = _MINUTES.get(element.get("units", "").strip().lower())
+    if unit_minutes is None:
         start, stop = (parse_time(row[name] or "", zone) for name in ("start", "stop"))
         duration = (stop - start) / 60e6 if start is not None and stop is not None else math.nan
-        scales = set(_MINUTES.values())
-        scale = next(
-            (candidate for candidate in scales if abs(number * candidate - duration) < LENGTH_TOLERANCE), None
+        units = set(_MINUTES.values())
+        unit_minutes = next(
+            (unit for unit in units if abs(number * unit - duration) < LENGTH_TOLERANCE), None
         )
-    if scale is not None:
-        row["details"]["length_minutes"] = number * scale
+    if unit_minutes is not None:
+        row["details"]["length_minutes"] = number * unit_minutes
 
 
 def _store_icon(row: _Row, element: etree._Element, zone: str) -> None:
@@ -110,26 +110,27 @@ def _store_icon(row: _Row, element: etree._Element, zone: str) -> None:
 
 
 def _has_other_attributes(element: etree._Element, attribute: str) -> bool:
+    """Returns whether an element has attributes other than ``attribute``."""
     names = element.keys()  # twice as fast as attrib
     return len(names) > 1 or (len(names) == 1 and names[0] != attribute)
 
 
-def _rating_has_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _rating_has_extra(element: etree._Element, details: Mapping[str, Any]) -> bool:
     is_plain = not len(element) or (len(element) == 1 and element[0].tag == "value")
     return not is_plain or _has_other_attributes(element, "system")
 
 
-def _length_has_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _length_has_extra(element: etree._Element, details: Mapping[str, Any]) -> bool:
     is_number = _NUMBER.fullmatch((element.text or "").strip())
     return not is_number or element.get("units") != "minutes" or _has_other_attributes(element, "units")
 
 
-def _shown_has_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _previously_shown_has_extra(element: etree._Element, details: Mapping[str, Any]) -> bool:
     start = element.get("start")
     return _has_other_attributes(element, "start") or (start is not None and parse_time(start) is None)
 
 
-def _credits_have_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _credits_have_extra(element: etree._Element, details: Mapping[str, Any]) -> bool:
     return any(
         len(person) or person.tag not in PEOPLE or _has_other_attributes(person, "role")
         for person in element.iterchildren("*")
@@ -137,17 +138,20 @@ def _credits_have_more(element: etree._Element, details: Mapping[str, Any]) -> b
 
 
 class _ElementReader(NamedTuple):
-    read: Callable[[_Row, etree._Element, str], None] | None  # stores the element in columns; None: no column
-    # returns whether the element has content without a column; arguments: element, details so far
-    has_more: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
+    """Functions and flags that determine how the child elements of a programme with one name are stored."""
+
+    store: Callable[[_Row, etree._Element, str], None] | None  # stores an element in columns; None: no column
+    # returns whether an element has content without a column; arguments: element, details of the programme
+    has_extra: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
     in_list: bool = False  # whether a column has the texts of all elements with this name
     first_in_column: bool = False  # whether a column has the text of the first element with this name
 
     def read_element(self, row: _Row, element: etree._Element, zone: str) -> None:
+        """Stores an element in the columns of ``row``. Content without a column becomes JSON."""
         parent = element.getparent()
-        if parent is None or parent.tag in _NOT_PROGRAMMES:
+        if parent is None or parent.tag in _OTHER_PARENTS:
             return
-        if element.tag not in row["elements"] and self.has_more(element, row["details"]):
+        if element.tag not in row["elements"] and self.has_extra(element, row["details"]):
             siblings = list(parent.iterchildren(element.tag))
             if self.in_list:
                 objects = [attributes_of(sibling) for sibling in siblings if clean(sibling.text or "")]
@@ -155,8 +159,8 @@ class _ElementReader(NamedTuple):
                 read_attributes = attributes_of if self.first_in_column else to_object
                 objects = [read_attributes(siblings[0]), *map(to_object, siblings[1:])]
             row["elements"][element.tag] = objects
-        if self.read is not None:
-            self.read(row, element, zone)
+        if self.store is not None:
+            self.store(row, element, zone)
 
 
 _AS_JSON = _ElementReader(None, lambda element, details: True)
@@ -176,14 +180,14 @@ READERS: Mapping[str, _ElementReader] = {
     **dict.fromkeys(("new", "premiere", "live"), _FLAG),
     **dict.fromkeys(("keyword", "country"), _TEXT_LIST),
     **dict.fromkeys(("language", "orig-language"), _LANGUAGE),
-    **dict.fromkeys(("rating", "star-rating"), _ElementReader(_store_rating, _rating_has_more)),
+    **dict.fromkeys(("rating", "star-rating"), _ElementReader(_store_rating, _rating_has_extra)),
     "url": _TEXT_LIST._replace(in_list=False),
     "icon": _ICON,
-    "credits": _ElementReader(_store_credits, _credits_have_more),
-    "length": _ElementReader(_store_length, _length_has_more),
-    "previously-shown": _ElementReader(_store_previously_shown, _shown_has_more),
+    "credits": _ElementReader(_store_credits, _credits_have_extra),
+    "length": _ElementReader(_store_length, _length_has_extra),
+    "previously-shown": _ElementReader(_store_previously_shown, _previously_shown_has_extra),
 }
-_WITH_COLUMNS = frozenset(ATTRIBUTE_COLUMNS)
+_ATTRIBUTES_WITH_COLUMN = frozenset(ATTRIBUTE_COLUMNS)
 
 
 def read_tree(
@@ -191,13 +195,14 @@ def read_tree(
 ) -> None:
     """Reads all programmes and channels in an XML tree.
 
-    The case of element names is ignored (``<New/>``). Elements that are not in XMLTV are stored as JSON.
+    The case of element names is ignored: ``<New/>`` is ``<new/>``. Elements that are not part of XMLTV are
+    stored as JSON.
 
     Args:
         root: Root of the tree.
-        rows: List to which programmes are appended (see ``RawColumns.from_rows``).
-        channels: List to which channels are appended (schema CHANNELS of storage/catalogue/rows.py).
-        zone: Time zone of times that state none; empty means UTC.
+        rows: List to which the function appends programmes (see ``RawColumns.from_rows``).
+        channels: List to which the function appends channels (schema: CHANNELS in storage/catalogue/rows.py).
+        zone: Time zone of the times without an offset; empty means UTC.
     """
     for element in root.iter("programme", "channel"):
         if element.tag == "channel":
@@ -208,10 +213,12 @@ def read_tree(
 
 
 def _new_row(programme: etree._Element) -> _Row:
-    attributes = () if _WITH_COLUMNS.issuperset(programme.keys()) else attributes_of(programme, _WITH_COLUMNS)
+    """Creates the row of a programme from its attributes. Columns of elements are empty."""
+    is_plain = _ATTRIBUTES_WITH_COLUMN.issuperset(programme.keys())
+    attributes = {} if is_plain else attributes_of(programme, _ATTRIBUTES_WITH_COLUMN)
     row: _Row = {name: programme.get(name) for name in ATTRIBUTE_COLUMNS}
     row["stop"] = programme.get(STOP_ALIAS) if row["stop"] is None else row["stop"]
-    row |= {name: [] for name in LISTS} | {"details": {}, "elements": {}}
+    row |= {name: [] for name in LIST_COLUMNS} | {"details": {}, "elements": {}}
     row["attributes"] = to_json(attributes) if attributes else None
     return row
 
@@ -219,7 +226,7 @@ def _new_row(programme: etree._Element) -> _Row:
 def _read_programme(programme: etree._Element, row: _Row, zone: str) -> None:
     """Stores the elements of a programme in ``row``, up to a nested programme.
 
-    Programmes are nested if an end tag is missing.
+    A programme contains the next programme if its end tag is missing.
     """
     for element in programme.iterdescendants():
         tag = element.tag
@@ -248,6 +255,7 @@ def _read_programme(programme: etree._Element, row: _Row, zone: str) -> None:
 
 
 def _read_channel(element: etree._Element, channels: list[tuple[Any, ...]]) -> None:
+    """Appends a channel to ``channels``, unless its id is blank."""
     channel = element.get("id", "")  # not cleaned, because programmes refer to it
     if not channel.strip():
         return
