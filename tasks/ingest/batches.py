@@ -10,8 +10,8 @@ import pyarrow as pa
 from tasks.ingest.encoding import show_invalid
 from tasks.ingest.sources.decompress import FeedStream
 
-BATCH_BYTES = 8 << 20  # maximum bytes of the feed per batch, approximately
-EXCERPT_CHARACTERS = 200  # maximum characters that are stored of a rejected element
+BATCH_BYTES = 8 << 20  # approximate maximum number of bytes of the feed per batch
+EXCERPT_CHARACTERS = 200  # maximum length of the stored excerpt of a rejected element
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,7 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
 
     Args:
         guide: Folder with the Parquet files of a Guide.
-        statuses: Results of the imports of feeds in the same run.
+        statuses: Results of importing feeds in the run that checks the guide.
     """
     days = feed_days(guide)
     anomalies: dict[tuple[str, Any], list[str]] = defaultdict(list)
@@ -74,7 +74,7 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
         # the last day of a guide is incomplete
         is_last = index + 1 == len(days) or days[index + 1]["source"] != day["source"]
         if len(previous_days) >= MIN_DAYS and not is_last:
-            anomalies[day["source"], day["day"]] += _day_anomalies(day, previous_days)
+            anomalies[day["source"], day["day"]] += _find_day_anomalies(day, previous_days)
     texts = ["; ".join(anomalies.get((day["source"], day["day"]), ())) for day in days]
     rows = [{**day, "day": f"{day['day']}", "anomalies": text} for day, text in zip(days, texts)]
     reading_rows, lines = [], []
@@ -89,7 +89,7 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
     return GuideCheck(days=rows, readings=reading_rows, anomalies=lines)
 
 
-def _day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, Any]]) -> list[str]:
+def _find_day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns one text per value of a day that is unusual for the feed: "12 channels, usually 40"."""
     anomalies = []
     for name in (*MIN_RATIOS, *MAX_RATIOS):
@@ -103,7 +103,7 @@ def _day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, 
     return anomalies
 
 
-def import_anomalies(
+def find_import_anomalies(
     catalogue: Catalogue, source: str, counts: Counts, draft: FeedWriter | None, today: datetime.date | None
 ) -> tuple[str, ...]:
     """Returns one text per anomaly of an import of a feed; the texts do not contain the name of the feed.

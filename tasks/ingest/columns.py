@@ -88,7 +88,7 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     def recorder(element: str, offsets: pa.Array | None = None) -> _ChangeRecorder:
         """Returns a function that appends texts of an element to ``changed_texts``.
 
-        ``offsets`` are those of a list column; None if the column has one text per row.
+        ``offsets`` are the offsets of a list column; None if the column has one text per row.
         """
 
         def add(rows: np.ndarray, texts: list[str]) -> None:
@@ -107,8 +107,8 @@ def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> C
     systems = _clean_texts(raw.episode_systems.values, clean_text=_clean_system)
     language_json = language_objects(
         _with_offsets(categories, is_category, raw.category_languages.values),
-        _remove_without_text(raw.sub_title_language, sub_title),
-        _remove_without_text(raw.description_language, description),
+        _drop_languages_without_text(raw.sub_title_language, sub_title),
+        _drop_languages_without_text(raw.description_language, description),
     )
     columns = [
         channel,
@@ -220,8 +220,8 @@ def _with_offsets(lists: pa.ListArray, mask: pa.Array | None, values: pa.Array) 
     return pa.ListArray.from_arrays(lists.offsets, values if mask is None else values.filter(mask))
 
 
-def _remove_without_text(languages: pa.Array, texts: pa.Array) -> pa.Array:
-    """Replaces the languages of programmes whose text is null by null."""
+def _drop_languages_without_text(languages: pa.Array, texts: pa.Array) -> pa.Array:
+    """Replaces the language of each programme whose text is null by null."""
     if not texts.null_count or languages.null_count == len(languages):
         return languages
     return pc.if_else(texts.is_valid(), languages, None)  # pyright: ignore[reportAttributeAccessIssue]

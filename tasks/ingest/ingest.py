@@ -21,7 +21,7 @@ from storage.catalogue.feeds import (
 )
 from storage.catalogue.ledger import FeedWriter, feed_writer
 from tasks.ingest.batches import ProgrammeBatch
-from tasks.ingest.checks import import_anomalies
+from tasks.ingest.checks import find_import_anomalies
 from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, FeedResult, format_reasons, raise_if_fatal
 from tasks.ingest.settings import IngestSettings
@@ -118,14 +118,14 @@ class _FeedReader:
         validators = Validators(etag=etag, last_modified=last_modified)
         with ExitStack() as stack:  # removes downloaded files
             try:
-                download = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
+                fetch_result = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
             except PermissionError as error:
                 raise unreadable_path_error(name, error) from error
-            if download.unchanged:
+            if fetch_result.unchanged:
                 for source, _, counts in last_imports:
                     yield self._feed_result(source, counts, grabbed_at)
-            skipped_names, failures = download.skipped, 0
-            for feed in download.feeds:
+            skipped_members, failure_count = fetch_result.skipped, 0
+            for feed in fetch_result.feeds:
                 zone = settings.zone(feed.source)
                 counts = find_unchanged(catalogue, feed.source, feed.content_digest, grabbed_at, zone)
                 try:
@@ -134,14 +134,14 @@ class _FeedReader:
                     else:
                         result = yield from self._read_feed(feed, grabbed_at)
                 except FeedError as error:
-                    failures += 1
+                    failure_count += 1
                     yield Failure(source=feed.source, error=error)
                 else:
-                    yield replace(result, skipped=skipped_names)
-                    skipped_names = ()
-            is_new = not (download.unchanged or failures)
-            if download.validators is not None and is_new and grabbed_at is None:
-                validators = download.validators
+                    yield replace(result, skipped=skipped_members)
+                    skipped_members = ()
+            is_new = not (fetch_result.unchanged or failure_count)
+            if fetch_result.validators is not None and is_new and grabbed_at is None:
+                validators = fetch_result.validators
                 store_validators(catalogue, name, validators.etag, validators.last_modified)
 
     def _read_feed(
@@ -177,7 +177,7 @@ class _FeedReader:
         anomalies: tuple[str, ...] = ()
         if draft is not None or not grabbed_at:
             today = None if grabbed_at else self.now().date()
-            anomalies = import_anomalies(self.catalogue, source, counts, draft, today)
+            anomalies = find_import_anomalies(self.catalogue, source, counts, draft, today)
         if anomalies and self.settings.is_required(source):
             raise FeedError(f"{source}: {'; '.join(anomalies)}")
         reasons = draft.reasons if draft else {}
@@ -231,10 +231,10 @@ def remove_old_downloads(home: Path) -> None:
 
 
 def rename_old_sources(catalogue: Catalogue, url: str, name: str) -> None:
-    """Gives the name ``name`` to the feeds that earlier versions imported from ``url`` under other names.
+    """Replaces the names under which earlier versions stored the feeds at ``url`` by ``name``.
 
     Earlier versions kept most query parameters in the name (source) of a feed, so that a URL with a new token
-    was a new feed each night. Nothing is renamed if the catalogue already contains a feed ``name``.
+    was a new feed each night. Nothing is renamed if the catalogue already contains the name ``name``.
     """
     public_url, new_names = without_secrets(url), {}
     for source in list_sources(catalogue):
@@ -243,11 +243,8 @@ def rename_old_sources(catalogue: Catalogue, url: str, name: str) -> None:
             address, separator, member = source, "", ""
         if address == name:
             return
-        if (
-            is_url(address)
-            and without_secrets(address) == public_url
-            and differ_in_secrets_only(address, url)
-        ):
+        is_same_url = is_url(address) and without_secrets(address) == public_url
+        if is_same_url and differ_in_secrets_only(address, url):
             new_names[source] = name + separator + member
     if new_names:
         rename_sources(catalogue, new_names)

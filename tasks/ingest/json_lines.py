@@ -61,17 +61,18 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
 
     encoding = Encoding("utf-8", partial(FeedStream, stream.feed, stream.size_cap_bytes))
     rows, lines, rejects, size, invalid_bytes = [], [], [], 0, 0
-    for number, line in enumerate(_read_lines(stream), 1):
+    for line_number, line in enumerate(_read_lines(stream), 1):
         if line.removeprefix(BOM_UTF8).strip():
             size += len(line)
             line, invalid_count = encoding.decode(line)
             invalid_bytes += invalid_count
             try:
                 rows.append(_parse_line(line))
-                lines.append((number, line))
+                lines.append((line_number, line))
             except (ValueError, RecursionError):
                 reason = "malformed" if line.endswith(b"\n") else "damaged" if stream.damage else "truncated"
-                rejects.append((number, "oversized" if len(line) > MAX_LINE_BYTES else reason, excerpt(line)))
+                reason = "oversized" if len(line) > MAX_LINE_BYTES else reason
+                rejects.append((line_number, reason, excerpt(line)))
         if len(rows) + len(rejects) >= batch_rows or size >= BATCH_BYTES:
             yield make_batch(stream.share_read)
             rows, lines, rejects, size, invalid_bytes = [], [], [], 0, 0
@@ -91,7 +92,7 @@ def _read_lines(stream: FeedStream) -> Iterator[bytes]:
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
-    """Converts a line to a row for RawColumns.from_rows. The row has keys without a column in "elements"."""
+    """Converts a line to a row for RawColumns.from_rows; "elements" contains the keys without a column."""
     record = json.loads(line[: MAX_LINE_BYTES + 1].decode("utf-8-sig"), parse_constant=_reject_constant)
     if not isinstance(record, dict) or len(line) > MAX_LINE_BYTES:
         raise ValueError("not an object")
@@ -112,6 +113,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 def _reject_constant(constant: str) -> None:
+    """Raises ValueError for NaN and Infinity, which ``json.loads`` accepts although they are not JSON."""
     raise ValueError(f"{constant} is not JSON")
 
 

@@ -1,8 +1,8 @@
 """Converts programmes and channels of feeds to XML elements of the merged guide.
 
 The bytes of a programme are copied, except for the id of a renamed channel, changed times, and times in a
-format that some players misread. (Tvheadend reads a time without an offset as local
-time.) Elements that are not well-formed are repaired as in the stage ingest.
+format that some players misread. (Tvheadend reads a time without an offset as local time.) Elements that are
+not well-formed are repaired as in the stage ingest.
 """
 
 import datetime
@@ -60,7 +60,7 @@ def rewrite_programme(element: bytes, channel: str, start: int, stop: int | None
 
 @lru_cache(_CACHE_SIZE)
 def _has_value(text: bytes, value: str | int | None) -> bool:
-    """Returns whether the text of an attribute is a channel id or time in a format that all players read."""
+    """Returns whether the text of an attribute is ``value``, in a format that all players read."""
     if isinstance(value, str):
         return html.unescape(text.decode("utf-8", "replace")) == value
     return _PORTABLE_TIME.fullmatch(text) is not None and parse_time(text.decode()) == value

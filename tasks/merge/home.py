@@ -58,22 +58,22 @@ def merge_copies(
         MergeError: There is no copy, the playlist cannot be read, or the guide would have no programme.
     """
     (home / FOLDER).mkdir(exist_ok=True)
-    genres = "" if out else str(merged_file(home).with_name(GENRES))
+    genres_path = "" if out else str(merged_file(home).with_name(GENRES))
     out = out or str(merged_file(home))
     check_output(out, options)
     if options.needs(players.GENRES):
-        genres = genres or str(genres_file(out))
+        genres_path = genres_path or str(genres_file(out))
     copies = [copy for copy in copies if copy.file]
     if not copies:
         raise MergeError("no feed can be read; see the errors above")
     zone = home_zone(home)
     copies.sort(key=lambda copy: rank_of(copy.source, ingest_settings.priority))
-    with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as name:
+    with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as work_folder:
         sources = [_open_copy(copy, ingest_settings, zone.key) for copy in copies]
-        plan = merge(sources, settings, Path(name), now.astimezone(zone), home / FOLDER / TABLE_NAME)
+        plan = merge(sources, settings, Path(work_folder), now.astimezone(zone), home / FOLDER / TABLE_NAME)
         write_output(out, plan.pieces())
-        if genres:
-            write_output(genres, [genres_xml(plan.categories)])
+        if genres_path:
+            write_output(genres_path, [genres_xml(plan.categories)])
     return MergedGuide(out, plan.report)
 
 

@@ -75,11 +75,9 @@ class FeedIndex:
     def rows_of(self, channel: str) -> np.ndarray:
         """Returns the rows of the programmes of the channel with the id ``channel``."""
         number = self.channel_numbers.get(channel, -1)
-        return (
-            self.rows[:0]
-            if number < 0
-            else self.rows[self.row_offsets[number] : self.row_offsets[number + 1]]
-        )
+        if number < 0:
+            return self.rows[:0]
+        return self.rows[self.row_offsets[number] : self.row_offsets[number + 1]]
 
     @cached_property
     def channel_numbers(self) -> dict[str, int]:
@@ -111,9 +109,8 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
         row_file.seek(0)
         rows = np.fromfile(row_file, ROW_DTYPE)  # sorted by offset, which the stable sort preserves
     order = _stable_order(rows)
-    for name in (
-        ROW_DTYPE.names or ()
-    ):  # one column after the other, because a copy of all needs twice the memory
+    # one column after the other, because a copy of all columns would need twice the memory
+    for name in ROW_DTYPE.names or ():
         rows[name] = rows[name][order]
     del order
     _infer_stops_(rows)

@@ -27,7 +27,7 @@ _NORMALIZED_TIME_SHIFT = re.compile(r"plus(\d{1,2})(?!\d)")
 @lru_cache(maxsize=131_072)
 def normalize(name: str) -> str:
     """Returns the letters and digits of a name, in lower case without accents, with "plus1" for "+1"."""
-    return _keep_letters(_TIME_SHIFT.sub(r"plus\1", _fold(name)))
+    return _keep_letters_and_digits(_TIME_SHIFT.sub(r"plus\1", _fold(name)))
 
 
 def _fold(name: str) -> str:
@@ -38,7 +38,7 @@ def _fold(name: str) -> str:
     return text.casefold().replace("&", " and ").replace("ß", "ss")
 
 
-def _keep_letters(text: str) -> str:
+def _keep_letters_and_digits(text: str) -> str:
     return "".join(letter for letter in text if letter.isalnum())
 
 
@@ -46,7 +46,7 @@ def _keep_letters(text: str) -> str:
 def _base_name(name: str) -> str:
     """Returns a normalized name without resolution, country prefix and time shift."""
     text = _COUNTRY.sub("", _TIME_SHIFT.sub("", _fold(name)))
-    return _keep_letters(_RESOLUTION.sub("", text))
+    return _keep_letters_and_digits(_RESOLUTION.sub("", text))
 
 
 def shift_hours_between(first_names: Iterable[str], second_names: Iterable[str]) -> int:
@@ -70,14 +70,15 @@ class SimilarNames:
 
     def __init__(self, names: Mapping[int, Sequence[str]]) -> None:
         self._keys = {
-            channel: [*{normalize(name) for name in texts} - {""}] for channel, texts in names.items()
+            channel: [*{normalize(name) for name in channel_names} - {""}]
+            for channel, channel_names in names.items()
         }
         self._by_base: dict[str, list[int]] = defaultdict(list)
         self._by_trigram: dict[str, list[int]] = defaultdict(list)
-        for channel, texts in names.items():
-            for base in {_base_name(name) for name in texts} - {""}:
+        for channel, channel_names in names.items():
+            for base in {_base_name(name) for name in channel_names} - {""}:
                 self._by_base[base].append(channel)
-            for trigram in {part for key in self._keys[channel] for part in _trigrams(key)}:
+            for trigram in set[str]().union(*map(_trigrams, self._keys[channel])):
                 self._by_trigram[trigram].append(channel)
 
     def find_similar(self, names: Sequence[str]) -> list[tuple[float, int]]:
@@ -85,20 +86,26 @@ class SimilarNames:
         similarities: dict[int, float] = {}
         for base in {_base_name(name) for name in names} - {""}:
             similarities |= dict.fromkeys(self._by_base.get(base, ()), VARIANT_SIMILARITY)
-        for key in {normalize(name) for name in names} - {""} if not similarities else ():
+        if not similarities:
+            similarities = self._compare_letters(names)
+        best = sorted((-similarity, channel) for channel, similarity in similarities.items())
+        return [(-value, channel) for value, channel in best[:MAX_PROPOSALS] if -value >= MIN_SIMILARITY]
+
+    def _compare_letters(self, names: Sequence[str]) -> dict[int, float]:
+        """Returns the similarities of the channels that have most trigrams in common with ``names``."""
+        similarities: dict[int, float] = {}
+        for key in {normalize(name) for name in names} - {""}:
             trigram_counts = Counter(
                 channel
                 for trigram in _trigrams(key)
                 if len(channels := self._by_trigram.get(trigram, ())) <= _MAX_TRIGRAM_CHANNELS
                 for channel in channels
             )
-            for channel, _ in sorted(trigram_counts.items(), key=lambda item: (-item[1], item[0]))[
-                :_MAX_CANDIDATES
-            ]:
+            candidates = sorted(trigram_counts.items(), key=lambda item: (-item[1], item[0]))
+            for channel, _ in candidates[:_MAX_CANDIDATES]:
                 similarity = max(SequenceMatcher(None, key, name).ratio() for name in self._keys[channel])
                 similarities[channel] = max(similarity, similarities.get(channel, 0.0))
-        best = sorted((-similarity, channel) for channel, similarity in similarities.items())
-        return [(-value, channel) for value, channel in best[:MAX_PROPOSALS] if -value >= MIN_SIMILARITY]
+        return similarities
 
 
 def _trigrams(key: str) -> set[str]:

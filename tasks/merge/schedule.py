@@ -16,7 +16,7 @@ class Slot(NamedTuple):
 
     start: int
     stop: int | None  # None if unknown
-    feed: int  # number of the schedule
+    feed: int  # index of the schedule
     row: int  # row number of the programme in the feed
     clumped: bool = False  # whether it shares its time with other programmes (XMLTV attribute clumpidx)
 
@@ -27,9 +27,7 @@ class MergedSchedule:
 
     slots: list[Slot]  # programmes sorted by start
     cut_count: int = 0  # number of shortened programmes
-    duplicate_count: int = (
-        0  # number of programmes omitted because another one of the feed begins at the same time
-    )
+    duplicate_count: int = 0  # number of programmes omitted, because another of the feed has the same start
     filled_count: int = 0  # number of programmes from schedules other than the first
 
 

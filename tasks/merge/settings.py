@@ -1,4 +1,4 @@
-"""Settings of the merged guide."""
+"""Defines the settings of the merged guide."""
 
 from typing import Literal
 
@@ -7,8 +7,8 @@ from tasks.form import configurable, setting
 MAX_DAYS = 36_500  # maximum number of days, because Python's dates end in the year 9999
 
 _PLAYLIST = (
-    "Path of an M3U playlist: the merged guide has only the channels of the playlist, with their tvg-ids; "
-    "empty: all channels of all feeds"
+    "Path of an M3U playlist. The merged guide has only the channels of the playlist, with the ids of the "
+    "playlist. If empty, it has the channels of all feeds"
 )
 _SHIFT = "Add the playlist's tvg-shift to times; turn this off for players that add it themselves (Kodi)"
 _OVERLAPS = "cut: a programme ends when the next one on the channel begins; keep: times remain as in the feed"

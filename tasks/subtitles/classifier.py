@@ -105,7 +105,7 @@ class Patterns:
     def examples(
         self, sub_titles: Sequence[str], weights: Sequence[int], max_examples: int
     ) -> dict[str, list[str]]:
-        """Returns at most ``max_examples`` sub-titles by pattern, those with the largest weights first.
+        """Returns at most ``max_examples`` sub-titles of each pattern, those with the largest weights first.
 
         Sub-titles whose pattern was decided by a rule are left out.
         """

@@ -41,7 +41,7 @@ def ngrams(texts: Sequence[str]) -> Ragged:
 
 
 def _text_shape(text: str) -> str:
-    """Replaces every run of letters by "A" if its first letter is upper-case, else by "a"."""
+    """Replaces every run of letters by "a" if its first letter is lower-case, else by "A"."""
     return re.sub(r"[^\W\d_]+", lambda run: "a" if run[0][0].islower() else "A", re.sub("['’]", "", text))
 
 

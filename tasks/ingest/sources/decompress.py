@@ -94,15 +94,15 @@ class FeedStream:
 def _decompress(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     """Yields the uncompressed bytes of a file or zip member. Raises DamagedData after all readable bytes."""
     magic = handle.peek(8)[:8]  # pyright: ignore[reportAttributeAccessIssue]
-    decompress = next((FORMATS[start] for start in FORMATS if magic.startswith(start)), _plain)
+    decompress = next((FORMATS[start] for start in FORMATS if magic.startswith(start)), _read_uncompressed)
     return decompress(handle, feed)
 
 
-def _plain(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
+def _read_uncompressed(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     return iter(lambda: handle.read1(BLOCK_BYTES), b"")  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
+def _decompress_gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     """Decompresses all gzip members up to a damaged byte. Python's gzip loses the block with the byte."""
     decoder = zlib.decompressobj(31)
     while piece := handle.read(READ_BYTES):
@@ -152,7 +152,7 @@ def _make_decompressor(new_decoder: Callable[[], Any]) -> Decompressor:
     return decompress
 
 
-def _zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
+def _decompress_zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     try:
         with pa.CompressedInputStream(pa.PythonFile(handle, "r"), "zstd") as file:
             yield from iter(lambda: file.read(READ_BYTES), b"")  # an error loses the bytes of this read
@@ -160,13 +160,10 @@ def _zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         raise DamagedData(str(error)) from error
 
 
-def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
+def _decompress_zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     try:
         archive = zipfile.ZipFile(handle)
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-    ):  # the directory at the end of a truncated zip is missing
+    except (zipfile.BadZipFile, NotImplementedError):  # a truncated zip has no directory at its end
         entry = next(entry for entry in zips.read_members(handle) if entry.name == feed.member)
         reader = zips.MemberReader(handle, entry)
         try:
@@ -192,9 +189,9 @@ def _decompress_member(member: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 FORMATS: Mapping[bytes, Decompressor] = {
-    b"\x1f\x8b": _gzip,
+    b"\x1f\x8b": _decompress_gzip,
     b"BZh": _make_decompressor(bz2.BZ2Decompressor),
     b"\xfd7zXZ\x00": _make_decompressor(lzma.LZMADecompressor),
-    b"(\xb5/\xfd": _zstd,
-    zips.MAGIC: _zip,
+    b"(\xb5/\xfd": _decompress_zstd,
+    zips.MAGIC: _decompress_zip,
 }

@@ -73,9 +73,9 @@ def conceal_secrets(references: Sequence[str]) -> list[str]:
 
 
 def reveal_secrets(feed: str) -> str:
-    """Returns the URL with secrets for a URL from which ``conceal_secrets`` removed them in this process.
+    """Returns the original URL of a feed whose secrets ``conceal_secrets`` has removed in this process.
 
-    Returns other references unchanged.
+    Any other reference is returned unchanged.
     """
     return _full_urls.get(feed, feed)
 

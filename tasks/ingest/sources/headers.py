@@ -1,6 +1,6 @@
 """Builds the HTTP headers of requests for feeds: User-Agent and the headers in ``ingest.headers``.
 
-Prefect and MLflow store settings, so settings may contain the values of harmless headers only. The value of
+Prefect and MLflow store settings, so settings may contain only values of harmless headers. The value of
 any other header is read from an environment variable when the request is made, and is not sent after a
 redirect to another host or from https to http.
 """
@@ -33,15 +33,8 @@ CHANGE_PATTERN = (
     r"^(?:(?!\s*ingest\s*(?:=|\.\s*headers))[\s\S]*"
     rf'|\s*ingest\.headers\s*=\s*\[\s*(?:"{_ENTRY_BODY}"(?:\s*,\s*"{_ENTRY_BODY}")*)?\s*\]\s*)$'
 )
-_RESERVED_NAMES = {
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "host",
-    "if-modified-since",
-    "if-none-match",
-}
-_RESERVED_NAMES |= {"range", "te", "trailer", "transfer-encoding", "upgrade"}
+_RESERVED_NAMES = {"accept-encoding", "connection", "content-length", "host", "if-modified-since"}
+_RESERVED_NAMES |= {"if-none-match", "range", "te", "trailer", "transfer-encoding", "upgrade"}
 _SECRET_VALUE = re.compile(rf"(|[A-Za-z]+ ){ENV}([A-Za-z_]\w*)")
 
 

@@ -18,9 +18,8 @@ _CDATA = re.compile(_CDATA_PATTERN)
 _COMMENT_OR_CDATA = re.compile(rb"<!--.*?-->|" + _CDATA_PATTERN, re.DOTALL)
 _ROOT_END = re.compile(rb"</(?:tv|programmes)\s*>\Z", re.IGNORECASE)
 _PROGRAMME_TAG = re.compile(rb"<(/?)programme(?=[\s/>])")
-_MASK_TABLE = bytes(
-    byte if byte == ord("\n") else 1 for byte in range(256)
-)  # replaces all bytes except line feeds by \x01
+# Table for bytes.translate that replaces all bytes except line feeds by \x01.
+_MASK_TABLE = bytes(byte if byte == ord("\n") else 1 for byte in range(256))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,7 @@ def cut_frames(blocks: Iterator[bytes], offset: int, line: int, is_closed: bool 
     is_skipping = False  # whether the rest of an oversized programme is being skipped
 
     def take_frame(size: int, reason: str = "", excerpt_bytes: int | None = None) -> Frame:
-        """Removes ``size`` bytes from ``buffer``. The frame has all or only the first ``excerpt_bytes``."""
+        """Removes ``size`` bytes from ``buffer``. Returns all or the first ``excerpt_bytes`` as a frame."""
         nonlocal buffer, offset, line
         content = buffer[: size if excerpt_bytes is None else excerpt_bytes]
         frame = Frame(content=content, offset=offset, line=line, reason=reason)

@@ -21,7 +21,7 @@ _DOCTYPE = re.compile(rb"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNOR
 _START_TAG = re.compile(rb"""<([^\s/>!?]+)((?:[^>"']|"[^"]*"|'[^']*')*+)>""")
 _CONTENT_OR_END = re.compile(rb"<(?:programme|channel)(?=[\s/>])|</(?:tv|programmes)\s*>", re.IGNORECASE)
 _XMLTV_TAG = re.compile(rb"<(?:tv|programmes?|channel)(?=[\s/>])", re.IGNORECASE)
-_DECLARATION_TEXT = re.compile(rb"""<!--.*?-->|"[^"]*"|'[^']*'""", re.DOTALL)
+_COMMENT_OR_STRING = re.compile(rb"""<!--.*?-->|"[^"]*"|'[^']*'""", re.DOTALL)
 _TAG_START = re.compile(rb"<([^\s/>!?]+)")
 _DECLARATION = re.compile(rb"<\?xml\s")
 _ANY_TAG = re.compile(b"<")
@@ -125,7 +125,7 @@ def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
             match, begin = _DOCTYPE.match(head, position), _XMLTV_TAG.search(head, position)
             end = match.end() if match is not None else -1
             is_damaged = (
-                is_complete if match is None else _XMLTV_TAG.search(_DECLARATION_TEXT.sub(b"", match[0]))
+                is_complete if match is None else _XMLTV_TAG.search(_COMMENT_OR_STRING.sub(b"", match[0]))
             )
             if begin is not None and is_damaged:
                 end = begin.start()

@@ -107,14 +107,15 @@ def _parse_xml_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
     indices: list[int] = []
     first_index = 0  # of the programmes in the piece
     for tree, piece, line in parse_trees(content, records.frame.line):
-        count = len(find_programmes(piece))
+        piece_count = len(find_programmes(piece))
         if tree is None:
             records.rejects.append((line, "malformed", excerpt(piece)))
         else:
             read_tree(tree, rows, records.channels, zone)
             new_rows = len(rows) - len(indices)
-            indices += range(first_index, first_index + count) if new_rows == count else [-1] * new_rows
-        first_index += count
+            is_complete = new_rows == piece_count
+            indices += range(first_index, first_index + new_rows) if is_complete else [-1] * new_rows
+        first_index += piece_count
     # the repair may have removed a control byte from a tag
     if first_index != len(find_programmes(records.frame.content)):
         indices = [-1] * len(rows)

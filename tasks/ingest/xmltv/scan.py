@@ -4,8 +4,8 @@ NumPy locates ``<`` and ``>``, and Arrow slices the columns out of the bytes wit
 string. Importing a guide of 130,000 programmes is 2.3 times as fast as with the parser in fallback/ (1.6
 instead of 3.6 s). The scanner accepts only programmes with the six ELEMENTS, each without children, that a
 strict XML parser accepts, too. For other content (CDATA, ``>`` in a text, single quotes, two titles, other
-tags), ``scan`` returns None, and the parser reads the content. For content that both accept, the rows are
-equal.
+tags), ``scan`` returns None, and the parser reads the content. If ``scan`` accepts content, it returns the
+rows that the parser would return.
 """
 
 import re
@@ -86,8 +86,8 @@ def scan(content: bytes) -> RawColumns | None:
         return None
     qualifiers = pa.array([tag.qualifier for tag in distinct_tags if tag], pa.string())
     rows = np.cumsum(is_begin) - 1  # programme of each tag
-    count = int(rows[-1]) + 1
-    nulls = pa.nulls(count, pa.string())
+    programme_count = int(rows[-1]) + 1
+    nulls = pa.nulls(programme_count, pa.string())
     columns: dict[str, Any] = {name: attributes.get(name, nulls) for name in ATTRIBUTE_COLUMNS}
     columns["stop"] = attributes.get("stop", attributes.get(STOP_ALIAS, columns["stop"]))
     for kind, (text_name, qualifier_name) in enumerate(ELEMENTS.values()):
@@ -97,13 +97,13 @@ def scan(content: bytes) -> RawColumns | None:
         text = _unescape(_slice_texts(content, starts, ends, starts == ends))
         qualifier = qualifiers.take(pa.array(tag_codes[tags]))
         if text_name in ("categories", "episode_numbers"):
-            offsets = pa.array(np.searchsorted(rows[tags], np.arange(count + 1)), pa.int32())
+            offsets = pa.array(np.searchsorted(rows[tags], np.arange(programme_count + 1)), pa.int32())
             text, qualifier = (pa.ListArray.from_arrays(offsets, values) for values in (text, qualifier))
         else:
             if (np.diff(rows[tags]) <= 0).any():
                 return None  # two elements, but the column has one value
-            if len(tags) < count:
-                positions = np.full(count, -1)  # of the element of each programme in ``text``
+            if len(tags) < programme_count:
+                positions = np.full(programme_count, -1)  # of the element of each programme in ``text``
                 positions[rows[tags]] = np.arange(len(tags))
                 nullable_positions = pa.array(positions, mask=positions < 0)
                 text, qualifier = text.take(nullable_positions), qualifier.take(nullable_positions)
@@ -111,8 +111,8 @@ def scan(content: bytes) -> RawColumns | None:
     columns.pop("")
     names = [f"@{name}" for name in attributes if name not in ATTRIBUTE_COLUMNS]
     values_by_row = zip(*(attributes[name[1:]].to_pylist() for name in names))
-    objects = pa.array([to_json(dict(zip(names, values))) for values in values_by_row], pa.string())
-    return RawColumns(**columns, attributes=objects if names else nulls)
+    attribute_json = pa.array([to_json(dict(zip(names, values))) for values in values_by_row], pa.string())
+    return RawColumns(**columns, attributes=attribute_json if names else nulls)
 
 
 def _are_tags(codes: np.ndarray, less: np.ndarray, greater: np.ndarray) -> bool:
@@ -121,9 +121,9 @@ def _are_tags(codes: np.ndarray, less: np.ndarray, greater: np.ndarray) -> bool:
         return False
     if (less + 1 >= greater).any() or (greater[:-1] >= less[1:]).any():
         return False
-    breaks = np.flatnonzero(codes < _SPACE)
-    tag_numbers = np.searchsorted(less, breaks)
-    return not ((tag_numbers > 0) & (breaks < greater[tag_numbers - 1])).any()
+    controls = np.flatnonzero(codes < _SPACE)
+    tag_numbers = np.searchsorted(less, controls)
+    return not ((tag_numbers > 0) & (controls < greater[tag_numbers - 1])).any()
 
 
 def _are_flat(roles: np.ndarray, kinds: np.ndarray) -> bool:
@@ -182,8 +182,8 @@ def _all_equal(codes: np.ndarray, starts: np.ndarray, ends: np.ndarray, text: by
 def _is_blank_between(content: bytes, less: np.ndarray, greater: np.ndarray, is_open: np.ndarray) -> bool:
     """Returns whether there is only white space between the tags, except after start tags of elements."""
     starts, ends = greater[:-1] + 1, less[1:]
-    is_outside = (ends > starts) & ~is_open[:-1]
-    texts = _slice_texts(content, starts[is_outside], ends[is_outside]).unique().to_pylist()
+    is_gap = (ends > starts) & ~is_open[:-1]
+    texts = _slice_texts(content, starts[is_gap], ends[is_gap]).unique().to_pylist()
     head_and_tail = content[: less[0]] + content[greater[-1] + 1 :]
     return not "".join(texts).strip(" \t\n") and not head_and_tail.strip()
 

@@ -20,9 +20,8 @@ def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
     """
     content, invalid_count = encoding.decode(content)
     byte_values = np.frombuffer(content, dtype=np.uint8)
-    if np.count_nonzero(byte_values < 32) != sum(
-        np.count_nonzero(byte_values == space) for space in b"\t\n\r"
-    ):
+    space_count = sum(np.count_nonzero(byte_values == space) for space in b"\t\n\r")
+    if np.count_nonzero(byte_values < 32) != space_count:
         content = content.translate(None, CONTROL_BYTES)
     if b"&#" in content:
         content = _NUMERIC_REFERENCE.sub(_escape_invalid_reference, content)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from tasks.ingest.xmltv.prolog import ROOT_NAMES
 
 _PEOPLE = "director actor writer adapter producer composer editor presenter commentator guest"
-_CHILDREN = {
+_CHILDREN = {  # element -> elements that it may contain
     "tv": "channel programme",
     "channel": "display-name icon url lcn",
     "programme": "title sub-title desc credits date category keyword language orig-language length icon url "
@@ -29,7 +29,7 @@ _CHILDREN = {
     "star-rating": "value icon",
 }
 PEOPLE = frozenset(_PEOPLE.split())
-PARENTS: Mapping[str, frozenset[str]] = {
+PARENTS: Mapping[str, frozenset[str]] = {  # element -> elements that may contain it
     child: frozenset(parent for parent, children in _CHILDREN.items() if child in children.split())
     for child in " ".join(_CHILDREN.values()).split()
 }
@@ -85,7 +85,7 @@ def balance(content: str) -> str:
             elif "tv" in parents:
                 while stack:
                     close(stack[-1])
-            parts.append(_start_tag(name, token))
+            parts.append(_format_start_tag(name, token))
             if not _is_empty(token):
                 stack.append(name)
                 depths[name] += 1
@@ -134,7 +134,7 @@ def _is_empty(token: re.Match[str]) -> bool:
     return token["attributes"].rstrip().endswith("/")
 
 
-def _start_tag(name: str, token: re.Match[str]) -> str:
+def _format_start_tag(name: str, token: re.Match[str]) -> str:
     """Returns a well-formed start tag. If ``>`` is missing, the text after the attributes follows the tag.
 
     If an attribute is repeated, its first value is used.
