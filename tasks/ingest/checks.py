@@ -90,7 +90,7 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
 
 
 def _find_day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns one text per value of a day that is unusual for the feed: "12 channels, usually 40"."""
+    """Returns a text for each unusual value of a day of a feed, such as "12 channels, usually 40"."""
     anomalies = []
     for name in (*MIN_RATIOS, *MAX_RATIOS):
         usual = sum(previous_day[name] for previous_day in previous_days) / len(previous_days)
@@ -106,7 +106,7 @@ def _find_day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[
 def find_import_anomalies(
     catalogue: Catalogue, source: str, counts: Counts, draft: FeedWriter | None, today: datetime.date | None
 ) -> tuple[str, ...]:
-    """Returns one text per anomaly of an import of a feed; the texts do not contain the name of the feed.
+    """Returns a text for each anomaly of an import of a feed. The texts do not contain the name of the feed.
 
     Args:
         catalogue: Open catalogue.

@@ -221,7 +221,7 @@ def _with_offsets(lists: pa.ListArray, mask: pa.Array | None, values: pa.Array) 
 
 
 def _drop_languages_without_text(languages: pa.Array, texts: pa.Array) -> pa.Array:
-    """Replaces the language of each programme whose text is null by null."""
+    """Replaces the language of a text by null if the text is null."""
     if not texts.null_count or languages.null_count == len(languages):
         return languages
     return pc.if_else(texts.is_valid(), languages, None)  # pyright: ignore[reportAttributeAccessIssue]

@@ -169,7 +169,7 @@ class _FeedReader:
         grabbed_at: datetime.datetime | None,
         draft: FeedWriter | None = None,
     ) -> FeedResult:
-        """Returns the result of importing a feed. ``draft`` is the writer of a changed feed, else None.
+        """Returns the result of importing a feed. ``draft`` is its writer; None if the feed is unchanged.
 
         Raises:
             FeedError: The feed is required and has anomalies. It is not stored.
@@ -214,7 +214,7 @@ class _FeedReader:
             )
 
     def progress(self, share: float = 0.0) -> Progress:
-        """Returns the progress over all locations. ``share`` is the read share of the current location."""
+        """Returns the progress over all locations; ``share`` of the current location has been read."""
         feed = f"feed {min(self.finished_count + 1, self.location_count)} of {self.location_count}"
         return Progress(
             step=round(1000 * (self.finished_count + share)),

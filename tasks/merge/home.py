@@ -27,7 +27,7 @@ DEFAULT_OPTIONS = EnrichOptions()
 
 @dataclass(frozen=True)
 class MergedGuide:
-    """Merged guide in a file, with its report."""
+    """Path and report of a merged guide."""
 
     file: str  # path of the guide
     report: Report

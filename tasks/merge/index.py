@@ -25,7 +25,7 @@ from tasks.ingest.xmltv.frames import hide_cdata
 from tasks.ingest.xmltv.prolog import read_prolog
 from tasks.ingest.xmltv.records import FrameRecords, read_records
 from tasks.ingest.xmltv.text import repair
-from tasks.merge.names import normalize
+from tasks.merge.names import normalize, normalize_names
 
 NO_STOP = np.iinfo(np.int64).min  # stop of a programme without a stop
 DAY = 86_400_000_000  # microseconds
@@ -54,7 +54,7 @@ class Channel:
     @property
     def keys(self) -> frozenset[str]:
         """Normalized names of the channel, by which it is compared."""
-        return frozenset(filter(None, map(normalize, self.names)))
+        return normalize_names(self.names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class FeedIndex:
 
     @cached_property
     def channel_numbers(self) -> dict[str, int]:
-        """Index in ``ids`` by channel id."""
+        """Maps the id of a channel to its index in ``ids``."""
         return {id_: number for number, id_ in enumerate(self.ids)}
 
 

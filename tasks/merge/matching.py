@@ -24,7 +24,7 @@ import numpy as np
 
 from tasks.merge.decisions import YES, Proposal
 from tasks.merge.index import Channel, FeedIndex
-from tasks.merge.names import SimilarNames, normalize, shift_hours_between
+from tasks.merge.names import SimilarNames, normalize, normalize_names, shift_hours_between
 from tasks.merge.playlist import HOUR, PlaylistChannel
 
 MIN_COMMON = 8  # titles are compared only if at least this number of programmes is in the common time
@@ -53,7 +53,7 @@ class Target:
     @property
     def keys(self) -> frozenset[str]:
         """Normalized names of the channel, which are compared with those of channels of feeds."""
-        return frozenset(filter(None, map(normalize, self.names)))
+        return normalize_names(self.names)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class _ChannelFinder:
                 self._by_key[key].append(channel)
 
     def find_channels(self, target: Target) -> list[Channel]:
-        """Returns the channels with the id of a target or, without any, those with one of its names."""
+        """Returns the channels with the id of a target or, if there are none, with one of its names."""
         if exact_match := self._by_id.get(target.id):
             return [exact_match]
         if same_id := self._by_folded_id.get(target.id.casefold()):

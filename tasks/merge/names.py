@@ -30,6 +30,11 @@ def normalize(name: str) -> str:
     return _keep_letters_and_digits(_TIME_SHIFT.sub(r"plus\1", _fold(name)))
 
 
+def normalize_names(names: Iterable[str]) -> frozenset[str]:
+    """Returns the distinct normalized names, without names that have no letters and digits."""
+    return frozenset(filter(None, map(normalize, names)))
+
+
 def _fold(name: str) -> str:
     """Returns a name in lower case without accents, with "and" for "&"."""
     text = "".join(
@@ -62,17 +67,14 @@ def shift_hours_between(first_names: Iterable[str], second_names: Iterable[str])
 
 
 class SimilarNames:
-    """Index that finds channels with similar names.
+    """Index of names of channels, which finds the channels with similar names.
 
     Args:
         names: Channel number -> names of the channel.
     """
 
     def __init__(self, names: Mapping[int, Sequence[str]]) -> None:
-        self._keys = {
-            channel: [*{normalize(name) for name in channel_names} - {""}]
-            for channel, channel_names in names.items()
-        }
+        self._keys = {channel: normalize_names(channel_names) for channel, channel_names in names.items()}
         self._by_base: dict[str, list[int]] = defaultdict(list)
         self._by_trigram: dict[str, list[int]] = defaultdict(list)
         for channel, channel_names in names.items():
@@ -92,9 +94,9 @@ class SimilarNames:
         return [(-value, channel) for value, channel in best[:MAX_PROPOSALS] if -value >= MIN_SIMILARITY]
 
     def _compare_letters(self, names: Sequence[str]) -> dict[int, float]:
-        """Returns the similarities of the channels that have most trigrams in common with ``names``."""
+        """Returns the similarities of the channels that share most trigrams with ``names``, by number."""
         similarities: dict[int, float] = {}
-        for key in {normalize(name) for name in names} - {""}:
+        for key in normalize_names(names):
             trigram_counts = Counter(
                 channel
                 for trigram in _trigrams(key)

@@ -103,7 +103,7 @@ def _read_uncompressed(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 def _decompress_gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """Decompresses all gzip members up to a damaged byte. Python's gzip loses the block with the byte."""
+    """Decompresses all gzip members up to a damaged byte. Python's gzip would lose the damaged block."""
     decoder = zlib.decompressobj(31)
     while piece := handle.read(READ_BYTES):
         while piece:

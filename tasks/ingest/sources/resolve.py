@@ -161,12 +161,12 @@ def find_files(pattern: str) -> list[str]:
     if not double_star or base[-1:] not in ("", os.sep) or subpattern[:1] not in ("", os.sep):
         return sorted(filter(os.path.isfile, glob.glob(pattern)))  # ** that is not a path component means *
     subpattern = subpattern.lstrip(os.sep) or "*"
-    folders = _visible_folders(sorted(glob.glob(base)) if base else [""])
+    folders = _walk_visible_folders(sorted(glob.glob(base)) if base else [""])
     patterns = (os.path.join(glob.escape(folder), subpattern) for folder in folders)
     return sorted({file for folder_pattern in patterns for file in find_files(folder_pattern)})
 
 
-def _visible_folders(bases: Iterable[str]) -> Iterator[str]:
+def _walk_visible_folders(bases: Iterable[str]) -> Iterator[str]:
     """Yields folders and their visible subfolders, without repetition. Follows symbolic links last."""
     real_folders: set[str] = set()
     queue = deque(bases)

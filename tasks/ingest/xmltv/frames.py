@@ -108,7 +108,7 @@ def split_at_programmes(content: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 
 def find_programmes(content: bytes) -> list[tuple[int, int]]:
-    """Returns (begin, end) of each element ``programme`` in bytes; end is -1 if the end tag is missing."""
+    """Returns (begin, end) of each programme element in ``content``; end is -1 without an end tag."""
     masked_content = hide_cdata(content)
     tags = list(_PROGRAMME_TAG.finditer(masked_content))
     spans = []

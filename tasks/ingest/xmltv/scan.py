@@ -141,7 +141,7 @@ def _are_flat(roles: np.ndarray, kinds: np.ndarray) -> bool:
 def _programme_attributes(
     content: bytes, codes: np.ndarray, less: np.ndarray, greater: np.ndarray
 ) -> dict[str, pa.StringArray] | None:
-    """Returns the values of each attribute of programmes, or None if programmes differ in names or order.
+    """Returns the values of each attribute of programmes; None if attributes differ in names or order.
 
     Args:
         content: Bytes of the guide.
@@ -189,9 +189,9 @@ def _is_blank_between(content: bytes, less: np.ndarray, greater: np.ndarray, is_
 
 
 def _slice_texts(content: bytes, starts: np.ndarray, ends: np.ndarray, is_null: Any = None) -> pa.StringArray:
-    """Returns the texts from ``starts`` to ``ends``, which are ascending and disjoint, in valid UTF-8.
+    """Returns the texts from ``starts`` to ``ends`` in ``content``, which is valid UTF-8.
 
-    Texts for which the mask ``is_null`` is True become null.
+    The spans must be ascending and disjoint. Texts for which the mask ``is_null`` is True become null.
     """
     offsets = np.column_stack([starts, ends]).astype(np.int32).ravel()
     if not len(starts):
