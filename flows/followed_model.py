@@ -30,7 +30,7 @@ from storage.home.retention import RemovalResult
 from storage.home.workspace import Workspace
 from storage.json_file import write_json
 from storage.tracking import Champion
-from tasks.ingest.sources.feeds import ENV, is_url
+from tasks.ingest.sources.feeds import ENV_PREFIX, is_url
 
 TOKEN = "GUIDESPACE_MODEL_TOKEN"
 CHECK_SECONDS, DAY_SECONDS = 60.0, 86_400.0
@@ -112,7 +112,7 @@ class FollowedModel:
         limits = IngestSettings(size_cap_bytes=MAX_BYTES, private_addresses=True)
         attempts = 1 if state else MAX_ATTEMPTS  # a copy can be used meanwhile
         token = os.environ.get(TOKEN, "").strip()
-        entries = [f"Authorization: Bearer {ENV}{TOKEN}"] if token else []
+        entries = [f"Authorization: Bearer {ENV_PREFIX}{TOKEN}"] if token else []
         headers = request_headers("", entries, self.name)
         folder = self._folder if self._folder.exists() else None  # a wrong URL must not create a home
         with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as temporary:
@@ -185,8 +185,8 @@ def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = 
 
 def _locate(reference: str) -> tuple[str, str]:
     """Returns the URL or absolute path to which ``reference`` refers, and a name without secrets."""
-    is_variable = reference.startswith(ENV)
-    location = os.environ.get(reference.removeprefix(ENV), "").strip() if is_variable else reference
+    is_variable = reference.startswith(ENV_PREFIX)
+    location = os.environ.get(reference.removeprefix(ENV_PREFIX), "").strip() if is_variable else reference
     if not location:
         raise ModelFileError(f"{reference}: this environment variable is not set, or empty; expected a URL")
     name = reference if is_variable else without_secrets(location)

@@ -76,9 +76,9 @@ def guide(
 def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed]":
     """Replaces references to Secret blocks of Prefect by their values. Without Prefect, does nothing."""
     from storage.installed import is_installed
-    from tasks.ingest.sources.feeds import SECRET
+    from tasks.ingest.sources.feeds import SECRET_PREFIX
 
-    if not any(feed.startswith(SECRET) for feed in references) or not is_installed("prefect"):
+    if not any(feed.startswith(SECRET_PREFIX) for feed in references) or not is_installed("prefect"):
         return references
     from flows.server import start_prefect
 

@@ -16,7 +16,7 @@ from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.download import fetch
 from tasks.ingest.sources.feeds import Feed, NamedFeed, source_of
 from tasks.ingest.sources.resolve import resolve
-from tasks.ingest.xmltv.prolog import UTF_16
+from tasks.ingest.xmltv.prolog import UTF_16_CODECS
 
 STANDARD = "-"
 
@@ -38,7 +38,7 @@ class Source:
             raise EnrichError(
                 f"{self.feed.source}: JSON lines; expected XMLTV, into which categories can be inserted"
             )
-        self.codec = UTF_16.get(head[:2], "")
+        self.codec = UTF_16_CODECS.get(head[:2], "")
 
     def pieces(self) -> Iterator[bytes]:
         """Yields the guide in pieces of about 400 KiB.

@@ -9,7 +9,7 @@ from tasks.ingest.results import Failure, raise_if_fatal
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import (
-    SECRET,
+    SECRET_PREFIX,
     Feed,
     FeedError,
     NamedFeed,
@@ -25,7 +25,7 @@ def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
 
     Only local files are checked: URLs are not requested, and Secret blocks of Prefect are not opened.
     """
-    references_to_check = [feed for feed in references if not feed.startswith(SECRET)]
+    references_to_check = [feed for feed in references if not feed.startswith(SECRET_PREFIX)]
     if references and not references_to_check:
         return
     locations, errors = locate(references_to_check, settings.private_addresses)

@@ -13,7 +13,7 @@ from storage.catalogue.feeds import Counts, last_stop, newest_import, previous_i
 from storage.catalogue.ledger import FeedWriter
 from storage.home.readings import FeedStatus
 
-COLUMNS = (
+_TABLE_COLUMNS = (
     *("source", "day", "programmes", "channels", "category_share"),
     *("gaps", "overlaps", "new_titles", "languages", "anomalies"),
 )
@@ -82,7 +82,7 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
         failure_texts = ["not read: " + status.failure] if status.failure else []
         if text := "; ".join([*status.anomalies, *failure_texts]):
             row = {"source": status.source, "day": "reading", "programmes": status.programmes}
-            reading_rows.append(dict.fromkeys(COLUMNS) | row | {"anomalies": text})
+            reading_rows.append(dict.fromkeys(_TABLE_COLUMNS) | row | {"anomalies": text})
             lines.append(f"{Path(status.source).name}: {text}")
     for (source, day), texts in sorted(anomalies.items()):
         lines += [f"{Path(source).name} {day}: {text}" for text in texts]

@@ -26,9 +26,9 @@ from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import DatedFeed
-from tasks.ingest.sources.feeds import SECRET, NamedFeed
+from tasks.ingest.sources.feeds import SECRET_PREFIX, NamedFeed
 
-TABLE_ROWS = 500  # maximum rows of the Prefect table artifact
+MAX_TABLE_ROWS = 500  # maximum rows of the Prefect table artifact
 # Prefect event of a feed that failed or has anomalies (deployments/automations.yaml).
 FEED_EVENT = "guidespace.feed.silent"
 
@@ -60,10 +60,10 @@ def open_secret_block(feed: str | DatedFeed) -> str | NamedFeed:
     The source (name) of the feed is ``secret:NAME``. If Prefect has no block NAME, the function returns a
     feed with a ``problem`` instead of failing, so that all other feeds are still read.
     """
-    if isinstance(feed, DatedFeed) or not feed.startswith(SECRET):
+    if isinstance(feed, DatedFeed) or not feed.startswith(SECRET_PREFIX):
         return feed
     try:
-        secret = Secret.load(feed.removeprefix(SECRET))
+        secret = Secret.load(feed.removeprefix(SECRET_PREFIX))
     except ValueError:
         problem = "Prefect has no Secret block of that name; create one in the UI under Blocks"
         return NamedFeed(location="", source=feed, problem=problem)
@@ -91,7 +91,7 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
         rows = [dict(row) for row in (*guide_check.readings, *guide_check.days)]
         rows.sort(key=lambda row: (not row["anomalies"], row["source"], row["day"]))
         summary = f"{len(guide_check.days)} days of feeds, {len(guide_check.anomalies)} anomalies"
-        create_table_artifact(table=rows[:TABLE_ROWS], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
+        create_table_artifact(table=rows[:MAX_TABLE_ROWS], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
         for row in guide_check.readings:
             feed = {
                 "prefect.resource.id": f"guidespace.feed.{row['source']}",

@@ -24,13 +24,13 @@ from tasks.merge.playlist import read_playlist
 from tasks.merge.schedule import MergedSchedule, Slot, merge_schedules
 from tasks.merge.settings import MergeSettings
 
-HEAD = b"""<?xml version="1.0" encoding="UTF-8"?>
+GUIDE_HEAD = b"""<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE tv SYSTEM "xmltv.dtd">
 <tv generator-info-name="GuideSpace">
 """
-END = b"</tv>\n"
+GUIDE_END = b"</tv>\n"
 BATCH_BYTES = 1 << 20  # approximate size of the elements that are checked together
-MICROSECONDS = 1_000_000  # per second
+MICROSECONDS_PER_SECOND = 1_000_000
 
 
 @dataclass
@@ -94,14 +94,14 @@ class Plan:
 
     def pieces(self) -> Iterator[bytes]:
         """Yields the bytes of the merged guide, and updates the report."""
-        yield HEAD
+        yield GUIDE_HEAD
         for target in self.targets:
             yield b"  " + make_channel_element(target.members[0].channel, target.id, target.names) + b"\n"
         with ExitStack() as stack:
             readers = [stack.enter_context(closing(CopyReader(feed))) for feed in self.feeds]
             for target in self.targets:
                 yield from self._programmes(target, readers)
-        yield END
+        yield GUIDE_END
 
     def _programmes(self, target: Target, readers: Sequence[CopyReader]) -> Iterator[bytes]:
         """Yields the programme elements of a channel in batches."""
@@ -240,10 +240,15 @@ def day_bounds(now: datetime.datetime, back: int, forward: int) -> tuple[int, in
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     begin = midnight - datetime.timedelta(days=back)
     end = midnight + datetime.timedelta(days=forward + 1)
-    return round(begin.timestamp() * MICROSECONDS), round(end.timestamp() * MICROSECONDS)
+    return _to_microseconds(begin), _to_microseconds(end)
+
+
+def _to_microseconds(moment: datetime.datetime) -> int:
+    """Converts a time with a zone to microseconds since 1970 UTC."""
+    return round(moment.timestamp() * MICROSECONDS_PER_SECOND)
 
 
 def _format_time(microseconds: int) -> str:
     """Formats microseconds since 1970 UTC as date and time in UTC."""
-    moment = datetime.datetime.fromtimestamp(int(microseconds) / MICROSECONDS, datetime.UTC)
+    moment = datetime.datetime.fromtimestamp(int(microseconds) / MICROSECONDS_PER_SECOND, datetime.UTC)
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -12,8 +12,8 @@ from pathlib import Path
 from storage.addresses import without_secrets
 from storage.errors import ExpectedError
 
-ENV = "env:"  # prefix of the name of an environment variable that contains a path, a pattern or a URL
-SECRET = "secret:"  # prefix of the name of a Secret block of Prefect; only task.py opens Secret blocks
+ENV_PREFIX = "env:"  # prefix of the name of an environment variable that contains a path, a pattern or a URL
+SECRET_PREFIX = "secret:"  # prefix of the name of a Secret block of Prefect; only task.py opens Secret blocks
 GUIDE_SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # file name suffixes of guides in a zip
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
 _full_urls: dict[str, str] = {}  # URL without secrets -> URL with secrets

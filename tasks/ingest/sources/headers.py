@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from tasks.ingest.sources.feeds import ENV, FeedError
+from tasks.ingest.sources.feeds import ENV_PREFIX, FeedError
 
 if TYPE_CHECKING:
     import httpx
@@ -23,7 +23,7 @@ HARMLESS_HEADERS = "User-Agent", "Accept", "Accept-Language"
 _HARMLESS_NAMES = "|".join((*HARMLESS_HEADERS, *map(str.lower, HARMLESS_HEADERS)))
 _ENTRY_BODY = (
     rf'(?:[^"\\ ]+=)?(?:(?:{_HARMLESS_NAMES}): [ !#-\[\]-~]+'
-    rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{ENV}[A-Za-z_][A-Za-z0-9_]*)"
+    rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{ENV_PREFIX}[A-Za-z_][A-Za-z0-9_]*)"
 )
 # Regular expressions without flags, because a JSON schema cannot have flags. ENTRY_PATTERN matches an entry
 # of ingest.headers: [PATTERN=]NAME: VALUE. CHANGE_PATTERN matches an element of the flow parameter
@@ -35,7 +35,7 @@ CHANGE_PATTERN = (
 )
 _RESERVED_NAMES = {"accept-encoding", "connection", "content-length", "host", "if-modified-since"}
 _RESERVED_NAMES |= {"if-none-match", "range", "te", "trailer", "transfer-encoding", "upgrade"}
-_SECRET_VALUE = re.compile(rf"(|[A-Za-z]+ ){ENV}([A-Za-z_]\w*)")
+_SECRET_VALUE = re.compile(rf"(|[A-Za-z]+ ){ENV_PREFIX}([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def check_headers(entries: Sequence[str]) -> None:
             header = name if ": " in entry else "(no name)"
             raise ValueError(
                 f"ingest.headers: the entry for {header} is not as expected: [PATTERN=]NAME: VALUE for "
-                f"{', '.join(HARMLESS_HEADERS)}, else [PATTERN=]NAME: {ENV}VARIABLE, which is not stored"
+                f"{', '.join(HARMLESS_HEADERS)}, else [PATTERN=]NAME: env:VARIABLE, which is not stored"
             )
 
 

@@ -10,7 +10,15 @@ from pathlib import Path
 from storage.addresses import is_valid_url, without_secrets
 from tasks.ingest.sources import feeds
 from tasks.ingest.sources.download import describe_error
-from tasks.ingest.sources.feeds import ENV, GUIDE_SUFFIXES, SECRET, FeedError, NamedFeed, is_url, source_of
+from tasks.ingest.sources.feeds import (
+    ENV_PREFIX,
+    GUIDE_SUFFIXES,
+    SECRET_PREFIX,
+    FeedError,
+    NamedFeed,
+    is_url,
+    source_of,
+)
 from tasks.ingest.sources.private import PrivateAddress, check_address
 
 FOLDER_SUFFIXES = (*GUIDE_SUFFIXES, ".zip")  # file name suffixes of guides in a folder
@@ -67,13 +75,13 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
     if isinstance(feed, NamedFeed) and feed.problem:
         raise FeedError(f"{feed.source}: {feed.problem}")
     name, text = ("", feeds.reveal_secrets(feed)) if isinstance(feed, str) else (feed.source, feed.location)
-    if text.startswith(SECRET) and not name:
+    if text.startswith(SECRET_PREFIX) and not name:
         raise FeedError(
             f"{text}: Secret blocks of Prefect are only opened by nightly, deployments and, if Prefect "
-            f"is installed, guide; expected {ENV}NAME"
+            f"is installed, guide; expected env:NAME"
         )
-    if text.startswith(ENV) and not name:
-        name, text = text, os.environ.get(text.removeprefix(ENV), "").strip()
+    if text.startswith(ENV_PREFIX) and not name:
+        name, text = text, os.environ.get(text.removeprefix(ENV_PREFIX), "").strip()
         if not text:
             raise FeedError(f"{name}: this environment variable is not set, or empty; expected a path or URL")
     if is_url(text):
@@ -103,9 +111,9 @@ def _source_of_reference(reference: str | NamedFeed) -> str:
     """Returns the name of the feed for a reference that cannot be resolved."""
     if isinstance(reference, NamedFeed) or is_url(reference):
         return source_of(reference)
-    return (
-        reference if reference.startswith((ENV, SECRET)) else os.path.abspath(os.path.expanduser(reference))
-    )
+    if reference.startswith((ENV_PREFIX, SECRET_PREFIX)):
+        return reference
+    return os.path.abspath(os.path.expanduser(reference))
 
 
 def _invalid_url_error(source: str) -> FeedError:
@@ -123,7 +131,7 @@ def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
             raise FeedError(
                 f"{source}: two URLs differ only in user, password or parameters that are not part of the "
                 "source (docs/feeds.md). Remove one if they are the same feed; otherwise put each URL into "
-                f"an environment variable and use {ENV}NAME"
+                "an environment variable and use env:NAME"
             )
         sources.add(source)
 

@@ -26,7 +26,7 @@ _TAG_START = re.compile(rb"<([^\s/>!?]+)")
 _DECLARATION = re.compile(rb"<\?xml\s")
 _ANY_TAG = re.compile(b"<")
 _WHITE_SPACE = re.compile(rb"\s*")
-UTF_16 = {  # first two bytes of a file -> codec
+UTF_16_CODECS = {  # first two bytes of a file -> codec
     **dict.fromkeys((codecs.BOM_UTF16_LE, b"<\0"), "utf-16-le"),
     **dict.fromkeys((codecs.BOM_UTF16_BE, b"\0<"), "utf-16-be"),
 }
@@ -59,9 +59,9 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
     head = next(blocks, b"")
     while len(head) < 4 and (block := next(blocks, b"")):
         head += block
-    is_utf_16 = head[:2] in UTF_16
+    is_utf_16 = head[:2] in UTF_16_CODECS
     if is_utf_16:
-        decoder = codecs.getincrementaldecoder(UTF_16[head[:2]])("replace")
+        decoder = codecs.getincrementaldecoder(UTF_16_CODECS[head[:2]])("replace")
         blocks = (decoder.decode(block).encode("utf-8", "replace") for block in chain([head], blocks))
         head = next(blocks, b"")
     byte_order_mark = codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b""
