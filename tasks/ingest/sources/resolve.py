@@ -78,7 +78,7 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
     if text.startswith(SECRET_PREFIX) and not name:
         raise FeedError(
             f"{text}: Secret blocks of Prefect are only opened by nightly, deployments and, if Prefect "
-            f"is installed, guide; expected env:NAME"
+            "is installed, guide; expected env:NAME"
         )
     if text.startswith(ENV_PREFIX) and not name:
         name, text = text, os.environ.get(text.removeprefix(ENV_PREFIX), "").strip()
