@@ -11,7 +11,7 @@ from storage.home.workspace import Workspace
 from tasks.ingest.task import check
 from tasks.ingest.task import ingest as read_feeds
 
-WAIT_SECONDS = 3000.0  # to wait for another run in the home; the schedule starts a run every hour
+WAIT_SECONDS = 3000.0  # maximum wait for another run in the home; the next scheduled run is due after 3,600 s
 
 
 @flow(name="ingest", flow_run_name=name_run, on_running=[tag_with_home])
@@ -19,7 +19,7 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
     """Reads feeds into the catalogue, publishes a snapshot of it, and checks the snapshot for anomalies.
 
     Args:
-        feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
+        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs as env:NAME or secret:NAME.
         changes: Changes of the default settings, such as ingest.download_seconds=600.
         home: Folder of the home, which holds the catalogue.
     """
