@@ -58,7 +58,7 @@ def ablate(
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
         preset: Settings to start from; each trial changes one building block of them.
         changes: Changes of the preset, such as train.epochs=5.
-        home: Folder to which the run writes everything: catalogue, artifacts, MLflow's database.
+        home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         ablation: Building blocks to measure, numbers of seeds and folds, and where trials run.
         settings: Complete settings that replace the preset; None: use the preset.
     """

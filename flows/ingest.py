@@ -19,7 +19,7 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
     """Reads feeds into the catalogue, publishes a snapshot of it, and checks the snapshot for anomalies.
 
     Args:
-        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs as env:NAME or secret:NAME.
+        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs: env:NAME or secret:NAME.
         changes: Changes of the default settings, such as ingest.download_seconds=600.
         home: Folder of the home, which holds the catalogue.
     """

@@ -48,12 +48,12 @@ def nightly(
     """Reads a TV guide, trains title embeddings, scores them, and publishes a map and a model.
 
     Args:
-        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs as env:NAME or secret:NAME.
+        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs: env:NAME or secret:NAME.
         preset: Settings to start from: laptop (any machine with two cores), gpu, or smoke (a quick test).
         changes: Changes of the preset, such as train.epochs=5 or publish.promote=always.
         as_of: Use the guide as it was at this instant (by default in the zone of the home). Feeds are then
             optional. Empty: now.
-        home: Folder to which the run writes everything: catalogue, artifacts, MLflow's database.
+        home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         settings: Complete settings that replace the preset; None: use the preset.
     """
     settings = resolve_settings(preset, changes, settings)

@@ -32,7 +32,7 @@ def refresh(
     """Reads feeds into the catalogue, and writes copies with categories filled in and one merged guide.
 
     Args:
-        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs as env:NAME or secret:NAME.
+        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs: env:NAME or secret:NAME.
         home: Folder of the home; the guides are written to its folders ``enriched`` and ``merged``.
         settings: Settings for reading feeds, filling categories and merging.
         model: URL, file, env:NAME or registered name of a model; empty: the champion of the home.

@@ -78,8 +78,8 @@ def find_reusable_model(
 ) -> TrainedModel | None:
     """Returns the model whose tokens the Vocabulary of this night reuses, or None if this night has to train.
 
-    The model is not reused if the sentence encoder has changed, or if the labels of a share of the titles above
-    ``tokenize.reuse_share`` have changed.
+    The model is not reused if the sentence encoder has changed, or if more than the share
+    ``tokenize.reuse_share`` of the titles have changed labels.
     """
     workspace = Workspace(home)
     digest = workspace.details(vocabulary).get(TOKENS_OF)

@@ -68,7 +68,7 @@ def tune(
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
         preset: Settings to start from.
         changes: Changes of the preset, such as train.epochs=5.
-        home: Folder to which the run writes everything: catalogue, artifacts, MLflow's database.
+        home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         tuning: Optimizers, embedding sizes, learning rates, searches, and where trainings run.
         settings: Complete settings that replace the preset; None: use the preset.
     """
