@@ -8,9 +8,9 @@ from flows.cli.options import DEFAULT_HOME, NO_VALUES, Feeds, Home, Preset, Set
 from flows.cli.render import count_feeds
 
 BLOCKS_HELP = "building blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
-OPTIMIZERS_HELP = "optimizers to compare, by name; also yellowfin [default: all]"
+OPTIMIZERS_HELP = "optimizers to compare: names of train.optimizer, or yellowfin [default: all]"
 RATES_HELP = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
-SEARCHES_HELP = "esgd, random: search over optimizers and rates instead of trying each optimizer at each rate"
+SEARCHES_HELP = "esgd or random: search over optimizers and rates instead of trying all combinations"
 TUNING_HELP = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS_HELP)]

@@ -15,7 +15,7 @@ SEARCH_HELP = (
 QUERY_HELP = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
 VALUE_HELP = "value of $NAME in the query; may be repeated"
 FORMS_HELP = (
-    "titles: labels, word2vec, parquet; words: fasttext (with n-grams), vec, glove, word2vec-binary; "
+    "titles: labels, word2vec or parquet; words: fasttext (with n-grams), vec, glove or word2vec-binary; "
     "model: the champion in one file, for --model"
 )
 BUCKETS_HELP = "fasttext: number of hash buckets of n-grams; fewer make a smaller file [default: the model's]"
@@ -25,10 +25,11 @@ Description = Annotated[str, Option(help="description of the programme, for a ti
 Channel = Annotated[str, Option(metavar="NAME", help="channel of the guide that airs it: name or XMLTV id")]
 Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
 LeftTitle = Annotated[
-    str, Argument(metavar="A", help="a title; it is compared with B, also with each of its words removed")
+    str, Argument(metavar="A", help="a title that is compared with B, also with one of its words removed")
 ]
 RightTitle = Annotated[
-    str | None, Argument(metavar="B", help="another title; default: explain A's categories")
+    str | None,
+    Argument(metavar="B", help="another title; if it is omitted, the categories of A are explained"),
 ]
 MinimumCosine = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pair, 0.8 to 1")]
 SqlQuery = Annotated[str | None, Argument(help=QUERY_HELP)]

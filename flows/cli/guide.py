@@ -1,4 +1,4 @@
-"""Command ``guide``, which merges all feeds of a home into one guide for TV players."""
+"""Defines the command ``guide``, which merges all feeds of a home into one guide for TV players."""
 
 import datetime
 import sys
@@ -22,7 +22,7 @@ OUT_HELP = (
     "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output "
     "[default: the file that `guidespace serve` serves]"
 )
-PLAYLIST_HELP = "M3U playlist: write only its channels, under its ids"
+PLAYLIST_HELP = "M3U playlist; only its channels are written, with the ids of the playlist"
 FEEDS_HELP = "feeds in order of preference, as in nightly [default: those that the home has read]"
 
 Out = Annotated[str, Argument(metavar="OUT", help=OUT_HELP)]
@@ -74,7 +74,7 @@ def guide(
 
 
 def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed]":
-    """Replaces references to Secret blocks of Prefect by their values. Without Prefect, does nothing."""
+    """Replaces references to Prefect's Secret blocks by their values, if Prefect is installed."""
     from storage.installed import is_installed
     from tasks.ingest.sources.feeds import SECRET
 
@@ -93,7 +93,7 @@ def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed
 def list_home_feeds(home: Path, ingest_settings: "IngestSettings") -> list[str]:
     """Returns the locations of the feeds that a home has read, in the order in which they were first read.
 
-    Feeds that match ``ingest.leave_out``, and dated guides of ``backfill``, are omitted.
+    Omits feeds that match ``ingest.leave_out``, and dated guides that ``backfill`` has read.
     """
     from storage.catalogue.feeds import read_status
     from storage.source_patterns import matches_any

@@ -1,7 +1,7 @@
 """Rejects commands whose packages a light installation lacks, with a message that names the packages.
 
-`pip install guidespace` installs the packages of commands that only read; the extra ``night`` adds those that
-runs need (pyproject.toml).
+`pip install guidespace` installs the packages of commands that only read. The extra ``night`` adds the
+packages that runs need (pyproject.toml).
 """
 
 import functools
@@ -25,11 +25,11 @@ REMEDY = "pip install 'guidespace[night]'"
 
 
 class NightMissing(ExpectedError, ImportError):
-    """Error: a command needs packages of the extra ``night``. The message names them."""
+    """Error: a command needs packages of the extra ``night``. The message names the missing packages."""
 
 
 def require_night_packages(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a command so that it raises NightMissing before it does anything in a light installation."""
+    """Wraps a command so that it first raises NightMissing if packages of the extra ``night`` are missing."""
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +46,7 @@ def require_night(command: str) -> None:
 
 
 def explain_missing(command: str, error: BaseException) -> NightMissing | None:
-    """Converts the ImportError of a package of ``night`` to NightMissing. Returns None for other errors."""
+    """Returns a NightMissing for the ImportError of a package of ``night``, or None for another error."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return NightMissing(_missing_message(command, [package])) if package in NIGHT_PACKAGES else None
 

@@ -29,7 +29,7 @@ from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
 SUGGESTIONS = 5  # number of titles that the message about an unknown title suggests
-WAIT_SECONDS = 6 * 3600.0  # to wait until another run in the home ends
+WAIT_SECONDS = 6 * 3600.0  # maximum wait for another run in the home
 PLAYER_SUFFIXES = ".db", ".sqlite", ".sqlite3"  # databases of Kodi and Jellyfin
 
 
@@ -42,7 +42,7 @@ def like_title(
     rated_at: datetime.datetime,
     model: str | None = None,
 ) -> str:
-    """Stores the opinion of a viewer about a title, and returns the title as it is spelled in the guide.
+    """Stores the rating of a title by a viewer, and returns the title as it is spelled in the guide.
 
     Raises:
         LikesError: The guide does not contain the title; the message names similar titles.
@@ -60,7 +60,7 @@ def like_title(
 
 
 def import_likes(home: str, file: Path, viewer: str, default_time: datetime.datetime) -> str:
-    """Imports likes from a file (a table, or an export of a player), and returns a line with their number.
+    """Imports likes from a file (a table, or an export of a player), and returns a line with their numbers.
 
     Raises:
         LikesError: The file is missing, or its content is not a table of likes or a known export.
@@ -82,8 +82,8 @@ def forget(home: str, viewer: str) -> int:
     """Deletes all data of a viewer, and returns the number of deleted likes.
 
     A file of recommendations contains the lists of all viewers for an evening. Therefore, the lists of all
-    viewers and their pages in MLflow are deleted, too; the flow ``recommend`` creates them again. Before it
-    deletes lists, the function waits for the end of a running flow, which may have read the likes already.
+    viewers and their pages in MLflow are deleted, too; the flow ``recommend`` creates them again. A running
+    flow may have read the likes already, so the lists are deleted after it has ended.
 
     Raises:
         NightMissing: The lists are also in MLflow, which is not installed; nothing is deleted.

@@ -23,17 +23,21 @@ if TYPE_CHECKING:
     from tasks.ingest.sources.dates import DatedFeed
     from tasks.subtitles.task import PatternCounts
 
-AS_OF_HELP = "use the guide as of the end of a day (YYYY-MM-DD) or an ISO instant; --feed is then optional"
-DAY = ["%Y-%m-%d"]
+AS_OF_HELP = (
+    "use the guide as it was at the end of a day (YYYY-MM-DD) or at an instant; --feed is then optional"
+)
+DATE_FORMATS = ["%Y-%m-%d"]
 
 AsOf = Annotated[
     datetime.datetime | None, Option(parser=read_date_or_instant, metavar="DATE", help=AS_OF_HELP)
 ]
 Promote = Annotated[bool, Option("--promote", help="make the new model the champion without the gate")]
 FirstDate = Annotated[
-    datetime.datetime, Option("--from", formats=DAY, metavar="YYYY-MM-DD", help="first date")
+    datetime.datetime, Option("--from", formats=DATE_FORMATS, metavar="YYYY-MM-DD", help="first date")
 ]
-LastDate = Annotated[datetime.datetime, Option("--to", formats=DAY, metavar="YYYY-MM-DD", help="last date")]
+LastDate = Annotated[
+    datetime.datetime, Option("--to", formats=DATE_FORMATS, metavar="YYYY-MM-DD", help="last date")
+]
 UseStoredModel = Annotated[
     bool, Option("--kept", help="do not train; label with the stored classifier of the home")
 ]
@@ -56,7 +60,7 @@ def nightly(
 
     if feeds or not as_of:
         check_feeds(feeds, IngestSettings())
-    wait_for_server = None if changes else start_prefect(home)  # changes are checked first
+    wait_for_server = None if changes else start_prefect(home)  # invalid changes are reported before
     from flows.cli.progress import run
     from flows.settings import choose_settings
     from storage.home.zones import home_zone, in_zone
@@ -93,7 +97,7 @@ def backfill(
 
 
 def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestSettings") -> int:
-    """Reads feeds without Prefect, which starts slowly. Prints a line per feed and returns the exit code."""
+    """Reads feeds without Prefect, which starts slowly. Prints a line per feed, and returns the exit code."""
     from storage.home.readings import read_readings
     from storage.home.workspace import Workspace
     from tasks.ingest.publish import read_and_publish
@@ -144,7 +148,7 @@ def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
         examples = "; ".join(counts.examples.get(name, ()))
         by_rule = counts.by_rule.get(name, 0)
         yield f"{name:<15} {count:7,}, {by_rule:7,} of them by rules   {examples}".rstrip()
-    yield "They are in the catalogue's table sub_title_patterns and view episodes."
+    yield "The patterns are in the catalogue's table sub_title_patterns and view episodes."
 
 
 def rollback(home: Home = DEFAULT_HOME) -> None:
