@@ -1,4 +1,4 @@
-"""Builds a wheel of storage/tables, with the import name ``offloaded_tables`` (make tables-wheel)."""
+"""Builds a wheel of storage/tables that is imported as ``offloaded_tables`` (make tables-wheel)."""
 
 import re
 import shutil

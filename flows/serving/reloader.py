@@ -65,7 +65,7 @@ class ModelReloader:
         return bool(self._failure)
 
     def watch(self) -> None:
-        """Calls ``reload_if_stale`` every POLL_SECONDS until ``stop`` is called. Failures are only printed."""
+        """Calls ``reload_if_stale`` every POLL_SECONDS until ``stop`` is called. Prints failures."""
         while not self._stop_event.is_set():
             try:
                 self.reload_if_stale()
