@@ -79,13 +79,6 @@ def find_champion(
     return champion
 
 
-def champion_folder(
-    home: str, model: str | None = None, warn: Callable[[str], object] = print_warning
-) -> Path:
-    """Returns the folder with the files of the champion, or of the model that ``model`` names."""
-    return find_champion(home, model, warn).folder
-
-
 def export_model(home: str, out: Path) -> Iterator[str]:
     """Writes the champion to a model file, and yields a line with the version and the size of the file.
 

@@ -4,14 +4,12 @@ from prefect import flow, get_run_logger
 
 from flows.ingest_settings import ingest_settings
 from flows.ownership import tag_with_home
-from flows.run_context import name_run
+from flows.run_context import HOURLY_WAIT_SECONDS, name_run
 from flows.settings import NO_CHANGES, Changes, Feeds
 from storage.artifacts import Guide
 from storage.home.workspace import Workspace
 from tasks.ingest.task import check
 from tasks.ingest.task import ingest as read_feeds
-
-WAIT_SECONDS = 3000.0  # maximum wait for another run in the home; the next scheduled run is due after 3,600 s
 
 
 @flow(name="ingest", flow_run_name=name_run, on_running=[tag_with_home])
@@ -24,7 +22,7 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
         home: Folder of the home, which holds the catalogue.
     """
     settings, logger = ingest_settings(changes), get_run_logger()
-    with Workspace(home).writing("ingest", wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
+    with Workspace(home).writing("ingest", wait_seconds=HOURLY_WAIT_SECONDS, report_wait=logger.warning):
         guide = read_feeds(home, feeds, settings)
         check(home, guide)
     return guide

@@ -7,10 +7,11 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.context import FlowRunContext
 
-from flows.champion import champion_folder
+from flows.champion import find_champion
+from flows.cli.render import count_feeds
 from flows.ownership import tag_with_home
 from flows.refresh_settings import RefreshSettings
-from flows.run_context import name_run
+from flows.run_context import HOURLY_WAIT_SECONDS, name_run
 from flows.settings import Feeds, ModelReference
 from storage.home.workspace import Workspace
 from tasks.enrich.copies import EnrichedCopy
@@ -18,7 +19,6 @@ from tasks.enrich.task import fill
 from tasks.ingest.task import open_secret_block
 from tasks.merge.task import merge
 
-WAIT_SECONDS = 3000.0  # maximum wait for another run in the home; the next scheduled run is due after 3,600 s
 DEFAULT_SETTINGS = RefreshSettings()
 
 
@@ -41,14 +41,14 @@ def refresh(
         Paths of the copies with categories filled in; feeds that failed have none.
     """
     workspace, logger = Workspace(home), get_run_logger()
-    description = f"refresh of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-    with workspace.writing(description, wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
+    description = f"refresh of {count_feeds(feeds)}"
+    with workspace.writing(description, wait_seconds=HOURLY_WAIT_SECONDS, report_wait=logger.warning):
         copies = fill(
             home,
             [open_secret_block(feed) for feed in feeds],
             settings.ingest,
             settings.enrich,
-            str(champion_folder(home, model, logger.warning)),
+            str(find_champion(home, model, logger.warning).folder),
         )
         merge_report = merge(home, copies, settings.ingest, settings.guide)
     if FlowRunContext.get():

@@ -30,6 +30,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from threadpoolctl import threadpool_limits
 
 from flows import server
+from flows.cli.render import count_feeds
 from flows.nightly_run import NightlyRun, format_instant
 from flows.ownership import FLOW_FILTER
 from storage.home.latest import folders_of_last_run
@@ -44,6 +45,7 @@ from tasks.pool import helper_process
 from tasks.settings import Settings
 
 WAIT_SECONDS = 6 * 3600.0  # maximum wait for another run in the home; then the waiting run fails
+HOURLY_WAIT_SECONDS = 3000.0  # maximum wait of a flow whose schedule starts a run every hour
 # Event that a run emits after its last stage; a suspended run sends heartbeats until its running stage ends.
 RUN_ENDED_EVENT = "guidespace.flow-run.left"
 # The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
@@ -102,9 +104,8 @@ def open_night(
     if ui_url := PREFECT_UI_URL.value():
         tags["prefect.flow_run_url"] = f"{ui_url}/runs/flow-run/{flow_run_id}"
     parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
-    purpose = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     with (
-        _lock_home(workspace, home, purpose, flow_run_id),
+        _lock_home(workspace, home, f"nightly run of {count_feeds(feeds)}", flow_run_id),
         # One BLAS thread: the rounding of sums depends on the number of threads, and scikit-learn, which runs
         # in parallel with other stages, sets the number to 1 for the whole process.
         threadpool_limits(1, user_api="blas"),

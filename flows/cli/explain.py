@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from flows.champion import champion_folder
+from flows.champion import find_champion
 from storage.home.corrections import Correction, corrected_on, read_corrections
 from storage.home.latest import read_latest
 from storage.home.workspace import Workspace
@@ -37,7 +37,7 @@ def open_champion(
     Raises:
         HomeError: There is no champion yet.
     """
-    return TitleSearch.open(champion_folder(home, model), SearchSettings(method=method))
+    return TitleSearch.open(find_champion(home, model).folder, SearchSettings(method=method))
 
 
 def corrections_of(home: str, *titles: str) -> list[Correction]:
@@ -91,7 +91,7 @@ def explain_titles(
         from tasks.enrich.explain import decide  # takes 0.3 s
         from tasks.enrich.model import CategoryModel
 
-        folder = champion_folder(home, model)
+        folder = find_champion(home, model).folder
         category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
         decision, corrections = decide(category_model, left), corrections_of(home, left)
         document = {**asdict(decision), "corrected": [correction.document for correction in corrections]}

@@ -41,7 +41,7 @@ def guide(
     changes: Set = NO_VALUES,
 ) -> int:
     """Merge all feeds of the home into one guide. Missing categories are filled."""
-    from flows.champion import champion_folder
+    from flows.champion import find_champion
     from flows.refresh_settings import RefreshSettings
     from storage.home.guides import current_guide
     from storage.home.workspace import HomeError, Workspace
@@ -54,7 +54,7 @@ def guide(
     merge_settings = replace(settings.guide, playlist=playlist) if playlist else settings.guide
     options = replace(settings.enrich, players=make_players(players)) if players else settings.enrich
     options = set_precision(options, precision)
-    folder, workspace = champion_folder(home, model), Workspace(home, create=False)
+    folder, workspace = find_champion(home, model).folder, Workspace(home, create=False)
     references = list(feeds) or list_home_feeds(workspace.home, settings.ingest)
     if not references:
         raise HomeError(f"{workspace.home} has read no feed; name one with --feed")

@@ -113,7 +113,7 @@ def enrich_guide(
         limits: Settings that limit the size and the download time of the guide.
         model: Model to use instead of the champion (see ``flows.champion.open_models``).
     """
-    from flows.champion import champion_folder
+    from flows.champion import find_champion
     from storage.home.corrections import read_corrections
     from storage.home.guides import current_guide
     from storage.home.workspace import Workspace
@@ -127,7 +127,7 @@ def enrich_guide(
     if out:
         check_output(out, options)
     read_vocabulary(options.vocabulary, {})  # raises for an invalid file before the guide is read
-    model_folder, workspace = champion_folder(home, model), Workspace(home, create=False)
+    model_folder, workspace = find_champion(home, model).folder, Workspace(home, create=False)
     newest_guide = current_guide(workspace) if options.adds_numbers else None
     episodes = newest_guide and workspace.folder(newest_guide)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as temporary_folder:
@@ -193,13 +193,13 @@ def correct_title(
     """
     import pyarrow.parquet as pq
 
-    from flows.champion import champion_folder
+    from flows.champion import find_champion
     from storage.catalogue.connection import Catalogue
     from storage.catalogue.corrections import store_correction
     from storage.home.corrections import Correction
     from storage.home.workspace import Workspace
 
-    folder, show_key = champion_folder(home, model), _show_key(title)
+    folder, show_key = find_champion(home, model).folder, _show_key(title)
     spellings = read_categories(folder)
     labels = tuple(dict.fromkeys(find_category(category, spellings) for category in categories))
     show_filter = [("show_key", "==", show_key)]

@@ -29,7 +29,7 @@ def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
         print(line)
 
 
-def count_feeds(feeds: Sequence[str]) -> str:
+def count_feeds(feeds: Sequence[object]) -> str:
     """Returns the number of feeds as text: "1 feed", "2 feeds"."""
     return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
 

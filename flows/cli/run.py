@@ -103,7 +103,7 @@ def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestS
     from tasks.ingest.publish import read_and_publish
 
     workspace = Workspace(home)
-    with workspace.writing(f"ingest of {len(feeds)} feeds"):
+    with workspace.writing(f"ingest of {count_feeds(feeds)}"):
         guide = read_and_publish(workspace, feeds, settings, None, _print_event)
     counts = ", ".join(f"{count:,} {name}" for name, count in guide.counts.items())
     print(f"The guide: {workspace.folder(guide)} ({counts})")
