@@ -40,10 +40,12 @@ def read_notifications(client: SyncPrefectClient, block: str) -> list[Automation
         advice = "create it on Prefect's page Blocks, or name another block"
         raise ValueError(f"the server has no block {name!r} of the type {block_type!r}; {advice}") from error
     automations = []
-    for entry in _read_file()["notifications"]:
-        message = {key: entry.pop(key) for key in ("subject", "body")}
+    for declaration in _read_file()["notifications"]:
+        message = {key: declaration.pop(key) for key in ("subject", "body")}
         action = {"type": "send-notification", "block_document_id": str(document.id), **message}
-        automations.append(AutomationCore.model_validate({**entry, "enabled": True, "actions": [action]}))
+        automations.append(
+            AutomationCore.model_validate({**declaration, "enabled": True, "actions": [action]})
+        )
     return automations
 
 
@@ -56,9 +58,9 @@ def apply_automation(client: SyncPrefectClient, automation: AutomationCore) -> s
 
     Automations of other projects with the same name are not changed: their triggers lack TAG_RESOURCE.
     """
-    same_name = client.read_automations_by_name(automation.name)
+    automations_of_name = client.read_automations_by_name(automation.name)
     existing_automations = [
-        candidate for candidate in same_name if TAG_RESOURCE in candidate.trigger.model_dump_json()
+        candidate for candidate in automations_of_name if TAG_RESOURCE in candidate.trigger.model_dump_json()
     ]
     if not existing_automations:
         client.create_automation(automation)

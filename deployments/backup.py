@@ -52,7 +52,7 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
     workspace, archive = Workspace(home, create=False), archive.resolve()
     with (
         workspace.writing("backup", wait_seconds=wait_seconds, report_wait=_warn),
-        tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.name}.") as copies,
+        tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.name}.") as copies_folder,
         replaced_file(archive) as new_archive,
         tarfile.open(new_archive, "w") as tar,
     ):
@@ -60,7 +60,7 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
         for file in sorted(file for entry in entries for file in _list_files(entry)):
             name = file.relative_to(workspace.home).as_posix()
             if file.suffix in (SQLITE_SUFFIX, DUCKDB_SUFFIX) and not file.is_symlink():
-                copy = Path(copies, "copy").with_suffix(file.suffix)
+                copy = Path(copies_folder, "copy").with_suffix(file.suffix)
                 _copy_database(file, copy)
                 copy.chmod(file.stat().st_mode)
                 tar.add(copy, name)

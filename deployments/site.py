@@ -69,7 +69,7 @@ def deploy(client: SyncPrefectClient, declaration: dict[str, Any], feeds: Sequen
     Args:
         client: Client of the server.
         declaration: Declaration of the deployment in prefect.yaml.
-        feeds: Feeds that replace the feeds of an existing deployment; if empty, it keeps its feeds.
+        feeds: New feeds of an existing deployment; if empty, the deployment keeps its feeds.
         zone: IANA name of the time zone of the schedules.
     """
     file, _, name = declaration["entrypoint"].partition(":")
@@ -106,8 +106,8 @@ def deploy(client: SyncPrefectClient, declaration: dict[str, Any], feeds: Sequen
         return f"updated: {full_name}"
     except PrefectHTTPStatusError as error:  # this version does not accept the stored parameters
         defaults = declaration["parameters"]
-        names = {"feeds", "home"} & parameters.keys() & defaults.keys()
-        user_parameters = {name: parameters[name] for name in names}
+        user_names = {"feeds", "home"} & parameters.keys() & defaults.keys()
+        user_parameters = {name: parameters[name] for name in user_names}
         client.create_deployment(**properties, parameters=defaults | user_parameters)
         reason = " ".join(error.response.text.split())[:300]
         return f"updated: {full_name}; removed settings that this version does not accept ({reason})"
@@ -116,7 +116,7 @@ def deploy(client: SyncPrefectClient, declaration: dict[str, Any], feeds: Sequen
 def choose_schedules(
     existing_deployment: DeploymentResponse | None, declaration: dict[str, Any], zone: str
 ) -> list[DeploymentScheduleCreate]:
-    """Returns the schedules of an existing deployment, or those of prefect.yaml for a new deployment."""
+    """Returns the schedules of an existing deployment; for a new deployment, the schedules of prefect.yaml."""
     if existing_deployment is not None:
         fields = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
         return [

@@ -45,14 +45,14 @@ def backfill(
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
 ) -> State:
-    """Runs the nightly flow for each date between two dates that has no finished nightly run.
+    """Runs the nightly flow for each date from ``first`` to ``last`` that has no finished nightly run.
 
     Each run uses the guide as it was at 03:30 of its date. If a run fails, the others still run; this flow
     then fails at its end and names the failed dates. The champion (the served model) does not change.
 
     Args:
         first: First date.
-        last: Last date; today at the latest.
+        last: Last date; not after today.
         feeds: Guides with dates in their names, read before the first run; empty: use only the catalogue.
         preset: Settings to start from.
         changes: Changes of the preset, such as train.epochs=5.

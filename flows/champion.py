@@ -93,4 +93,4 @@ def export_model(home: str, out: Path) -> Iterator[str]:
         )
     except OSError as error:
         raise ModelFileError(f"{out} cannot be written: {error.strerror}; name another file") from error
-    yield f"{out}: version {champion.version}, {out.stat().st_size / 1e6:,.1f} MB; read it by --model {out}"
+    yield f"{out}: version {champion.version}, {out.stat().st_size / 1e6:,.1f} MB; use it with --model {out}"

@@ -115,8 +115,8 @@ class FollowedModel:
         header_lines = [f"Authorization: Bearer {ENV}{TOKEN_VARIABLE}"] if token else []
         headers = request_headers("", header_lines, self.name)
         folder = self._folder if self._folder.exists() else None  # a wrong URL must not create a home
-        with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as temporary:
-            file = Path(temporary, "model.zip")
+        with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as temporary_folder:
+            file = Path(temporary_folder, "model.zip")
             validators = Validators(**state["validators"]) if state else None
             result = download(self._location, file, limits, validators, headers, attempts=attempts)
             if result.problem:
@@ -171,12 +171,12 @@ class FollowedModel:
 
     def _remove_other_versions(self, *names: str) -> None:
         """Removes all versions except those in ``names``, and temporary folders of killed processes."""
-        for other in self._folder.iterdir():
+        for path in self._folder.iterdir():
             with suppress(FileNotFoundError):  # removed by another process
-                age = time.time() - other.stat().st_mtime
-                is_version = _VERSION_FOLDER.fullmatch(other.name) and other.name not in names
-                if is_version or (other.suffix == ".tmp" and age > DAY_SECONDS):
-                    shutil.rmtree(other, ignore_errors=True)
+                age = time.time() - path.stat().st_mtime
+                is_version = _VERSION_FOLDER.fullmatch(path.name) and path.name not in names
+                if is_version or (path.suffix == ".tmp" and age > DAY_SECONDS):
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def prune_models(home: Path, used_before: datetime.datetime, *, dry_run: bool = False) -> RemovalResult:
@@ -198,7 +198,7 @@ def prune_models(home: Path, used_before: datetime.datetime, *, dry_run: bool = 
 
 
 def _locate(reference: str) -> tuple[str, str]:
-    """Returns the URL or absolute path to which ``reference`` refers, and a name of it without secrets."""
+    """Returns the URL or absolute path of the model ``reference``, and a name without secrets for messages."""
     is_variable = reference.startswith(ENV)
     location = os.environ.get(reference.removeprefix(ENV), "").strip() if is_variable else reference
     if not location:

@@ -69,7 +69,7 @@ def gc(
     results = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
         text = "\n".join(f"- {format_removed(result, dry_run)}" for result in results)
-        create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
+        create_markdown_artifact(text, key="gc-report", description=f"Data removed from {home}")
     for result in results:
         get_run_logger().info("%s", format_removed(result, dry_run))
     return results
@@ -84,7 +84,7 @@ def format_removed(result: RemovalResult, dry_run: bool) -> str:
 def remove_old_data(
     home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[RemovalResult]:
-    """Removes old data of a home as the flow ``gc`` does. Yields the number and size of each kind of data.
+    """Removes old data of a home (see the flow ``gc``). Yields number and size of the removed data, by kind.
 
     Raises:
         HomeLocked: Another process writes to the home.

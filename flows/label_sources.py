@@ -1,4 +1,4 @@
-"""Reads how categories of feeds are mapped to labels (cleaned and merged categories), for preprocess."""
+"""Reads how categories of feeds are mapped to labels (cleaned and merged categories), for the flows."""
 
 import datetime
 

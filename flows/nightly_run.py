@@ -1,4 +1,4 @@
-"""A nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
+"""Defines a nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
 
 import datetime
 from dataclasses import asdict, dataclass

@@ -29,7 +29,7 @@ def refresh(
     settings: RefreshSettings = DEFAULT_SETTINGS,
     model: ModelReference = None,
 ) -> list[str]:
-    """Reads feeds into the catalogue, and writes copies with categories filled in and one merged guide.
+    """Reads feeds into the catalogue. Writes copies of feeds with categories filled in, and one merged guide.
 
     Args:
         feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs: env:NAME or secret:NAME.

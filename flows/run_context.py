@@ -155,7 +155,7 @@ def _open_mlflow_run(
     tags: Mapping[str, str],
     parameters: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Opens or resumes the MLflow run of a flow run. After the block, sets FINISHED, FAILED or KILLED."""
+    """Opens or resumes the MLflow run of a flow run. Ends it as FINISHED, FAILED or KILLED."""
     logger, run = get_run_logger(), tracking.start_run(flow_run_id, name, tags, parameters)
     logger.info("MLflow: %s", tracking.run_location(run))
     try:
@@ -176,7 +176,7 @@ def _open_mlflow_run(
 
 @contextmanager
 def _announce_end(flow_run_id: str) -> Iterator[None]:
-    """After the block, waits until running stages, which may write files, end, and emits RUN_ENDED_EVENT."""
+    """After the block, waits for the end of running stages, which may write files. Emits RUN_ENDED_EVENT."""
     resource = {"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"}
     try:
         yield

@@ -4,8 +4,8 @@ The server reads a pipe of the command and ends when the pipe is closed. The ker
 the command ends, even by SIGKILL.
 
 Prefect's client could start a server itself (``SubprocessASGIServer``), but it imports the code of the server
-for that (3 s of processor time), and its server has two problems. Ctrl-C ends it together with the command,
-so that the command waits 75 s for an answer. SIGKILL of the command leaves it running.
+for that (3 s of processor time), and its server has two problems. Ctrl-C ends the server together with the
+command, so that the command waits 75 s for an answer. SIGKILL of the command leaves the server running.
 """
 
 import atexit
@@ -32,7 +32,7 @@ USER_VARIABLES = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")
 
 
 def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None] | None:
-    """Starts a Prefect server, unless Prefect's settings name one.
+    """Starts a Prefect server, unless Prefect's settings contain the address of a server.
 
     Args:
         home: Folder of the home.
@@ -102,7 +102,7 @@ def exit_process(code: int) -> None:
 
 
 def _has_server() -> bool:
-    """Returns whether Prefect's settings name a server; imports Prefect (1.5 s) only if necessary."""
+    """Returns whether Prefect's settings contain a server. Imports Prefect (1.5 s) only if necessary."""
     if os.environ.get("PREFECT_API_URL"):
         return True
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()

@@ -55,15 +55,15 @@ def find_trained_models(home: str, settings: Settings, sources: LabelSources) ->
         if TOKENS_OF in workspace.details(vocabulary) or vocabulary.path.rpartition("/")[2] not in keys:
             continue
         (guide,) = guides
-        inputs = guide, vocabulary, salt, settings.preprocess, sources
-        if (corpus := workspace.read(Corpus, PREPROCESS.key(*inputs))) is None:
+        preprocess_inputs = guide, vocabulary, salt, settings.preprocess, sources
+        if (corpus := workspace.read(Corpus, PREPROCESS.key(*preprocess_inputs))) is None:
             continue
         checkpoint = workspace.read(Checkpoint, TRAIN.key(corpus, settings.train))
         baselines = workspace.read(Baselines, BASELINES.key(corpus, settings.evaluate))
         if checkpoint is None or baselines is None:
             continue
-        inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        if encoder := workspace.read(TitleEncoderFiles, AUGMENT.key(*inputs)):
+        augment_inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
+        if encoder := workspace.read(TitleEncoderFiles, AUGMENT.key(*augment_inputs)):
             yield TrainedModel(
                 vocabulary=vocabulary,
                 corpus=corpus,
@@ -92,7 +92,7 @@ def find_reusable_model(
 
 
 def _changed_label_share(earlier_corpus: Path, corpus: Path) -> float:
-    """Returns the share of titles of an earlier Corpus that a Corpus lacks or contains with other labels."""
+    """Returns the share of titles of ``earlier_corpus`` that ``corpus`` lacks or has with other labels."""
     earlier_labels, labels = _read_labels(earlier_corpus), _read_labels(corpus)
     changed_count = sum(labels.get(show_key) != names for show_key, names in earlier_labels.items())
     return changed_count / max(1, len(earlier_labels))

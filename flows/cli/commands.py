@@ -67,13 +67,13 @@ class GroupedHelp(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Writes one section of the help text for each group of COMMANDS."""
-        limit = formatter.width - NAME_WIDTH - 6
+        text_width = formatter.width - NAME_WIDTH - 6
         for group, functions in COMMANDS.items():
             names = (function.__name__ for function in functions)
             with formatter.section(group):
                 formatter.write_dl(
                     [
-                        (f"{name:<{NAME_WIDTH}}", self.commands[name].get_short_help_str(limit))
+                        (f"{name:<{NAME_WIDTH}}", self.commands[name].get_short_help_str(text_width))
                         for name in names
                     ]
                 )

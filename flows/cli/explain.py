@@ -40,7 +40,7 @@ def open_champion(
     return TitleSearch.open(find_champion(home, model).folder, SearchSettings(method=method))
 
 
-def corrections_of(home: str, *titles: str) -> list[Correction]:
+def find_corrections(home: str, *titles: str) -> list[Correction]:
     """Returns the corrections that users made to the categories of the shows of ``titles``."""
     corrections = read_corrections(Workspace(home).home)
     shows = dict.fromkeys(parse_title(title).show_key for title in titles)
@@ -50,7 +50,12 @@ def corrections_of(home: str, *titles: str) -> list[Correction]:
 def neighbour_documents(
     corrections: Mapping[str, Correction], neighbours: Sequence[Neighbour]
 ) -> list[dict[str, Any]]:
-    """Converts neighbours to JSON. Titles with a correction have its categories and ``corrected_at``."""
+    """Returns neighbours as JSON documents, with the categories that users have corrected.
+
+    Args:
+        corrections: Corrections by show key.
+        neighbours: Neighbours of a title. A corrected neighbour gets the key ``corrected_at``.
+    """
     documents = []
     for neighbour in neighbours:
         correction = corrections.get(parse_title(neighbour.title).show_key)
@@ -60,7 +65,7 @@ def neighbour_documents(
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats each neighbour as a line: cosine, title, categories, kinds, first channels, other editions."""
+    """Formats each neighbour as a line: cosine, title, categories, kinds, channels, number of other editions."""
     width = min(60, max((len(neighbour["title"]) for neighbour in neighbours), default=0))
     for neighbour in neighbours:
         correction_note = (
@@ -93,17 +98,17 @@ def explain_titles(
 
         folder = find_champion(home, model).folder
         category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
-        decision, corrections = decide(category_model, left), corrections_of(home, left)
+        decision, corrections = decide(category_model, left), find_corrections(home, left)
         document = {**asdict(decision), "corrected": [correction.document for correction in corrections]}
         return document, [*map(str, corrections), *decision_lines(decision)]
     explanation = explain(open_champion(home, model=model), left, right)
-    corrections = corrections_of(home, left, right)
+    corrections = find_corrections(home, left, right)
     document = {**asdict(explanation), "corrected": [correction.document for correction in corrections]}
     return document, [*map(str, corrections), *explanation_lines(explanation)]
 
 
 def decision_lines(decision: "Decision") -> Iterator[str]:
-    """Formats how the categories of a title were decided as lines of text."""
+    """Returns lines of text that explain how the categories of a title were decided."""
     categories = ", ".join(decision.categories)
     if decision.by == "edition":
         yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"
@@ -112,7 +117,7 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
     for kind in decision.kinds:
         yield f"“{decision.title}”: {kind.kind}, {KIND_REASONS[kind.source].format(kind.probability)}"
     if not decision.predicted:
-        yield f"“{decision.title}”: no neighbour votes"
+        yield f"“{decision.title}”: no category is predicted, because no neighbour votes"
         return
     confidence_text = (
         f"confidence unknown: {decision.unsure}"
@@ -133,7 +138,7 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Formats why two titles are near as lines: pairs of words, and the effect of removing a word."""
+    """Returns lines of text that explain a cosine: contributions of pairs of words, effects of words."""
     rank_text = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
     yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank_text}"
     supporting_pairs = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
@@ -154,7 +159,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
-    """Returns the pairs of titles of the last run with at least a minimum cosine, most similar first.
+    """Returns the pairs of titles of the last run whose cosine is at least ``minimum_cosine``, nearest first.
 
     Raises:
         HomeError: No run has finished in this home, or its model is missing.

@@ -10,7 +10,8 @@ from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, Resu
 from flows.cli.render import show
 
 SEARCH_HELP = (
-    "exact: all titles; approximate: titles of the nearest index cells (prints the recall); auto: by size"
+    "exact: compares all titles; approximate: compares titles of the nearest index cells, prints the recall; "
+    "auto: exact below a million titles"
 )
 QUERY_HELP = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
 VALUE_HELP = "value of $NAME in the query; may be repeated"
@@ -22,8 +23,10 @@ BUCKETS_HELP = "fasttext: number of hash buckets of n-grams; fewer make a smalle
 
 Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH_HELP)]
 Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]
-Channel = Annotated[str, Option(metavar="NAME", help="channel of the guide that airs it: name or XMLTV id")]
-Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
+Channel = Annotated[
+    str, Option(metavar="NAME", help="channel that airs the programme: name or XMLTV id in the guide")
+]
+Hour = Annotated[int | None, Option(metavar="H", help="local hour at which the programme airs, 0 to 23")]
 LeftTitle = Annotated[
     str, Argument(metavar="A", help="a title that is compared with B, also with one of its words removed")
 ]
@@ -52,14 +55,14 @@ def similar(
     as_json: AsJson = False,
 ) -> None:
     """Print the titles nearest to a title. The title need not be in the guide."""
-    from flows.cli.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
+    from flows.cli.explain import find_corrections, neighbour_documents, neighbour_lines, open_champion
     from storage.home.corrections import read_corrections
     from storage.home.workspace import Workspace
     from tasks.search.query import Query
 
     titles, query = open_champion(home, search, model), Query(title, description, channel, hour)
     neighbours = neighbour_documents(read_corrections(Workspace(home).home), titles.similar(query, k))
-    for note in filter(None, (titles.recall_note(k, query), *corrections_of(home, title))):
+    for note in filter(None, (titles.recall_note(k, query), *find_corrections(home, title))):
         print(note, file=sys.stderr)
     show(neighbours, as_json, neighbour_lines(neighbours))
 

@@ -23,7 +23,7 @@ OUT_HELP = (
     "[default: the file that `guidespace serve` serves]"
 )
 PLAYLIST_HELP = "M3U playlist; only its channels are written, with the ids of the playlist"
-FEEDS_HELP = "feeds in order of preference, as in nightly [default: those that the home has read]"
+FEEDS_HELP = "feeds in order of preference, as in nightly [default: the feeds that the home has read]"
 
 Out = Annotated[str, Argument(metavar="OUT", help=OUT_HELP)]
 Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS_HELP)]
@@ -57,7 +57,7 @@ def guide(
     folder, workspace = find_champion(home, model).folder, Workspace(home, create=False)
     references = list(feeds) or list_home_feeds(workspace.home, settings.ingest)
     if not references:
-        raise HomeError(f"{workspace.home} has read no feed; name one with --feed")
+        raise HomeError(f"{workspace.home} has read no feed; name a feed with --feed")
     newest_guide = current_guide(workspace)
     copies = Copies(workspace.home, settings.ingest, options, folder).update(
         open_secrets(references, workspace.home), home_guide=newest_guide and workspace.folder(newest_guide)

@@ -166,9 +166,9 @@ def correct(
         corrections = [undo_correction(home, title)]
     else:
         now = datetime.datetime.now(datetime.UTC)
-        correction, in_model = correct_title(home, title, categories, now, model)
+        correction, is_in_model = correct_title(home, title, categories, now, model)
         corrections = [correction]
-        if not in_model:
+        if not is_in_model:
             note = f"the champion has no title {title!r}; the correction applies when a guide contains it"
             print(note, file=sys.stderr)
     lines = [f"no longer {correction}" if undo else str(correction) for correction in corrections]
@@ -216,7 +216,7 @@ def correct_title(
 
 
 def undo_correction(home: str, title: str) -> "Correction":
-    """Removes the correction of the show of a title, and returns it.
+    """Removes the correction of the show of a title, and returns the correction.
 
     Raises:
         CorrectionError: The show has no correction.
@@ -235,7 +235,10 @@ def undo_correction(home: str, title: str) -> "Correction":
 
 
 def read_categories(model: Path) -> dict[str, str]:
-    """Maps names of categories to labels of a Model folder: labels, and case-folded spellings in guides."""
+    """Returns a mapping from names of categories to labels of a Model folder.
+
+    The names are the labels themselves, and the case-folded spellings of categories in guides.
+    """
     import pyarrow.parquet as pq
 
     from storage.formats.model import read_spellings

@@ -29,7 +29,7 @@ class NightMissing(ExpectedError, ImportError):
 
 
 def require_night_packages(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a command so that it first raises NightMissing if packages of the extra ``night`` are missing."""
+    """Wraps a command so that it raises NightMissing, before it starts, if packages are missing."""
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -41,8 +41,8 @@ def require_night_packages(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def require_night(command: str) -> None:
     """Raises NightMissing if packages of the extra ``night`` are missing."""
-    if missing := [package for package in NIGHT_PACKAGES if not is_installed(package)]:
-        raise NightMissing(_missing_message(command, missing))
+    if missing_packages := [package for package in NIGHT_PACKAGES if not is_installed(package)]:
+        raise NightMissing(_missing_message(command, missing_packages))
 
 
 def explain_missing(command: str, error: BaseException) -> NightMissing | None:
@@ -51,6 +51,6 @@ def explain_missing(command: str, error: BaseException) -> NightMissing | None:
     return NightMissing(_missing_message(command, [package])) if package in NIGHT_PACKAGES else None
 
 
-def _missing_message(command: str, missing: list[str]) -> str:
-    packages = f"package{'s' * (len(missing) > 1)} {', '.join(missing)}"
-    return f"`guidespace {command}` needs the {packages}, which a light installation lacks. Run {REMEDY}"
+def _missing_message(command: str, packages: list[str]) -> str:
+    package_text = f"package{'s' * (len(packages) > 1)} {', '.join(packages)}"
+    return f"`guidespace {command}` needs the {package_text}, which a light installation lacks. Run {REMEDY}"

@@ -44,6 +44,15 @@ def like_title(
 ) -> str:
     """Stores the rating of a title by a viewer, and returns the title as it is spelled in the guide.
 
+    Args:
+        home: Folder of the home.
+        title: Title of the guide.
+        viewer: Name of the viewer.
+        value: Rating, from -1 (dislike) to 1 (like).
+        seen: Whether the viewer has watched the title.
+        rated_at: Instant of the rating.
+        model: Model to use instead of the champion (see ``flows.champion.open_models``).
+
     Raises:
         LikesError: The guide does not contain the title; the message names similar titles.
     """
@@ -60,7 +69,13 @@ def like_title(
 
 
 def import_likes(home: str, file: Path, viewer: str, default_time: datetime.datetime) -> str:
-    """Imports likes from a file (a table, or an export of a player), and returns a line with their numbers.
+    """Imports likes from a file (a table, or an export of a player), and returns a line with the row counts.
+
+    Args:
+        home: Folder of the home.
+        file: File to import.
+        viewer: Viewer of the rows that name no viewer.
+        default_time: Time of the rows that state no time.
 
     Raises:
         LikesError: The file is missing, or its content is not a table of likes or a known export.
@@ -102,8 +117,8 @@ def forget(home: str, viewer: str) -> int:
     forget_unlisted(workspace.home)
     report_wait = partial(print, file=sys.stderr)
     with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=report_wait):
-        if (lists := workspace.artifact_folder(Tonight, "any").parent).exists():
-            shutil.rmtree(lists)
+        if (lists_folder := workspace.artifact_folder(Tonight, "any").parent).exists():
+            shutil.rmtree(lists_folder)
         if has_pages:
             retention.remove_files(PAGES)
     return count

@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exit as exit_request:  # --help, --version
         return exit_request.exit_code
     except TyperException as error:
-        path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
+        command_path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
         problems = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else ()
         values = "".join(f" (got {problem['input']!r})" for problem in problems)
-        print(f"guidespace: {error.format_message()}{values} See `{path} --help`.", file=sys.stderr)
+        print(f"guidespace: {error.format_message()}{values} See `{command_path} --help`.", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         report_interrupted()
@@ -68,10 +68,10 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
     Applies to options of the subcommand that may be repeated, if the subcommand has no positional arguments:
     after ``sql --with NAME=VALUE`` the next word is the query.
     """
-    name = next((argument for argument in arguments if not argument.startswith("-")), "")
-    parameters = group.commands[name].params if name in group.commands else []
+    subcommand = next((argument for argument in arguments if not argument.startswith("-")), "")
+    parameters = group.commands[subcommand].params if subcommand in group.commands else []
     has_positional = any(isinstance(parameter, TyperArgument) for parameter in parameters)
-    repeatable = {
+    repeatable_options = {
         option
         for parameter in parameters
         if isinstance(parameter, TyperOption) and parameter.multiple and not has_positional
@@ -84,7 +84,7 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
                 option = ""
             else:
                 new_arguments.append(option)
-        if argument.partition("=")[0] in repeatable:
+        if argument.partition("=")[0] in repeatable_options:
             option = argument.partition("=")[0]
         new_arguments.append(argument)
     return new_arguments

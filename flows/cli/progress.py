@@ -94,13 +94,15 @@ class ProgressPrinter:
             self._bar.console.print(line, soft_wrap=True, markup=False, emoji=False, highlight=False)
             if stage_ended and stage in STAGES:
                 self._done_stages.add(stage)
-            current = stage
+            current_stage = stage
             if not stage or stage in self._done_stages:
                 first = STAGES.index(stage) if stage in STAGES else 0  # earlier stages may have been skipped
-                current = next((name for name in STAGES[first:] if name not in self._done_stages), "the end")
-            if current != self._stage:
-                self._stage, self._stage_start = current, now
-            self._bar.update(self._task, completed=len(self._done_stages), description=current)
+                current_stage = next(
+                    (name for name in STAGES[first:] if name not in self._done_stages), "the end"
+                )
+            if current_stage != self._stage:
+                self._stage, self._stage_start = current_stage, now
+            self._bar.update(self._task, completed=len(self._done_stages), description=current_stage)
 
     def _watch(self) -> None:
         while not self._stop_event.wait(0.5):
@@ -112,7 +114,7 @@ class ProgressPrinter:
             self.print(self._stage, f"running for {now - self._stage_start:.0f} s")
 
 
-def run(
+def run_and_report(
     name: Literal["nightly", "tune", "ablate"],
     feeds: list[str],
     home: str,
@@ -126,7 +128,7 @@ def run(
         feeds: Paths and URLs of the feeds.
         home: Folder of the home.
         parameters: Other parameters of the flow.
-        wait_for_server: Waits for the Prefect server that this process started; None if it started none.
+        wait_for_server: Waits until the Prefect server of this process answers; None: there is no such server.
     """
     from tasks.ingest.sources.feeds import conceal
 
@@ -154,7 +156,7 @@ def run_flow(
         name: Name of the flow and of its module, which is imported while Prefect starts.
         home: Folder of the home.
         arguments: Parameters of the flow.
-        wait_for_server: Waits for the Prefect server that this process started; None if it started none.
+        wait_for_server: Waits until the Prefect server of this process answers; None: there is no such server.
     """
     start_time, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "of Prefect's profile")
     print("starting Prefect …" if wait_for_server else f"Prefect server: {without_secrets(url)}", flush=True)

@@ -61,13 +61,13 @@ def nightly(
     if feeds or not as_of:
         check_feeds(feeds, IngestSettings())
     wait_for_server = None if changes else start_prefect(home)  # invalid changes are reported before
-    from flows.cli.progress import run
+    from flows.cli.progress import run_and_report
     from flows.settings import choose_settings
     from storage.home.zones import home_zone, in_zone
 
     settings = choose_settings(preset, changes, feeds)
     parameters = {"settings": settings, "as_of": as_of and in_zone(as_of, home_zone(home))}
-    return run("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
+    return run_and_report("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
 
 
 def ingest(feeds: Feeds, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES) -> int:
@@ -158,4 +158,7 @@ def rollback(home: Home = DEFAULT_HOME) -> None:
 
     registry = Registry(Workspace(home, create=False).home)
     previous_version, restored_version = registry.rollback(at=datetime.datetime.now(datetime.UTC))
-    print(f"{registry.name}: version {restored_version} serves, version {previous_version} no longer")
+    print(
+        f"{registry.name}: version {restored_version} is the champion again, "
+        f"instead of version {previous_version}"
+    )

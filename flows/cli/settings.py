@@ -21,7 +21,7 @@ that strategy.
 
 
 def list_settings(prefix: str = "") -> list[dict[str, Any]]:
-    """Returns a row (name, type, default, bounds, description) for each setting whose name has a prefix.
+    """Returns a row (name, type, default, bounds, description) for each setting that begins with ``prefix``.
 
     Raises:
         SettingError: No setting has this prefix.
@@ -45,14 +45,16 @@ def setting_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Formats the rows of ``list_settings`` as docs/settings.md: a table per stage and strategy family."""
+    """Formats the rows of ``list_settings`` as docs/settings.md: one table per stage or family of strategies."""
     yield PAGE_HEADER
     tables: dict[str, list[str]] = {}
     for row in rows:
         family, is_strategy, _ = row["name"].partition(" (")
         heading = family if is_strategy else family.split(".")[0]
-        code = (f"`{row['name']}`", row["type"], f"`{_to_json(row['default'])}`")
-        line = " | ".join(cell.replace("|", "\\|") for cell in (*code, row["bounds"], row["description"]))
+        code_cells = (f"`{row['name']}`", row["type"], f"`{_to_json(row['default'])}`")
+        line = " | ".join(
+            cell.replace("|", "\\|") for cell in (*code_cells, row["bounds"], row["description"])
+        )
         tables.setdefault(heading, []).append(f"| {line} |")
     for heading, lines in tables.items():
         yield f"## {heading}\n\n| setting | type | default | bounds | what |\n| --- | --- | --- | --- | --- |"

@@ -15,7 +15,7 @@ from storage.home.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Returns the folders of the artifacts of the last run, the current guide and recommendations, by name.
+    """Returns the folders that queries read, by name: artifacts of the last run, guide, recommendations.
 
     Raises:
         HomeError: No run has finished, or one of its artifacts is missing.
@@ -60,8 +60,10 @@ def query_rows(home: str | Path, query: str, assignments: Sequence[str]) -> list
     Raises:
         QueryError: DuckDB rejects the query, or an assignment has no ``=``.
     """
-    if invalid := [assignment for assignment in assignments if "=" not in assignment]:
-        raise QueryError(f"--with {invalid[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'")
+    if invalid_assignments := [assignment for assignment in assignments if "=" not in assignment]:
+        raise QueryError(
+            f"--with {invalid_assignments[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'"
+        )
     values = dict(assignment.split("=", 1) for assignment in assignments)
     salt = home_salt(Workspace(home, create=False).home) if "tonight_of" in query.lower() else ""
     columns, rows = run_query(run_folders(home), query, values, salt)

@@ -37,7 +37,7 @@ def list_tonight(
     settings: TonightSettings = TONIGHT,
     model: str | None = None,
 ) -> tuple[list[Recommendation], Hidden]:
-    """Recommends programmes that start in [``begin``, ``end``) to a viewer.
+    """Recommends programmes that start from ``begin`` (inclusive) to ``end`` (exclusive) to a viewer.
 
     The likes of other viewers are read only if the recommender uses them.
 
@@ -45,7 +45,7 @@ def list_tonight(
         The recommendations, best first, and how many programmes each filter hides.
 
     Raises:
-        TonightError: The guide has no programme in that interval, or the viewer has no likes.
+        TonightError: The guide has no programme in the interval, or the viewer has no likes.
         HomeError: There is no guide or no champion.
     """
     folder = Workspace(home, create=False).home

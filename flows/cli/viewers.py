@@ -43,10 +43,12 @@ INCLUDE_HELP = "also list placeholders, shopping or adult programmes; may be rep
 IncludedKinds = Annotated[list[str], Option(metavar="KIND", help=INCLUDE_HELP)]
 KIND_HELP = "list only this kind: film, series, news, sport, children, music or other; may be repeated"
 OnlyKinds = Annotated[list[str], Option(metavar="KIND", help=KIND_HELP)]
-HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide programmes shown before that are not new")]
-AGE_HELP = "hide programmes with a minimum age above N, and those with an unknown age rating"
+HideRepeats = Annotated[
+    bool, Option("--hide-repeats", help="hide repeats: programmes that aired before and are not new")
+]
+AGE_HELP = "hide programmes with a minimum age above N, and programmes with an unknown age rating"
 Age = Annotated[int | None, Option(metavar="N", help=AGE_HELP, min=0, max=21)]
-UNRATED_HELP = "with --age, hide programmes without an age rating"
+UNRATED_HELP = "together with --age: also hide programmes without an age rating"
 HideUnrated = Annotated[bool, Option("--hide-unrated", help=UNRATED_HELP)]
 Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT_HELP)]
 

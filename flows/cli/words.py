@@ -81,7 +81,7 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
 
 
 def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Yields a line with each word and its vector; a word without known n-grams has a zero vector."""
+    """Yields a line with each word and its vector, which is zero if the word and its n-grams are unknown."""
     for word, vector in zip(words, _open_vectors(path).vectors(words), strict=True):
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)

@@ -71,13 +71,15 @@ class Metrics:
         description = "Requested titles of requests that were answered from the cache"
         self.cached_titles = Counter("cached_titles", description, ["path"], **options)
         self._model = Gauge("model_info", "The serving model", ["model", "version", "digest"], **options)
-        reload_gauge = Gauge("model_reloads", "How often another model was loaded", **options)
+        reload_gauge = Gauge("model_reloads", "Number of times that another model was loaded", **options)
         reload_gauge.set_function(lambda: reloader.reloads)
         failure_gauge = Gauge(
-            "reload_failures", "How often checking for or loading a model failed", **options
+            "reload_failures", "Number of failed attempts to check for or load a model", **options
         )
         failure_gauge.set_function(lambda: reloader.failures)
-        stale_gauge = Gauge("stale", "1 if the last check for or load of a model failed, else 0", **options)
+        stale_gauge = Gauge(
+            "stale", "1 if the last attempt to check for or load a model failed, else 0", **options
+        )
         stale_gauge.set_function(lambda: reloader.is_stale)
         ProcessCollector(registry=self.registry)
         self._reloader = reloader
@@ -220,8 +222,8 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
 def _model_json(reloader: ModelReloader, champion: Champion) -> bytes:
     """Serializes name, version and digest of a model as JSON (``schema.ModelInfo``)."""
-    info = {"name": reloader.name, "version": champion.version, "digest": champion.digest}
-    return json.dumps(info).encode()
+    model_info = {"name": reloader.name, "version": champion.version, "digest": champion.digest}
+    return json.dumps(model_info).encode()
 
 
 def _describe_body(request_type: type[TitlesRequest]) -> dict[str, Any]:

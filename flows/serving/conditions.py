@@ -27,8 +27,8 @@ def is_unmodified(request: Request, etag: str, modified_at: float) -> bool:
         etag: ETag of the current version, in quotes.
         modified_at: Time of the last modification in seconds since 1970.
     """
-    if tags := request.headers.get("If-None-Match"):
-        return etag_matches(tags, etag)
+    if client_etags := request.headers.get("If-None-Match"):
+        return etag_matches(client_etags, etag)
     try:
         client_time = parsedate_to_datetime(request.headers.get("If-Modified-Since", ""))
         return int(modified_at) <= client_time.timestamp()
@@ -38,5 +38,5 @@ def is_unmodified(request: Request, etag: str, modified_at: float) -> bool:
 
 def etag_matches(if_none_match: str, etag: str) -> bool:
     """Returns whether If-None-Match contains ``etag``, by weak comparison (RFC 9110, 8.8.3.2), or ``*``."""
-    tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
-    return not tags.isdisjoint({"*", etag})
+    client_etags = {text.strip().removeprefix("W/") for text in if_none_match.split(",")}
+    return not client_etags.isdisjoint({"*", etag})

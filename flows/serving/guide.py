@@ -61,23 +61,24 @@ def _make_response(request: Request, home: Path, name: str) -> Response:
     headers = {"Cache-Control": "private, no-cache", "Last-Modified": formatdate(stat.st_mtime, usegmt=True)}
     if name == GENRES:
         content = file.read()
-        tag, length, is_decompressed = f"{zlib.crc32(content):08x}-{len(content):x}", len(content), False
+        content_length, is_decompressed = len(content), False
+        etag = f"{zlib.crc32(content):08x}-{content_length:x}"
         file.seek(0)
     else:
-        tag, length = _read_gzip_trailer(file, stat.st_size)
+        etag, content_length = _read_gzip_trailer(file, stat.st_size)
         is_decompressed = name != GUIDE and not accepts_gzip(request.headers.get("Accept-Encoding", ""))
         if not is_decompressed:
-            length = stat.st_size
+            content_length = stat.st_size
     if name == "guide.xml":
         headers["Vary"] = "Accept-Encoding"
         if not is_decompressed:
-            headers["Content-Encoding"], tag = "gzip", f"{tag}-gzip"
-    headers["ETag"] = f'"{tag}"'
+            headers["Content-Encoding"], etag = "gzip", f"{etag}-gzip"
+    headers["ETag"] = f'"{etag}"'
     if is_unmodified(request, headers["ETag"], stat.st_mtime):
         file.close()
         return Response(status_code=304, headers=headers)
     media_type = "application/gzip" if name == GUIDE else "application/xml"
-    headers["Content-Length"] = str(length)
+    headers["Content-Length"] = str(content_length)
     if request.method == "HEAD":
         file.close()
         return Response(headers=headers, media_type=media_type)

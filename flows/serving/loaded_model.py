@@ -115,8 +115,8 @@ class LoadedModel:
                 reason = None if vector.any() else f"nothing is known of the title {query.title!r}"
             except SearchError as error:
                 vector, aired, reason = None, False, str(error)
-            numbers = None if vector is None or reason else vector.tolist()
-            answers.append({"title": query.title, "vector": numbers, "aired": aired, "reason": reason})
+            vector_values = None if vector is None or reason else vector.tolist()
+            answers.append({"title": query.title, "vector": vector_values, "aired": aired, "reason": reason})
         return answers
 
     def _answer_categories(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -152,10 +152,10 @@ class LoadedModel:
             return EveningSearch(
                 None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first"
             )
-        begin, end = map(utc, evening_interval(self.now, None, None, None))
-        shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
+        evening_begin, evening_end = map(utc, evening_interval(self.now, None, None, None))
+        shows = fold_programmes(upcoming_programmes(self.home / guide.path, evening_begin, evening_end))
         if not shows:
-            hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"
+            hours = f"{evening_begin:%F %H:%M} to {evening_end:%F %H:%M} UTC"
             advice = "run `guidespace ingest --feed …` with a newer guide"
             return EveningSearch(None, {}, f"the guide has no programme from {hours}; {advice}")
         airings = {

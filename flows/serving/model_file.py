@@ -72,18 +72,22 @@ def add_model_file(app: FastAPI, reloader: "ModelReloader", auth: dict[str, Any]
     @app.get("/model", response_class=Response, responses={304: {"description": "not modified"}}, **auth)
     def model(request: Request) -> Response:
         """Returns the champion as a file for `--model`. The ETag is its SHA-256, for If-None-Match."""
-        packed = pack_champion(reloader.current.champion)
-        if etag_matches(request.headers.get("If-None-Match", ""), packed.headers["ETag"]):
-            return Response(status_code=304, headers=packed.headers)
-        attachment = f'attachment; filename="{packed.name}"'
-        headers = {**packed.headers, "Content-Length": str(packed.size), "Content-Disposition": attachment}
+        packed_model = pack_champion(reloader.current.champion)
+        if etag_matches(request.headers.get("If-None-Match", ""), packed_model.headers["ETag"]):
+            return Response(status_code=304, headers=packed_model.headers)
+        attachment = f'attachment; filename="{packed_model.name}"'
+        headers = {
+            **packed_model.headers,
+            "Content-Length": str(packed_model.size),
+            "Content-Disposition": attachment,
+        }
         if request.method == "HEAD":
             return Response(headers=headers, media_type=MEDIA_TYPE)
-        return StreamingResponse(packed.blocks(), headers=headers, media_type=MEDIA_TYPE)
+        return StreamingResponse(packed_model.blocks(), headers=headers, media_type=MEDIA_TYPE)
 
     @app.head("/model.sha256", include_in_schema=False, **auth)
     @app.get("/model.sha256", response_class=PlainTextResponse, **auth)
     def model_digest() -> str:
         """Returns the SHA-256 of /model, as a line that `sha256sum --check` reads."""
-        packed = pack_champion(reloader.current.champion)
-        return f"{packed.digest.hexdigest()}  {packed.name}\n"
+        packed_model = pack_champion(reloader.current.champion)
+        return f"{packed_model.digest.hexdigest()}  {packed_model.name}\n"

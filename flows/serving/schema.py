@@ -19,7 +19,7 @@ MAX_SHOWN_CHARACTERS = 80  # of a rejected value, in an error message
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
 
 AnswerT = TypeVar("AnswerT")
-Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
+TitleText = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
 
 
 class Programme(BaseModel):
@@ -27,7 +27,7 @@ class Programme(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    title: Text
+    title: TitleText
     description: str = Field("", max_length=10_000)
     channel: str = Field("", max_length=1000, description="name or XMLTV id of a channel of the guide")
     hour: int | None = Field(None, ge=0, le=23, description="local hour at which it airs")
@@ -38,7 +38,7 @@ class TitlesRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    titles: list[Text | Programme] = Field(
+    titles: list[TitleText | Programme] = Field(
         min_length=1, max_length=MAX_TITLES, examples=[["Cooking with Nigella"]]
     )
 

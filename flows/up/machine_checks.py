@@ -47,11 +47,13 @@ def _check_port(server: str, port: int) -> CheckResult:
 
 def _check_disk(home: Path) -> CheckResult:
     folder = next(folder for folder in (home, *home.parents) if folder.exists())
-    free = shutil.disk_usage(folder).free
-    text = f"{free / 2**30:,.1f} GiB free at {folder}"
-    if free < CRITICAL_BYTES:
+    free_bytes = shutil.disk_usage(folder).free
+    text = f"{free_bytes / 2**30:,.1f} GiB free at {folder}"
+    if free_bytes < CRITICAL_BYTES:
         return "bad", "disk", f"{text}; free some space before the next night"
-    return ("note", "disk", f"{text}; free some space soon") if free < LOW_BYTES else ("ok", "disk", text)
+    return (
+        ("note", "disk", f"{text}; free some space soon") if free_bytes < LOW_BYTES else ("ok", "disk", text)
+    )
 
 
 def _check_sqlite(file: Path) -> CheckResult:

@@ -29,7 +29,7 @@ RECORD_FILE = "up.json"
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """Identity of a process: role, id, start time (seconds since 1970) and the home of its ``up``."""
+    """Identity of a process: name, id, start time (seconds since 1970) and the home of its ``up``."""
 
     name: str
     pid: int
@@ -54,7 +54,7 @@ class ProcessIdentity:
 def start_process(
     name: str, command: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path
 ) -> tuple[ProcessIdentity, subprocess.Popen[bytes]]:
-    """Starts a command in its own session, and returns its identity and its Popen object.
+    """Starts a command in its own session, and returns the identity and the Popen object of its process.
 
     The output is written to ``log``; a previous log is renamed to ``log.1``.
     """

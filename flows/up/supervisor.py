@@ -30,7 +30,7 @@ class Supervisor:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a signal has been received."""
+        """Whether a signal to stop has arrived."""
         return self._signals.received
 
     def start(self, name: str, *command: str, folder: Path = ROOT, one_shot: bool = False) -> None:
