@@ -116,7 +116,7 @@ def deploy(client: SyncPrefectClient, declaration: dict[str, Any], feeds: Sequen
 def choose_schedules(
     existing_deployment: DeploymentResponse | None, declaration: dict[str, Any], zone: str
 ) -> list[DeploymentScheduleCreate]:
-    """Returns the schedules of an existing deployment; for a new deployment, the schedules of prefect.yaml."""
+    """Returns the schedules of an existing deployment, or for a new one, the schedules of prefect.yaml."""
     if existing_deployment is not None:
         fields = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
         return [

@@ -198,7 +198,7 @@ def prune_models(home: Path, used_before: datetime.datetime, *, dry_run: bool = 
 
 
 def _locate(reference: str) -> tuple[str, str]:
-    """Returns the URL or absolute path of the model ``reference``, and a name without secrets for messages."""
+    """Returns the URL or absolute path of the model ``reference``, and its name in messages (no secrets)."""
     is_variable = reference.startswith(ENV)
     location = os.environ.get(reference.removeprefix(ENV), "").strip() if is_variable else reference
     if not location:

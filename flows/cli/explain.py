@@ -65,7 +65,7 @@ def neighbour_documents(
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats each neighbour as a line: cosine, title, categories, kinds, channels, number of other editions."""
+    """Formats each neighbour as a line: cosine, title, categories, kinds, channels, count of editions."""
     width = min(60, max((len(neighbour["title"]) for neighbour in neighbours), default=0))
     for neighbour in neighbours:
         correction_note = (

@@ -13,7 +13,10 @@ FEEDS_HELP = (
     "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
 )
 SETTINGS_HELP = "change settings, such as ingest.download_seconds=600 or train.epochs=5"
-MODEL_HELP = "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow [default: the home's champion]"
+MODEL_HELP = (
+    "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow "
+    "[default: the home's champion]"
+)
 
 Home = Annotated[str, Option(envvar="GUIDESPACE_HOME", help="folder that holds everything a run writes")]
 AsJson = Annotated[bool, Option("--json", help="print JSON, for other programs")]

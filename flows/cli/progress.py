@@ -128,7 +128,7 @@ def run_and_report(
         feeds: Paths and URLs of the feeds.
         home: Folder of the home.
         parameters: Other parameters of the flow.
-        wait_for_server: Waits until the Prefect server of this process answers; None: there is no such server.
+        wait_for_server: Waits until the Prefect server of this process answers; None: there is no server.
     """
     from tasks.ingest.sources.feeds import conceal
 
@@ -156,7 +156,7 @@ def run_flow(
         name: Name of the flow and of its module, which is imported while Prefect starts.
         home: Folder of the home.
         arguments: Parameters of the flow.
-        wait_for_server: Waits until the Prefect server of this process answers; None: there is no such server.
+        wait_for_server: Waits until the Prefect server of this process answers; None: there is no server.
     """
     start_time, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "of Prefect's profile")
     print("starting Prefect …" if wait_for_server else f"Prefect server: {without_secrets(url)}", flush=True)

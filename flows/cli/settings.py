@@ -45,7 +45,7 @@ def setting_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Formats the rows of ``list_settings`` as docs/settings.md: one table per stage or family of strategies."""
+    """Formats the rows of ``list_settings`` as docs/settings.md: a table per stage or strategy family."""
     yield PAGE_HEADER
     tables: dict[str, list[str]] = {}
     for row in rows:
