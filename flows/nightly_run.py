@@ -76,11 +76,11 @@ class NightlyRun:
         in_flow_run = FlowRunContext.get() is not None
         if in_flow_run:
             create_markdown_artifact(report.markdown, key="nightly-report", description=verdict.message)
-        if in_flow_run and report.link:
-            description = "Figures, parameters, plots, map and model of this run"
-            create_link_artifact(
-                report.link, link_text="MLflow run", key="mlflow-run", description=description
-            )
+            if report.link:
+                description = "Figures, parameters, plots, map and model of this run"
+                create_link_artifact(
+                    report.link, link_text="MLflow run", key="mlflow-run", description=description
+                )
         folder = self.workspace.folder
         result = NightlyResult(
             map=str(folder(page) / "map.html"),

@@ -32,12 +32,14 @@ class WordsError(ExpectedError, ValueError):
 
 def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
     """Print the character n-grams of words with rows and vectors."""
-    show(None, False, ngram_lines(model, _read_words(words), as_json))
+    for line in ngram_lines(model, _read_words(words), as_json):
+        print(line)
 
 
 def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None:
     """Print the vectors of words, including unknown words."""
-    show(None, False, vector_lines(model, _read_words(words), as_json))
+    for line in vector_lines(model, _read_words(words), as_json):
+        print(line)
 
 
 def neighbours(model: VectorModel, word: str, k: ResultCount = 10, as_json: AsJson = False) -> None:
