@@ -56,9 +56,11 @@ def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
     declarations = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
     for declaration in declarations:
         parameters = declaration["parameters"]
-        name = parameters["home"]
-        parameters["home"] = str(home if name == HOME else home / name.removeprefix(NESTED_HOME_PREFIX))
-        if "feeds" in parameters and feeds and name == HOME:
+        home_name = parameters["home"]
+        is_main_home = home_name == HOME
+        folder = home if is_main_home else home / home_name.removeprefix(NESTED_HOME_PREFIX)
+        parameters["home"] = str(folder)
+        if "feeds" in parameters and feeds and is_main_home:
             parameters["feeds"] = list(feeds)
     return declarations
 
@@ -79,7 +81,7 @@ def deploy(client: SyncPrefectClient, declaration: dict[str, Any], feeds: Sequen
     existing_deployment: DeploymentResponse | None = None
     with suppress(ObjectNotFound):
         existing_deployment = client.read_deployment_by_name(full_name)
-    limit, pool = declaration["concurrency_limit"], declaration["work_pool"]
+    concurrency, work_pool = declaration["concurrency_limit"], declaration["work_pool"]
     properties = {
         "flow_id": client.create_flow(flow),
         "name": declaration["name"],
@@ -87,10 +89,10 @@ def deploy(client: SyncPrefectClient, declaration: dict[str, Any], feeds: Sequen
         "tags": declaration["tags"],
         "entrypoint": declaration["entrypoint"],
         "pull_steps": [{"prefect.deployments.steps.set_working_directory": {"directory": str(ROOT)}}],
-        "work_pool_name": pool["name"],
-        "job_variables": pool["job_variables"],
-        "concurrency_limit": limit["limit"],
-        "concurrency_options": ConcurrencyOptions(collision_strategy=limit["collision_strategy"]),
+        "work_pool_name": work_pool["name"],
+        "job_variables": work_pool["job_variables"],
+        "concurrency_limit": concurrency["limit"],
+        "concurrency_options": ConcurrencyOptions(collision_strategy=concurrency["collision_strategy"]),
         "parameter_openapi_schema": parameter_schema(flow).model_dump(),
         "enforce_parameter_schema": True,
         "schedules": choose_schedules(existing_deployment, declaration, zone),

@@ -35,7 +35,7 @@ from tasks.ingest.sources.feeds import ENV, is_url
 TOKEN_VARIABLE = "GUIDESPACE_MODEL_TOKEN"  # environment variable with the token of the model's server
 CHECK_SECONDS, DAY_SECONDS = 60.0, 86_400.0
 _SHA256_FIELD = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
-_VERSION_FOLDER = re.compile("[0-9a-f]{16}")
+_VERSION_NAME = re.compile("[0-9a-f]{16}")  # name of a folder with a version
 
 
 class FollowedModel:
@@ -174,7 +174,7 @@ class FollowedModel:
         for path in self._folder.iterdir():
             with suppress(FileNotFoundError):  # removed by another process
                 age = time.time() - path.stat().st_mtime
-                is_version = _VERSION_FOLDER.fullmatch(path.name) and path.name not in names
+                is_version = _VERSION_NAME.fullmatch(path.name) and path.name not in names
                 if is_version or (path.suffix == ".tmp" and age > DAY_SECONDS):
                     shutil.rmtree(path, ignore_errors=True)
 
@@ -190,7 +190,7 @@ def prune_models(home: Path, used_before: datetime.datetime, *, dry_run: bool = 
     for folder in folders if not dry_run else ():
         (folder / "state.json").unlink()
         for version in folder.iterdir():
-            if _VERSION_FOLDER.fullmatch(version.name) or version.suffix == ".tmp":
+            if _VERSION_NAME.fullmatch(version.name) or version.suffix == ".tmp":
                 remove_folder(version)
         with suppress(OSError):  # the folder contains other files
             folder.rmdir()

@@ -37,9 +37,9 @@ _message_fd: int = 2  # standard error; after _silence_stderr, a copy of it
 
 def expected_error(error: BaseException) -> tuple[int, str] | None:
     """Returns the exit code and the message of an expected error, or None for any other error."""
-    if (file := full_disk(error)) is not None:
+    if (path := full_disk(error)) is not None:
         advice = "Free some space and run the same command again; finished stages are kept"
-        return UNAVAILABLE, f"no space left on the disk{f' ({file})' if file else ''}. {advice}"
+        return UNAVAILABLE, f"no space left on the disk{f' ({path})' if path else ''}. {advice}"
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return REFUSED, f"the path {str(error.filename)[:60]!r}… is too long; name a shorter one"
     if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, lacks the name

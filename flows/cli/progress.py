@@ -66,7 +66,7 @@ class ProgressPrinter:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
         self._task = self._bar.add_task(self._stage, total=len(STAGES))
-        self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
+        self._thread = threading.Thread(target=self._report_regularly, name="progress", daemon=True)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -104,7 +104,7 @@ class ProgressPrinter:
                 self._stage, self._stage_start = current_stage, now
             self._bar.update(self._task, completed=len(self._done_stages), description=current_stage)
 
-    def _watch(self) -> None:
+    def _report_regularly(self) -> None:
         while not self._stop_event.wait(0.5):
             self.report_quiet(time.perf_counter())
 

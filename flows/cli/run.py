@@ -146,8 +146,8 @@ def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
     yield f"{labelled_count:,} of {counts.sub_titles:,} sub-titles have a pattern ({counts.seconds:.1f} s):"
     for name, count in counts.counts.items():
         examples = "; ".join(counts.examples.get(name, ()))
-        by_rule = counts.by_rule.get(name, 0)
-        yield f"{name:<15} {count:7,}, {by_rule:7,} of them by rules   {examples}".rstrip()
+        rule_count = counts.by_rule.get(name, 0)
+        yield f"{name:<15} {count:7,}, {rule_count:7,} of them by rules   {examples}".rstrip()
     yield "The patterns are in the catalogue's table sub_title_patterns and view episodes."
 
 

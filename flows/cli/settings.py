@@ -49,8 +49,8 @@ def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield PAGE_HEADER
     tables: dict[str, list[str]] = {}
     for row in rows:
-        family, is_strategy, _ = row["name"].partition(" (")
-        heading = family if is_strategy else family.split(".")[0]
+        family, separator, _ = row["name"].partition(" (")
+        heading = family if separator else family.split(".")[0]
         code_cells = (f"`{row['name']}`", row["type"], f"`{_to_json(row['default'])}`")
         line = " | ".join(
             cell.replace("|", "\\|") for cell in (*code_cells, row["bounds"], row["description"])

@@ -155,9 +155,9 @@ class LoadedModel:
         evening_begin, evening_end = map(utc, evening_interval(self.now, None, None, None))
         shows = fold_programmes(upcoming_programmes(self.home / guide.path, evening_begin, evening_end))
         if not shows:
-            hours = f"{evening_begin:%F %H:%M} to {evening_end:%F %H:%M} UTC"
+            interval_text = f"{evening_begin:%F %H:%M} to {evening_end:%F %H:%M} UTC"
             advice = "run `guidespace ingest --feed …` with a newer guide"
-            return EveningSearch(None, {}, f"the guide has no programme from {hours}; {advice}")
+            return EveningSearch(None, {}, f"the guide has no programme from {interval_text}; {advice}")
         airings = {
             show.show_key: [
                 {

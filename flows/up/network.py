@@ -49,6 +49,13 @@ def has_mlflow_password(environment: Mapping[str, str]) -> bool:
 def choose_port(option: str, requested_port: int, previous_port: int, default_port: int, host: str) -> int:
     """Returns the requested port. If it is 0, returns the previous port, the default port or any free port.
 
+    Args:
+        option: Command-line option of the port, for messages.
+        requested_port: Port that the user has set; 0: none.
+        previous_port: Port of the previous ``up``; 0: none.
+        default_port: Default port of the server.
+        host: Address on which the server listens.
+
     Raises:
         NetworkError: The requested port is in use, or the host is not an address of this machine.
     """

@@ -78,5 +78,11 @@ class PrefectAuth(httpx.Auth):
 
 
 def make_client(url: str, password: str = "", timeout: float = 5.0) -> httpx.Client:
-    """Creates a client of the Prefect server at a URL; ``password`` is USER:PASSWORD."""
+    """Creates a client of the Prefect server at ``url``.
+
+    Args:
+        url: URL of the server, without /api.
+        password: USER:PASSWORD; '' if the server has none.
+        timeout: Maximum duration of a request in seconds.
+    """
     return httpx.Client(base_url=f"{url}/api", auth=PrefectAuth(password), timeout=timeout, trust_env=False)

@@ -43,7 +43,7 @@ POOL = "guidespace"
 FLOW_RUN_POLL_SECONDS = 5.0  # between two checks of the states of flow runs
 # environment variables of MLflow's server
 STORE_VARIABLE, ARTIFACTS_VARIABLE = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"
-DEFAULTS = {  # environment variables that are set unless the user has set them
+DEFAULT_ENVIRONMENT = {  # variables that are set unless the user has set them
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -66,21 +66,21 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
         NetworkError: A requested port is in use, or the host requires passwords that are not set.
         HomeError: The home cannot be used.
     """
-    folder, environment = Workspace(home).home, DEFAULTS | child_environment()
+    folder, environment = Workspace(home).home, DEFAULT_ENVIRONMENT | child_environment()
     check_host(host, environment)
     try:
-        with locked_record(folder) as previous, Signals() as signals:
-            if leftover_names := terminate(previous.processes if previous else []):
+        with locked_record(folder) as previous_record, Signals() as signals:
+            if leftover_names := terminate(previous_record.processes if previous_record else []):
                 print(
                     f"Ended {', '.join(leftover_names)}, which an earlier `guidespace up` had left running."
                 )
-            urls = (previous.prefect, previous.mlflow) if previous else ("", "")
+            urls = (previous_record.prefect, previous_record.mlflow) if previous_record else ("", "")
             previous_ports = [urlsplit(url).port or 0 for url in urls]
             ports = (
                 choose_port("--prefect-port", prefect_port, previous_ports[0], PREFECT_PORT, host),
                 choose_port("--mlflow-port", mlflow_port, previous_ports[1], MLFLOW_PORT, host),
             )
-            environment |= _server_settings(folder, host, *ports, environment)
+            environment |= _server_environment(folder, host, *ports, environment)
             pages = [server_url(host, port, for_users=True) for port in ports]
             record = RunningProcesses(
                 *pages, supervisor=ProcessIdentity.from_pid("guidespace up", os.getpid())
@@ -104,7 +104,7 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
         return DONE
 
 
-def _server_settings(
+def _server_environment(
     folder: Path, host: str, prefect_port: int, mlflow_port: int, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Returns the environment variables that configure the servers and their clients."""
@@ -150,7 +150,7 @@ def _start_servers(
     supervisor: Supervisor, host: str, prefect_port: int, mlflow_port: int, feeds: Sequence[str]
 ) -> None:
     """Starts the servers, creates or updates the deployments, and starts the worker. Stops after a signal."""
-    home, environment, started_at = supervisor.home, supervisor.environment, time.monotonic()
+    home, environment, start_time = supervisor.home, supervisor.environment, time.monotonic()
     print(f"GuideSpace: starting the servers of {home} …", flush=True)
     listen_options = ("--host", host, "--port")
     # If there is a password, host names need not be checked, because pages of other sites do not know it.
@@ -173,7 +173,7 @@ def _start_servers(
     if not supervisor.is_stopped:
         worker_command = ("prefect", "worker", "start", "--pool", POOL, "--name", socket.gethostname())
         supervisor.start("worker", *worker_command)
-        seconds = time.monotonic() - started_at
+        seconds = time.monotonic() - start_time
         print(f"{supervisor.record.summary()}\n  logs     {home / 'logs'}")
         print(f"Started in {seconds:.0f} s. Press Ctrl-C to stop everything.", flush=True)
 
