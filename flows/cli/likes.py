@@ -90,7 +90,8 @@ def import_likes(home: str, file: Path, viewer: str, default_time: datetime.date
     new_count = add_likes(folder, rows)
     viewer_count, title_count = (len(rows[column].unique()) for column in ("viewer", "show_key"))
     viewers_text = f"{viewer_count:,} viewer{'s' * (viewer_count != 1)}"
-    return f"{file}: {len(rows):,} rows of {viewers_text} about {title_count:,} titles, {new_count:,} of them new"
+    counts_text = f"{len(rows):,} rows of {viewers_text} about {title_count:,} titles"
+    return f"{file}: {counts_text}, {new_count:,} of them new"
 
 
 def forget(home: str, viewer: str) -> int:
