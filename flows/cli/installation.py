@@ -11,16 +11,8 @@ from typing import Any
 from storage.errors import ExpectedError
 from storage.installed import is_installed
 
-NIGHT_PACKAGES = (
-    "prefect",
-    "torch",
-    "mlflow",
-    "sqlalchemy",
-    "scipy",
-    "sklearn",
-    "numba",
-    "plotly",
-)  # import names
+# import names
+NIGHT_PACKAGES = ("prefect", "torch", "mlflow", "sqlalchemy", "scipy", "sklearn", "numba", "plotly")
 REMEDY = "pip install 'guidespace[night]'"
 
 

@@ -1,7 +1,6 @@
 """Chooses hosts, ports and URLs of the servers, and checks the passwords that a public host requires."""
 
 import importlib.util
-import os
 import socket
 from collections.abc import Mapping
 
@@ -119,8 +118,3 @@ def page_hosts(host: str, port: int) -> list[str]:
     """Returns the addresses ``HOST:PORT`` that browsers may use for a server, the printed address first."""
     page = server_url(host, port, for_users=True).removeprefix("http://")
     return list(dict.fromkeys([page, f"localhost:{port}", f"127.0.0.1:{port}"]))
-
-
-def child_environment() -> dict[str, str]:
-    """Returns the environment of this process without variables that name other servers."""
-    return {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}

@@ -17,8 +17,8 @@ from flows.up.network import (
     MLFLOW_PORT,
     PREFECT_AUTH,
     PREFECT_PORT,
+    SERVER_VARIABLES,
     check_host,
-    child_environment,
     choose_port,
     has_mlflow_password,
     page_hosts,
@@ -66,7 +66,8 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
         NetworkError: A requested port is in use, or the host requires passwords that are not set.
         HomeError: The home cannot be used.
     """
-    folder, environment = Workspace(home).home, DEFAULT_ENVIRONMENT | child_environment()
+    user_environment = {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}
+    folder, environment = Workspace(home).home, DEFAULT_ENVIRONMENT | user_environment
     check_host(host, environment)
     try:
         with locked_record(folder) as previous_record, Signals() as signals:
