@@ -120,14 +120,9 @@ class FollowedModel:
             validators = Validators(**state["validators"]) if state else None
             result = download(self._location, file, limits, validators, headers, attempts=attempts)
             if result.problem:
-                problem = re.sub(
-                    r" \(ingest\.\w+\)", "", result.problem
-                )  # no setting changes the limits above
-                hint = (
-                    f"; set {TOKEN_VARIABLE} to the token of the server"
-                    if " 401 " in problem and not token
-                    else ""
-                )
+                problem = re.sub(r" \(ingest\.\w+\)", "", result.problem)  # these limits are constants
+                needs_token = " 401 " in problem and not token
+                hint = f"; set {TOKEN_VARIABLE} to the token of the server" if needs_token else ""
                 raise (FeedUnreachable if result.unreachable else FeedError)(f"{self.name}: {problem}{hint}")
             if result.unchanged:
                 return state

@@ -93,9 +93,7 @@ def open_night(
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
-    if (
-        not gc.get_freeze_count()
-    ):  # only before the first run: later, it would also freeze the garbage of that run
+    if not gc.get_freeze_count():  # only before the first run, whose garbage must not be frozen later
         gc.freeze()
         configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
@@ -164,9 +162,7 @@ def _open_mlflow_run(
         try:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
-        except (
-            Exception
-        ) as tracking_error:  # a full disk or a lost server; the first error is more informative
+        except Exception as tracking_error:  # a full disk or a lost server; the first error is raised
             logger.warning(
                 "MLflow run %s stays RUNNING until the next run of this home: %s", run, tracking_error
             )

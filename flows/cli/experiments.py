@@ -7,29 +7,18 @@ from typer import BadParameter, Option
 from flows.cli.options import DEFAULT_HOME, NO_VALUES, Feeds, Home, Preset, Set
 from flows.cli.render import count_feeds
 
-BLOCKS_HELP = (
-    "building blocks to measure: names, patterns or changes such as train.optimizer=adam [default: all]"
-)
+BLOCKS_HELP = "building blocks: names, patterns or changes such as train.optimizer=adam [default: all]"
 OPTIMIZERS_HELP = "optimizers to compare: names of train.optimizer, or yellowfin [default: all]"
 RATES_HELP = "factors by which the default learning rate of each optimizer is multiplied [default: 0.3 1 3]"
 SEARCHES_HELP = "esgd or random: search over optimizers and rates instead of trying all combinations"
 TUNING_HELP = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS_HELP)]
-Seeds = Annotated[
-    int,
-    Option(metavar="N", help="number of trainings per building block and fold", min=1, max=100),
-]
-Folds = Annotated[
-    int, Option(metavar="N", help="number of splits into training and held-out titles", min=1, max=5)
-]
-Workers = Annotated[
-    int, Option(metavar="N", help="number of training processes; -1: one per core", min=-1, max=256)
-]
+Seeds = Annotated[int, Option(metavar="N", help="trainings per building block and fold", min=1, max=100)]
+Folds = Annotated[int, Option(metavar="N", help="splits into training and held-out titles", min=1, max=5)]
+Workers = Annotated[int, Option(metavar="N", help="training processes; -1: one per core", min=-1, max=256)]
 Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS_HELP)]
-Sizes = Annotated[
-    list[int], Option(metavar="N ...", help="dimensions of the embeddings [default: 32 128 256]")
-]
+Sizes = Annotated[list[int], Option(metavar="N ...", help="embedding dimensions [default: 32 128 256]")]
 Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES_HELP)]
 Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES_HELP)]
 TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING_HELP)]

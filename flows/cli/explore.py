@@ -10,8 +10,7 @@ from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, Resu
 from flows.cli.render import show
 
 SEARCH_HELP = (
-    "exact: compares all titles; approximate: compares titles of the nearest index cells, prints the recall; "
-    "auto: exact below a million titles"
+    "exact: all titles; approximate: titles of the nearest index cells; auto: exact below a million titles"
 )
 QUERY_HELP = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
 VALUE_HELP = "value of $NAME in the query; may be repeated"
@@ -23,16 +22,13 @@ BUCKETS_HELP = "fasttext: number of hash buckets of n-grams; fewer make a smalle
 
 Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH_HELP)]
 Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]
-Channel = Annotated[
-    str, Option(metavar="NAME", help="channel that airs the programme: name or XMLTV id in the guide")
-]
+Channel = Annotated[str, Option(metavar="NAME", help="channel of the programme: name or XMLTV id")]
 Hour = Annotated[int | None, Option(metavar="H", help="local hour at which the programme airs, 0 to 23")]
 LeftTitle = Annotated[
     str, Argument(metavar="A", help="a title that is compared with B, also with one of its words removed")
 ]
 RightTitle = Annotated[
-    str | None,
-    Argument(metavar="B", help="another title; if it is omitted, the categories of A are explained"),
+    str | None, Argument(metavar="B", help="another title; without it, the categories of A are explained")
 ]
 MinimumCosine = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pair, 0.8 to 1")]
 SqlQuery = Annotated[str | None, Argument(help=QUERY_HELP)]

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from tasks.ingest.sources.dates import DatedFeed
     from tasks.subtitles.task import PatternCounts
 
-AS_OF_HELP = (
-    "use the guide as it was at the end of a day (YYYY-MM-DD) or at an instant; --feed is then optional"
-)
+AS_OF_HELP = "use the guide as of the end of a day (YYYY-MM-DD) or as of an instant; --feed is then optional"
 DATE_FORMATS = ["%Y-%m-%d"]
 
 AsOf = Annotated[
@@ -60,7 +58,7 @@ def nightly(
 
     if feeds or not as_of:
         check_feeds(feeds, IngestSettings())
-    wait_for_server = None if changes else start_prefect(home)  # invalid changes are reported before
+    wait_for_server = None if changes else start_prefect(home)  # first checks the changes
     from flows.cli.progress import run_and_report
     from flows.settings import choose_settings
     from storage.home.zones import home_zone, in_zone

@@ -18,9 +18,7 @@ OUT_HELP = "also write the list: .html (a page), .ics (a calendar), .json or .pa
 Viewer = Annotated[str, Option(metavar="NAME", help="name of the viewer; only a salted hash is stored")]
 Title = Annotated[str, Argument(metavar="TITLE", help="a title of the guide")]
 Dislike = Annotated[bool, Option("--dislike", help="store a dislike instead")]
-Seen = Annotated[
-    bool, Option("--seen", help="the viewer has watched the title; its repeats are not recommended")
-]
+Seen = Annotated[bool, Option("--seen", help="the viewer has watched it; do not recommend repeats")]
 LikesFile = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE_HELP)]
 ViewerName = Annotated[str, Argument(metavar="VIEWER", help="name of the viewer")]
 NowInstant = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="INSTANT", help=AT_HELP)]
@@ -33,8 +31,7 @@ LastStart = Annotated[
     Option(parser=read_instant, metavar="INSTANT", help="list programmes that start before this instant"),
 ]
 Hours = Annotated[
-    float | None,
-    Option(metavar="H", help="length of the interval in hours, from --from or from now", min=0.1, max=240),
+    float | None, Option(metavar="H", help="length in hours, from --from or from now", min=0.1, max=240)
 ]
 RECOMMENDER_HELP = "how titles are scored: nearest_likes, factorisation or popularity"
 Recommender = Annotated[str, Option(metavar="NAME", help=RECOMMENDER_HELP)]
@@ -43,9 +40,7 @@ INCLUDE_HELP = "also list placeholders, shopping or adult programmes; may be rep
 IncludedKinds = Annotated[list[str], Option(metavar="KIND", help=INCLUDE_HELP)]
 KIND_HELP = "list only this kind: film, series, news, sport, children, music or other; may be repeated"
 OnlyKinds = Annotated[list[str], Option(metavar="KIND", help=KIND_HELP)]
-HideRepeats = Annotated[
-    bool, Option("--hide-repeats", help="hide repeats: programmes that aired before and are not new")
-]
+HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide repeats that are not marked as new")]
 AGE_HELP = "hide programmes with a minimum age above N, and programmes with an unknown age rating"
 Age = Annotated[int | None, Option(metavar="N", help=AGE_HELP, min=0, max=21)]
 UNRATED_HELP = "together with --age: also hide programmes without an age rating"

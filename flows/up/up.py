@@ -83,9 +83,8 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
             )
             environment |= _server_environment(folder, host, *ports, environment)
             pages = [server_url(host, port, for_users=True) for port in ports]
-            record = RunningProcesses(
-                *pages, supervisor=ProcessIdentity.from_pid("guidespace up", os.getpid())
-            )
+            identity = ProcessIdentity.from_pid("guidespace up", os.getpid())
+            record = RunningProcesses(*pages, supervisor=identity)
             write_record(folder, record)
             supervisor = Supervisor(folder, record, environment, signals)
             try:
@@ -109,15 +108,12 @@ def _server_environment(
     folder: Path, host: str, prefect_port: int, mlflow_port: int, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Returns the environment variables that configure the servers and their clients."""
-    defaults = {
-        STORE_VARIABLE: f"sqlite:///{folder / 'mlflow.db'}",
-        ARTIFACTS_VARIABLE: str(folder / "mlflow"),
-    }
+    store, artifacts = f"sqlite:///{folder / 'mlflow.db'}", str(folder / "mlflow")
+    defaults = {STORE_VARIABLE: store, ARTIFACTS_VARIABLE: artifacts}
     user_settings = {variable: environment[variable] for variable in defaults if environment.get(variable)}
     page = server_url(host, prefect_port, for_users=True)
-    origins = [
-        f"http://{address}" for port in (prefect_port, mlflow_port) for address in page_hosts(host, port)
-    ]
+    ports = prefect_port, mlflow_port
+    origins = [f"http://{address}" for port in ports for address in page_hosts(host, port)]
     return {
         **defaults,
         **user_settings,
