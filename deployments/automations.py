@@ -2,8 +2,8 @@
 
     python -m deployments.automations [--notify TYPE/NAME]
 
-``--notify`` also creates the automations that send messages with that notification block. ``prefect
-automation create`` would create duplicates instead of updating existing automations.
+With ``--notify``, also creates the automations that send messages by the notification block ``TYPE/NAME``.
+``prefect automation create`` would create duplicates instead of updating existing automations.
 """
 
 import argparse
@@ -18,47 +18,49 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL
 
 FILE = Path(__file__).with_name("automations.yaml")
-TAG = '"prefect.tag.guidespace"'  # in the trigger of every automation of automations.yaml
-NOTIFY_HELP = "notification block, such as slack-webhook/guidespace or custom-webhook/guidespace"
+TAG_RESOURCE = '"prefect.tag.guidespace"'  # in the trigger of each automation of automations.yaml
+NOTIFY_HELP = "notification block that sends messages, such as slack-webhook/guidespace"
 
 
 def read_automations() -> list[AutomationCore]:
     """Reads the automations of automations.yaml that do not send messages."""
-    return list(map(AutomationCore.model_validate, _read()["automations"]))
+    return list(map(AutomationCore.model_validate, _read_file()["automations"]))
 
 
-def notifications(client: SyncPrefectClient, block: str) -> list[AutomationCore]:
-    """Reads the automations that send messages with the block ``TYPE/NAME``.
+def read_notifications(client: SyncPrefectClient, block: str) -> list[AutomationCore]:
+    """Reads the automations of automations.yaml that send messages by the notification block ``TYPE/NAME``.
 
     Raises:
         ValueError: The server does not have the block.
     """
-    kind, _, name = block.partition("/")
+    block_type, _, name = block.partition("/")
     try:
-        document = client.read_block_document_by_name(name, kind, include_secrets=False)
+        document = client.read_block_document_by_name(name, block_type, include_secrets=False)
     except ObjectNotFound as error:
         advice = "create it on Prefect's page Blocks, or name another block"
-        raise ValueError(f"the server has no block {name!r} of the type {kind!r}; {advice}") from error
+        raise ValueError(f"the server has no block {name!r} of the type {block_type!r}; {advice}") from error
     automations = []
-    for entry in _read()["notifications"]:
-        message = {key: entry.pop(key) for key in ("subject", "body")}
+    for declaration in _read_file()["notifications"]:
+        message = {key: declaration.pop(key) for key in ("subject", "body")}
         action = {"type": "send-notification", "block_document_id": str(document.id), **message}
-        automations.append(AutomationCore.model_validate({**entry, "enabled": True, "actions": [action]}))
+        automations.append(
+            AutomationCore.model_validate({**declaration, "enabled": True, "actions": [action]})
+        )
     return automations
 
 
-def _read() -> dict[str, Any]:
+def _read_file() -> dict[str, Any]:
     return yaml.safe_load(FILE.read_text("utf-8"))
 
 
-def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
-    """Creates or updates an automation on a server and deletes its duplicates; returns a message.
+def apply_automation(client: SyncPrefectClient, automation: AutomationCore) -> str:
+    """Creates or updates an automation on a server, deletes its duplicates, and returns a message.
 
-    Automations of other projects with the same name are not changed, because their triggers lack our tag.
+    Automations of other projects with the same name are not changed: their triggers lack TAG_RESOURCE.
     """
-    same_name = client.read_automations_by_name(automation.name)
+    automations_of_name = client.read_automations_by_name(automation.name)
     existing_automations = [
-        candidate for candidate in same_name if TAG in candidate.trigger.model_dump_json()
+        candidate for candidate in automations_of_name if TAG_RESOURCE in candidate.trigger.model_dump_json()
     ]
     if not existing_automations:
         client.create_automation(automation)
@@ -80,12 +82,12 @@ def main() -> int:
         return 2
     with get_client(sync_client=True) as client:
         try:
-            automations = [*read_automations(), *(notifications(client, block) if block else [])]
+            automations = [*read_automations(), *(read_notifications(client, block) if block else [])]
         except ValueError as error:
             print(error, file=sys.stderr)
             return 2
         for automation in automations:
-            print(apply(client, automation))
+            print(apply_automation(client, automation))
     return 0
 
 

@@ -1,9 +1,9 @@
 """Writes a home to a tar archive while it is in use: ``deployments/backup.sh HOME ARCHIVE.tar``.
 
 The backup holds the lock of the home (``writer.lock``). It waits up to two hours for a running flow
-(``WAIT_SECONDS``), and flows wait for the backup. Servers may continue to run. Databases are copied by SQLite
-and DuckDB, because a plain copy of a file could contain half a transaction. The backup fails if any other
-file changes while it is read.
+(``WAIT_SECONDS``), and flows wait for the backup. Servers may continue to run. SQLite and
+DuckDB copy their databases, because a plain copy of a file could contain half a transaction. The backup fails
+if any other file changes while it is read.
 
 The archive does not contain:
 
@@ -28,17 +28,17 @@ from storage.catalogue.likes import FILE as LIKES
 from storage.catalogue.likes import locked_likes
 from storage.home.workspace import HomeError, HomeLocked, Workspace
 
-EXCLUDED = {"artifacts", "models", "logs", "writer.lock", "likes.lock", "up.json"}  # names in the home
-TEMPORARY = ".tmp", "-new.duckdb", ".wal", "-wal", "-shm", "-journal"
-SQLITE, DUCKDB = ".db", ".duckdb"
+EXCLUDED_NAMES = {"artifacts", "models", "logs", "writer.lock", "likes.lock", "up.json"}  # in the home
+TEMPORARY_SUFFIXES = ".tmp", "-new.duckdb", ".wal", "-wal", "-shm", "-journal"
+SQLITE_SUFFIX, DUCKDB_SUFFIX = ".db", ".duckdb"
 
 
 class BackupError(Exception):
-    """Error: the backup failed and wrote no archive. The message says why."""
+    """Error: the backup failed and wrote no archive. The message contains the reason."""
 
 
 def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
-    """Writes the files of a home to a tar archive; replaces an existing archive.
+    """Writes the files of a home to a tar archive, and replaces an existing archive.
 
     Args:
         home: Folder of the home.
@@ -47,20 +47,20 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
 
     Raises:
         BackupError: A file changed while it was read, or a database cannot be copied.
-        HomeError: The home does not exist, or another process still writes to it after ``wait_seconds``.
+        HomeError: The home does not exist, or another process still holds its lock after ``wait_seconds``.
     """
     workspace, archive = Workspace(home, create=False), archive.resolve()
     with (
         workspace.writing("backup", wait_seconds=wait_seconds, report_wait=_warn),
-        tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.name}.") as copies,
+        tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.name}.") as copies_folder,
         replaced_file(archive) as new_archive,
         tarfile.open(new_archive, "w") as tar,
     ):
-        entries = (entry for entry in workspace.home.iterdir() if entry.name not in EXCLUDED)
+        entries = (entry for entry in workspace.home.iterdir() if entry.name not in EXCLUDED_NAMES)
         for file in sorted(file for entry in entries for file in _list_files(entry)):
             name = file.relative_to(workspace.home).as_posix()
-            if file.suffix in (SQLITE, DUCKDB) and not file.is_symlink():
-                copy = Path(copies, "copy").with_suffix(file.suffix)
+            if file.suffix in (SQLITE_SUFFIX, DUCKDB_SUFFIX) and not file.is_symlink():
+                copy = Path(copies_folder, "copy").with_suffix(file.suffix)
                 _copy_database(file, copy)
                 copy.chmod(file.stat().st_mode)
                 tar.add(copy, name)
@@ -70,8 +70,8 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
 
 
 def _list_files(entry: Path) -> Iterator[Path]:
-    """Yields a file, or all files and links of a folder except temporary files and nested homes."""
-    if entry.name.endswith(TEMPORARY) or (entry / "home.json").exists():
+    """Yields a file, or the files and links in a folder, except temporary files and nested homes."""
+    if entry.name.endswith(TEMPORARY_SUFFIXES) or (entry / "home.json").exists():
         return
     if entry.is_dir() and not entry.is_symlink():
         for child in entry.iterdir():
@@ -82,7 +82,7 @@ def _list_files(entry: Path) -> Iterator[Path]:
 
 def _copy_database(file: Path, copy: Path) -> None:
     try:
-        if file.suffix == DUCKDB:
+        if file.suffix == DUCKDB_SUFFIX:
             with locked_likes(file.parent) if file.name == LIKES else nullcontext():
                 copy_database(file, copy)
         else:
@@ -120,7 +120,7 @@ def _warn(message: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Backs up HOME to ARCHIVE.tar; returns 1 if the backup failed, 2 if the arguments are wrong."""
+    """Writes HOME to ARCHIVE.tar. Returns 0, 1 if the backup failed, or 2 if the arguments are wrong."""
     if len(arguments) != 2:
         _warn("usage: deployments/backup.sh HOME ARCHIVE.tar")
         return 2

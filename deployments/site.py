@@ -2,9 +2,10 @@
 
     python -m deployments.site HOME [FEED ...]
 
-Creates or updates the experiment, the work pool, the deployments and the automations as in prefect.yaml and
-automations.yaml. Changes that a user has made in the UI are kept: parameters and schedules of deployments,
-and the limit of the pool. (``prefect deploy`` would reset parameters and schedules.)
+Creates the MLflow experiment and the work pool, and creates or updates the deployments of prefect.yaml and
+the automations of automations.yaml. Keeps changes that a user has made in Prefect's UI: parameters and
+schedules of deployments, and the limit of the work pool. (``prefect deploy`` would reset parameters and
+schedules.)
 """
 
 import importlib
@@ -33,7 +34,7 @@ from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPS
 from prefect.states import Crashed
 from prefect.utilities.callables import parameter_schema
 
-from deployments.automations import apply, read_automations
+from deployments.automations import apply_automation, read_automations
 from flows.run_context import end_mlflow_run
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
@@ -41,79 +42,83 @@ from storage.stages import ROOT
 from storage.tracking import Tracking
 
 FILE = Path(__file__).with_name("prefect.yaml")
-HOME, HOME_PREFIX = "guidespace-home", "guidespace-"  # main home and prefix of nested homes in prefect.yaml
+HOME, NESTED_HOME_PREFIX = "guidespace-home", "guidespace-"  # names of homes in prefect.yaml
 POOL = "guidespace"
-CONCURRENCY_LIMIT = 4  # flow runs at a time in the work pool; most are short or wait for the lock of a home
+CONCURRENCY_LIMIT = 4  # flow runs at a time in the work pool; most of them are short or wait for a lock
 SERVER_TIMEOUT_SECONDS = 170.0
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
-    """Reads the deployments of prefect.yaml, and sets the home of each to ``home`` or to a folder in it.
+    """Reads the deployments of prefect.yaml, and replaces their homes by ``home`` or a folder in ``home``.
 
-    If ``feeds`` is not empty, it replaces the feeds of the deployments whose home is ``home`` itself.
+    ``feeds``, if not empty, replaces the feeds of the deployments whose home is ``home`` itself.
     """
-    entries = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
-    for entry in entries:
-        parameters = entry["parameters"]
-        name = parameters["home"]
-        parameters["home"] = str(home if name == HOME else home / name.removeprefix(HOME_PREFIX))
-        if "feeds" in parameters and feeds and name == HOME:
+    declarations = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
+    for declaration in declarations:
+        parameters = declaration["parameters"]
+        home_name = parameters["home"]
+        is_main_home = home_name == HOME
+        folder = home if is_main_home else home / home_name.removeprefix(NESTED_HOME_PREFIX)
+        parameters["home"] = str(folder)
+        if "feeds" in parameters and feeds and is_main_home:
             parameters["feeds"] = list(feeds)
-    return entries
+    return declarations
 
 
-def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str], zone: str) -> str:
-    """Creates or updates a deployment on a Prefect server; returns a message.
+def deploy(client: SyncPrefectClient, declaration: dict[str, Any], feeds: Sequence[str], zone: str) -> str:
+    """Creates or updates a deployment on a Prefect server, and returns a message.
 
     Args:
         client: Client of the server.
-        entry: Deployment, as in prefect.yaml.
-        feeds: Feeds that replace those of an existing deployment, unless empty.
+        declaration: Declaration of the deployment in prefect.yaml.
+        feeds: New feeds of an existing deployment; if empty, the deployment keeps its feeds.
         zone: IANA name of the time zone of the schedules.
     """
-    file, _, name = entry["entrypoint"].partition(":")
+    file, _, name = declaration["entrypoint"].partition(":")
     module = file.removesuffix(".py").replace("/", ".")
     flow = getattr(importlib.import_module(module), name)
-    full_name = f"{flow.name}/{entry['name']}"
+    full_name = f"{flow.name}/{declaration['name']}"
     existing_deployment: DeploymentResponse | None = None
     with suppress(ObjectNotFound):
         existing_deployment = client.read_deployment_by_name(full_name)
-    limit, pool = entry["concurrency_limit"], entry["work_pool"]
+    concurrency, work_pool = declaration["concurrency_limit"], declaration["work_pool"]
     properties = {
         "flow_id": client.create_flow(flow),
-        "name": entry["name"],
-        "description": entry["description"],
-        "tags": entry["tags"],
-        "entrypoint": entry["entrypoint"],
+        "name": declaration["name"],
+        "description": declaration["description"],
+        "tags": declaration["tags"],
+        "entrypoint": declaration["entrypoint"],
         "pull_steps": [{"prefect.deployments.steps.set_working_directory": {"directory": str(ROOT)}}],
-        "work_pool_name": pool["name"],
-        "job_variables": pool["job_variables"],
-        "concurrency_limit": limit["limit"],
-        "concurrency_options": ConcurrencyOptions(collision_strategy=limit["collision_strategy"]),
+        "work_pool_name": work_pool["name"],
+        "job_variables": work_pool["job_variables"],
+        "concurrency_limit": concurrency["limit"],
+        "concurrency_options": ConcurrencyOptions(collision_strategy=concurrency["collision_strategy"]),
         "parameter_openapi_schema": parameter_schema(flow).model_dump(),
         "enforce_parameter_schema": True,
-        "schedules": choose_schedules(existing_deployment, entry, zone),
+        "schedules": choose_schedules(existing_deployment, declaration, zone),
     }
     if existing_deployment is None:
-        client.create_deployment(**properties, parameters=entry["parameters"])
+        client.create_deployment(**properties, parameters=declaration["parameters"])
         return f"created: {full_name}"
-    parameters = existing_deployment.parameters | ({"feeds": entry["parameters"]["feeds"]} if feeds else {})
+    parameters = existing_deployment.parameters | (
+        {"feeds": declaration["parameters"]["feeds"]} if feeds else {}
+    )
     try:
         client.create_deployment(**properties, parameters=parameters)
         return f"updated: {full_name}"
-    except PrefectHTTPStatusError as error:  # the stored parameters are of an earlier version
-        defaults = entry["parameters"]
-        names = {"feeds", "home"} & parameters.keys() & defaults.keys()
-        compatible = {name: parameters[name] for name in names}
-        client.create_deployment(**properties, parameters=defaults | compatible)
+    except PrefectHTTPStatusError as error:  # this version does not accept the stored parameters
+        defaults = declaration["parameters"]
+        user_names = {"feeds", "home"} & parameters.keys() & defaults.keys()
+        user_parameters = {name: parameters[name] for name in user_names}
+        client.create_deployment(**properties, parameters=defaults | user_parameters)
         reason = " ".join(error.response.text.split())[:300]
         return f"updated: {full_name}; removed settings that this version does not accept ({reason})"
 
 
 def choose_schedules(
-    existing_deployment: DeploymentResponse | None, entry: dict[str, Any], zone: str
+    existing_deployment: DeploymentResponse | None, declaration: dict[str, Any], zone: str
 ) -> list[DeploymentScheduleCreate]:
-    """Returns the schedules of an existing deployment, or those of prefect.yaml for a new deployment."""
+    """Returns the schedules of an existing deployment, or for a new one, the schedules of prefect.yaml."""
     if existing_deployment is not None:
         fields = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
         return [
@@ -128,14 +133,14 @@ def choose_schedules(
                 "active": schedule.get("active", True),
             }
         )
-        for schedule in entry.get("schedules", ())
+        for schedule in declaration.get("schedules", ())
     ]
 
 
 def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
-    """Sets flow runs of the worker to Crashed if their process is gone; yields a message for each.
+    """Sets flow runs of the worker to Crashed if their process has ended. Yields a message for each run.
 
-    Does nothing if workers on other machines are online, because their processes cannot be seen here.
+    Does nothing if workers on other machines are online, because processes there are not visible here.
     """
     workers = client.read_workers_for_work_pool(POOL)
     if any(worker.status == "ONLINE" and worker.name != socket.gethostname() for worker in workers):
@@ -164,7 +169,7 @@ def wait_for_server(client: SyncPrefectClient) -> None:
 def main(home: Path, feeds: Sequence[str]) -> int:
     """Prepares the server of PREFECT_API_URL and MLflow's database, and returns the exit code."""
     Tracking(home).experiment_id  # noqa: B018  (creates it with artifacts in this home)
-    entries, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
+    declarations, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
     with get_client(sync_client=True) as client:
         wait_for_server(client)
         try:
@@ -172,11 +177,11 @@ def main(home: Path, feeds: Sequence[str]) -> int:
             client.create_work_pool(pool)
         except ObjectAlreadyExists:
             print(f"exists already: work pool {POOL}")
-        for entry in entries:
-            new_feeds = feeds if entry["parameters"]["home"] == str(home) else ()
-            print(deploy(client, entry, new_feeds, zone), flush=True)
+        for declaration in declarations:
+            new_feeds = feeds if declaration["parameters"]["home"] == str(home) else ()
+            print(deploy(client, declaration, new_feeds, zone), flush=True)
         for automation in read_automations():
-            print(apply(client, automation))
+            print(apply_automation(client, automation))
         for line in mark_dead_worker_runs(client):
             print(line)
     return 0

@@ -1,4 +1,4 @@
-"""Builds a wheel of storage/tables, with the import name ``offloaded_tables`` (make tables-wheel)."""
+"""Builds a wheel of storage/tables that is imported as ``offloaded_tables`` (make tables-wheel)."""
 
 import re
 import shutil
@@ -33,8 +33,8 @@ packages = ["offloaded_tables", "offloaded_tables.eviction"]
 
 def build(folder: Path) -> Path:
     """Builds the wheel in ``folder`` with the installed setuptools, and returns the path of the wheel."""
-    with tempfile.TemporaryDirectory() as temporary:
-        project, package = Path(temporary), Path(temporary) / PACKAGE_NAME
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        project, package = Path(temporary_folder), Path(temporary_folder) / PACKAGE_NAME
         for file in SOURCE.rglob("*.py"):
             target = package / file.relative_to(SOURCE)
             target.parent.mkdir(parents=True, exist_ok=True)

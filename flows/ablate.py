@@ -74,7 +74,7 @@ def ablate(
         for corpus_settings in dict.fromkeys(trial.corpus for trial in plan.trials):
             # The first corpus computes the sentence vectors, which the others reuse.
             first_corpus = [corpus for _, corpus in corpora.values()][:1]
-            corpora[corpus_settings] = make_corpus(home, guide, *corpus_settings, first_corpus)
+            corpora[corpus_settings] = submit_corpus(home, guide, *corpus_settings, first_corpus)
         submit_trial: Any = measure.submit
         futures = [
             submit_trial(home, *corpora[trial.corpus], trial.learning, submit) for trial in plan.trials
@@ -85,16 +85,16 @@ def ablate(
         return ComparisonResult(table=table, run=night.run, where=night.tracking.run_location(night.run))
 
 
-def make_corpus(
+def submit_corpus(
     home: str,
     guide: Guide,
     tokenize_settings: TokenizeSettings,
     preprocess_settings: PreprocessSettings,
     wait_for: Sequence[PrefectFuture[Corpus]],
 ) -> tuple[PrefectFuture[Vocabulary], PrefectFuture[Corpus]]:
-    """Submits the tasks tokenize and preprocess, and returns their futures.
+    """Submits the tasks tokenize and preprocess, and returns the futures of the Vocabulary and the Corpus.
 
-    Preprocess starts when all futures in ``wait_for`` have finished.
+    The task preprocess starts when all futures in ``wait_for`` have finished.
     """
     vocabulary = tokenize.submit(home, guide, tokenize_settings)
     submit_preprocess: Any = preprocess.submit

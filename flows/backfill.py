@@ -26,13 +26,13 @@ from tasks.ingest.task import ingest
 
 DUE_TIME = datetime.time(3, 30)  # in the home's zone, as in the schedule of nightly in prefect.yaml
 NO_PROMOTION = "publish.promote=never"
-# A nested run does not inherit the tags of its deployment, but the automations match the tag guidespace.
+# Tags of nested runs, which do not inherit the tags of the deployment; automations need the tag guidespace.
 TAGS = ("guidespace", "backfill")
 NO_FEEDS: Feeds = []
 
 
 def name_backfill() -> str:
-    """Returns the name of a flow run, its first and last date: "2026-11-01 to 2026-11-05"."""
+    """Returns a name for the current flow run, its first and last date: "2026-11-01 to 2026-11-05"."""
     return f"{this_run.parameters['first']} to {this_run.parameters['last']}"
 
 
@@ -45,15 +45,15 @@ def backfill(
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
 ) -> State:
-    """Runs the nightly flow for each date between two dates that has no finished nightly run.
+    """Runs the nightly flow for each date from ``first`` to ``last`` that has no finished nightly run.
 
     Each run uses the guide as it was at 03:30 of its date. If a run fails, the others still run; this flow
     then fails at its end and names the failed dates. The champion (the served model) does not change.
 
     Args:
         first: First date.
-        last: Last date; today at the latest.
-        feeds: Guides with dates in their names, which are read first; empty: use only the catalogue.
+        last: Last date; not after today.
+        feeds: Guides with dates in their names, read before the first run; empty: use only the catalogue.
         preset: Settings to start from.
         changes: Changes of the preset, such as train.epochs=5.
         home: Folder of the home, which holds the catalogue.
@@ -65,7 +65,7 @@ def backfill(
     with Workspace(home).writing(purpose, wait_seconds=WAIT_SECONDS, report_wait=get_run_logger().warning):
         guides = dated_guides(feeds, first, last, zone, settings.ingest.private_addresses) if feeds else []
         ingest(home, guides, settings.ingest, due_time(first, zone))
-    missing_dates = find_missing(home, [f"{date}" for date in dates])
+    missing_dates = find_missing_dates(home, [f"{date}" for date in dates])
     with tags(*TAGS):
         states = {date: run_night(date, preset, (*changes, NO_PROMOTION), home) for date in missing_dates}
     failed_dates = [date for date, state in states.items() if not state.is_completed()]
@@ -95,7 +95,7 @@ def due_time(date: datetime.date, zone: datetime.tzinfo) -> datetime.datetime:
 
 
 @task(task_run_name="find missing nights", persist_result=True, result_serializer="json")
-def find_missing(home: str, dates: list[str]) -> list[str]:
+def find_missing_dates(home: str, dates: list[str]) -> list[str]:
     """Returns the dates that have no finished nightly run.
 
     Prefect stores the result. A retry therefore runs the same nights in the same order, and Prefect reuses
@@ -111,7 +111,7 @@ def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> S
     due_at = due_time(datetime.date.fromisoformat(date), home_zone(home))
     flow = nightly.with_options(
         flow_run_name=f"{due_at:%Y-%m-%d %H:%M} back-filled",
-        persist_result=True,  # a retry does not run it again
+        persist_result=True,  # so that a retry does not repeat a finished night
         result_serializer="json",
     )
     return flow([], preset, changes, due_at, home, return_state=True)

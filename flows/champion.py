@@ -22,7 +22,7 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
     """Opens the model registry of a home, or the model that ``model`` names.
 
     The method ``champion`` of the result returns the model. If ``model`` is set and the home does not exist,
-    the home is created after the model has been read, because it stores a copy of the model.
+    the home is created after the model has been read, because the home stores a copy of the model.
 
     Args:
         home: Folder of the home.
@@ -49,7 +49,7 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
 
 
 def require_champion(models: "Registry | FollowedModel") -> Champion:
-    """Returns the champion of an opened registry. Raises HomeError if there is no champion yet."""
+    """Returns the champion of a registry or followed model. Raises HomeError if there is no champion yet."""
     if (champion := models.champion()) is None:
         problem = f"{models.home} has no champion model yet ({models.name})"
         remedy = "name a model file that exists, or a URL, by --model"
@@ -58,7 +58,7 @@ def require_champion(models: "Registry | FollowedModel") -> Champion:
 
 
 def print_warning(problem: str) -> None:
-    """Prints a line to standard error."""
+    """Prints a problem as a line on standard error."""
     print(f"guidespace: {problem}", file=sys.stderr)
 
 
@@ -79,15 +79,8 @@ def find_champion(
     return champion
 
 
-def champion_folder(
-    home: str, model: str | None = None, warn: Callable[[str], object] = print_warning
-) -> Path:
-    """Returns the folder with the files of the champion, or of the model that ``model`` names."""
-    return find_champion(home, model, warn).folder
-
-
 def export_model(home: str, out: Path) -> Iterator[str]:
-    """Writes the champion to a model file, and yields a line with its version and size.
+    """Writes the champion to a model file, and yields a line with the version and the size of the file.
 
     Raises:
         HomeError: There is no champion yet.
@@ -100,4 +93,4 @@ def export_model(home: str, out: Path) -> Iterator[str]:
         )
     except OSError as error:
         raise ModelFileError(f"{out} cannot be written: {error.strerror}; name another file") from error
-    yield f"{out}: version {champion.version}, {out.stat().st_size / 1e6:,.1f} MB; read it by --model {out}"
+    yield f"{out}: version {champion.version}, {out.stat().st_size / 1e6:,.1f} MB; use it with --model {out}"

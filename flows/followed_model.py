@@ -32,18 +32,18 @@ from storage.json_file import write_json
 from storage.tracking import Champion
 from tasks.ingest.sources.feeds import ENV_PREFIX, is_url
 
-TOKEN = "GUIDESPACE_MODEL_TOKEN"
+TOKEN_VARIABLE = "GUIDESPACE_MODEL_TOKEN"  # environment variable with the token of the model's server
 CHECK_SECONDS, DAY_SECONDS = 60.0, 86_400.0
-_DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
-_FOLDER = re.compile("[0-9a-f]{16}")
+_SHA256_FIELD = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
+_VERSION_NAME = re.compile("[0-9a-f]{16}")  # name of a folder with a version
 
 
 class FollowedModel:
-    """Model at a URL or in a file, with the properties and methods of ``Registry`` that readers need.
+    """Model at a URL or in a file, with the attributes and methods of ``Registry`` that commands use.
 
     Args:
         home: Folder of the home.
-        location: URL, path of a model file, or ``env:NAME`` of a variable that contains either.
+        location: URL, path of a model file, or ``env:NAME`` for a variable that contains a URL or a path.
 
     Raises:
         ModelFileError: The file or the variable is missing, or the URL is invalid.
@@ -57,10 +57,10 @@ class FollowedModel:
     def champion(self) -> Champion:
         """Returns the newest version of the model that can be read.
 
-        If the location cannot be read, this is the stored copy, and ``problem`` contains the reason.
+        If the location cannot be read, returns the stored copy and sets ``problem`` to the reason.
 
         Raises:
-            ExpectedError: There is no copy, and the location cannot be read.
+            ExpectedError: The location cannot be read, and there is no stored copy.
         """
         state = self._read_state()
         copy = self._verified_copy(state)
@@ -110,32 +110,41 @@ class FollowedModel:
         from tasks.ingest.sources.headers import request_headers
 
         limits = IngestSettings(size_cap_bytes=MAX_BYTES, private_addresses=True)
-        attempts = 1 if state else MAX_ATTEMPTS  # a copy can be used meanwhile
-        token = os.environ.get(TOKEN, "").strip()
-        entries = [f"Authorization: Bearer {ENV_PREFIX}{TOKEN}"] if token else []
-        headers = request_headers("", entries, self.name)
+        attempts = 1 if state else MAX_ATTEMPTS  # if there is a copy, it is used instead of waiting
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        header_lines = [f"Authorization: Bearer {ENV_PREFIX}{TOKEN_VARIABLE}"] if token else []
+        headers = request_headers("", header_lines, self.name)
         folder = self._folder if self._folder.exists() else None  # a wrong URL must not create a home
-        with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as temporary:
-            file = Path(temporary, "model.zip")
+        with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as temporary_folder:
+            file = Path(temporary_folder, "model.zip")
             validators = Validators(**state["validators"]) if state else None
             result = download(self._location, file, limits, validators, headers, attempts=attempts)
             if result.problem:
-                problem = re.sub(r" \(ingest\.\w+\)", "", result.problem)  # these limits are not settings
-                hint = f"; set {TOKEN} to the token of the server" if " 401 " in problem and not token else ""
+                problem = re.sub(r" \(ingest\.\w+\)", "", result.problem)  # these limits are constants
+                needs_token = " 401 " in problem and not token
+                hint = f"; set {TOKEN_VARIABLE} to the token of the server" if needs_token else ""
                 raise (FeedUnreachable if result.unreachable else FeedError)(f"{self.name}: {problem}{hint}")
             if result.unchanged:
                 return state
             return self._install(file, asdict(result.validators), result.digest, state)
 
     def _install(
-        self, file: Path, validators: dict[str, Any], digest_header: str, state: dict[str, Any]
+        self, file: Path, validators: dict[str, Any], repr_digest: str, state: dict[str, Any]
     ) -> dict[str, Any]:
+        """Unpacks a model file as a new version, and returns the new content of state.json.
+
+        Args:
+            file: Model file.
+            validators: Validators of the file, by which the next check detects a change.
+            repr_digest: Value of the HTTP header Repr-Digest; '' if there is none.
+            state: Content of state.json; empty if there is no copy.
+        """
         try:
             with open(file, "rb") as handle:
                 digest = hashlib.file_digest(handle, "sha256")
         except OSError as error:
             raise ModelFileError(f"{self.name} cannot be read: {error.strerror or error}") from error
-        header_digest = _DIGEST.search(digest_header)
+        header_digest = _SHA256_FIELD.search(repr_digest)
         if header_digest and base64.b64decode(header_digest[1]) != digest.digest():
             problem = "the SHA-256 of the downloaded file differs from the header Repr-Digest"
             raise ModelFileError(f"{self.name}: {problem}; it was damaged in transit; run the command again")
@@ -143,40 +152,40 @@ class FollowedModel:
         if folder.name == state.get("folder"):
             return {**state, "validators": validators}
         try:
-            with replaced_folder(folder, durable=False) as new_folder:  # verified when it is read
+            with replaced_folder(folder, durable=False) as new_folder:  # ``champion`` verifies its content
                 info = unpack(file, new_folder)
-                Workspace(self.home)
+                Workspace(self.home)  # creates the home if it is missing
         except ModelFileError as error:
-            with suppress(OSError):  # not empty
+            with suppress(OSError):  # the folder is not empty
                 self._folder.rmdir()
                 self._folder.parent.rmdir()
             raise ModelFileError(f"{self.name}: {error}") from error
-        self._remove_others(folder.name, state.get("folder", ""))
+        self._remove_other_versions(folder.name, state.get("folder", ""))
         new_state = {"model": self.name, "folder": folder.name, "info": asdict(info)}
         return {**new_state, "content": content_digest(folder), "validators": validators}
 
-    def _remove_others(self, *names: str) -> None:
-        """Removes all versions except ``names``, and temporary folders that killed processes have left."""
-        for other in self._folder.iterdir():
+    def _remove_other_versions(self, *names: str) -> None:
+        """Removes all versions except those in ``names``, and temporary folders of killed processes."""
+        for path in self._folder.iterdir():
             with suppress(FileNotFoundError):  # removed by another process
-                age = time.time() - other.stat().st_mtime
-                is_version = _FOLDER.fullmatch(other.name) and other.name not in names
-                if is_version or (other.suffix == ".tmp" and age > DAY_SECONDS):
-                    shutil.rmtree(other, ignore_errors=True)
+                age = time.time() - path.stat().st_mtime
+                is_version = _VERSION_NAME.fullmatch(path.name) and path.name not in names
+                if is_version or (path.suffix == ".tmp" and age > DAY_SECONDS):
+                    shutil.rmtree(path, ignore_errors=True)
 
 
-def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = False) -> RemovalResult:
-    """Removes the copies of models that were last read before an instant; ``dry_run`` only counts."""
+def prune_models(home: Path, used_before: datetime.datetime, *, dry_run: bool = False) -> RemovalResult:
+    """Removes copies of models that were last used before an instant. If ``dry_run``, only counts them."""
     folders: list[Path] = []
-    for state in (home / "models").glob(f"{'[0-9a-f]' * 16}/state.json"):
+    for state_file in (home / "models").glob(f"{'[0-9a-f]' * 16}/state.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            if json.loads(state.read_text(encoding="utf-8"))["checked_at"] < read_before.timestamp():
-                folders.append(state.parent)
+            if json.loads(state_file.read_text(encoding="utf-8"))["checked_at"] < used_before.timestamp():
+                folders.append(state_file.parent)
     result = RemovalResult(what="copies of models", count=len(folders), bytes=sum(map(folder_size, folders)))
     for folder in folders if not dry_run else ():
         (folder / "state.json").unlink()
         for version in folder.iterdir():
-            if _FOLDER.fullmatch(version.name) or version.suffix == ".tmp":
+            if _VERSION_NAME.fullmatch(version.name) or version.suffix == ".tmp":
                 remove_folder(version)
         with suppress(OSError):  # the folder contains other files
             folder.rmdir()
@@ -184,7 +193,7 @@ def prune_models(home: Path, read_before: datetime.datetime, *, dry_run: bool = 
 
 
 def _locate(reference: str) -> tuple[str, str]:
-    """Returns the URL or absolute path to which ``reference`` refers, and a name without secrets."""
+    """Returns the URL or absolute path of the model ``reference``, and its name in messages (no secrets)."""
     is_variable = reference.startswith(ENV_PREFIX)
     location = os.environ.get(reference.removeprefix(ENV_PREFIX), "").strip() if is_variable else reference
     if not location:

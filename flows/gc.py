@@ -21,7 +21,7 @@ from prefect.context import FlowRunContext
 from pydantic import Field
 
 from flows.followed_model import prune_models
-from flows.ownership import OUR_FLOWS, belongs_to, is_home_server, tag_with_home
+from flows.ownership import FLOW_FILTER, belongs_to, is_home_server, tag_with_home
 from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from storage.catalogue.retention import delete_replaced_programmes
 from storage.home.latest import folders_of_last_run
@@ -30,10 +30,12 @@ from storage.home.workspace import Workspace
 from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
 
-WAIT_SECONDS = 3600.0  # to wait until another run in the home ends
+WAIT_SECONDS = 3600.0  # maximum wait for another run in the home
 SHARED_SERVER = "on a server outside the home; --shared also removes the data of this home from it"
 RUNS_PER_REQUEST = 200  # Prefect's maximum
-Nights = Annotated[int, Field(ge=1, description="Artifacts of each kind, and models for a rollback, to keep")]
+Nights = Annotated[
+    int, Field(ge=1, description="Number of artifacts of each kind, and of models for a rollback, to keep")
+]
 Days = Annotated[int, Field(ge=1, le=MAX_DAYS, description="Days to keep runs in MLflow and Prefect")]
 HistoryDays = Annotated[
     int, Field(ge=1, le=MAX_DAYS, description="Days to keep replaced versions of programmes")
@@ -55,19 +57,19 @@ def gc(
 
     Args:
         home: Folder of the home, which must exist.
-        nights: Artifacts of each kind, and models for a rollback, to keep.
+        nights: Number of artifacts of each kind, and of models for a rollback, to keep.
         days: Days to keep runs in MLflow and Prefect.
-        wordings: Days to keep replaced versions of programmes; a run with an earlier as_of then fails.
+        wordings: Days to keep replaced versions of programmes; runs with an earlier ``as_of`` then fail.
         dry_run: Remove nothing; only report what would be removed.
-        shared: Also remove this home's runs and models from shared servers.
+        shared: Also remove this home's runs and models from servers that other homes use, too.
 
     Returns:
-        One result per kind of data.
+        Number and size of the removed data, by kind of data.
     """
     results = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
         text = "\n".join(f"- {format_removed(result, dry_run)}" for result in results)
-        create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
+        create_markdown_artifact(text, key="gc-report", description=f"Data removed from {home}")
     for result in results:
         get_run_logger().info("%s", format_removed(result, dry_run))
     return results
@@ -82,7 +84,7 @@ def format_removed(result: RemovalResult, dry_run: bool) -> str:
 def remove_old_data(
     home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[RemovalResult]:
-    """Removes old data of a home, as described at the flow ``gc``. Yields one result per kind of data.
+    """Removes old data of a home (see the flow ``gc``). Yields number and size of the removed data, by kind.
 
     Raises:
         HomeLocked: Another process writes to the home.
@@ -112,11 +114,11 @@ def prune_flow_runs(
 ) -> RemovalResult:
     """Deletes the Prefect flow runs of a home that ended before an instant, with their logs and artifacts.
 
-    If the database of the Prefect server is not in the home, nothing is deleted unless ``shared`` is set. A
-    database in the home is compacted.
+    If the database of the Prefect server is in the home, it is compacted. If it is elsewhere, nothing is
+    deleted unless ``shared`` is set.
     """
-    file, count = home / "prefect" / "prefect.db", 0
-    bytes_before = _database_size(file)
+    database, count = home / "prefect" / "prefect.db", 0
+    bytes_before = _database_size(database)
     with get_client(sync_client=True) as client:
         if not (uses_home_database := is_home_server(client, home)) and not shared:
             return RemovalResult(what=f"runs in Prefect ({SHARED_SERVER})")
@@ -126,22 +128,23 @@ def prune_flow_runs(
                 if not dry_run:
                     _delete_run(client, run)
     if uses_home_database and count and not dry_run:
-        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, timeout=20)) as connection:
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(database, timeout=20)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    freed_bytes = max(0, bytes_before - _database_size(file)) if uses_home_database else 0
+    freed_bytes = max(0, bytes_before - _database_size(database)) if uses_home_database else 0
     return RemovalResult(what="runs in Prefect", count=count, bytes=freed_bytes)
 
 
-def _database_size(file: Path) -> int:
-    return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+def _database_size(database: Path) -> int:
+    """Returns the size in bytes of an SQLite database, including its journal files."""
+    return sum(file.stat().st_size for file in database.parent.glob(f"{database.name}*"))
 
 
 def _find_ended_runs(client: SyncPrefectClient, ended_before: datetime.datetime) -> Iterator[FlowRun]:
     run_filter = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=ended_before))  # pyright: ignore[reportArgumentType]
     offset = 0
     while page := client.read_flow_runs(
-        flow_filter=OUR_FLOWS, flow_run_filter=run_filter, limit=RUNS_PER_REQUEST, offset=offset
+        flow_filter=FLOW_FILTER, flow_run_filter=run_filter, limit=RUNS_PER_REQUEST, offset=offset
     ):
         yield from page
         offset += len(page)

@@ -4,14 +4,12 @@ from prefect import flow, get_run_logger
 
 from flows.ingest_settings import ingest_settings
 from flows.ownership import tag_with_home
-from flows.run_context import name_run
+from flows.run_context import HOURLY_WAIT_SECONDS, name_run
 from flows.settings import NO_CHANGES, Changes, Feeds
 from storage.artifacts import Guide
 from storage.home.workspace import Workspace
 from tasks.ingest.task import check
 from tasks.ingest.task import ingest as read_feeds
-
-WAIT_SECONDS = 3000.0  # to wait for another run in the home; the schedule starts a run every hour
 
 
 @flow(name="ingest", flow_run_name=name_run, on_running=[tag_with_home])
@@ -19,12 +17,12 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
     """Reads feeds into the catalogue, publishes a snapshot of it, and checks the snapshot for anomalies.
 
     Args:
-        feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
+        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs: env:NAME or secret:NAME.
         changes: Changes of the default settings, such as ingest.download_seconds=600.
         home: Folder of the home, which holds the catalogue.
     """
     settings, logger = ingest_settings(changes), get_run_logger()
-    with Workspace(home).writing("ingest", wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
+    with Workspace(home).writing("ingest", wait_seconds=HOURLY_WAIT_SECONDS, report_wait=logger.warning):
         guide = read_feeds(home, feeds, settings)
         check(home, guide)
     return guide

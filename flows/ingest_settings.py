@@ -1,4 +1,4 @@
-"""Defines the settings of flows and commands that only read feeds, without importing PyTorch (0.5 GB)."""
+"""Defines the settings of flows and commands that only read feeds. Does not import PyTorch (0.5 GB)."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from tasks.overrides import override
 
 @configurable
 class ReadingSettings:
-    """Settings of the stage ingest, in a section ``ingest`` as in the settings of a nightly run."""
+    """Settings of the stage ingest, named ``ingest.…`` as in the settings of a nightly run."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
 
 
 def ingest_settings(changes: Sequence[str]) -> IngestSettings:
-    """Returns the default settings of ingest with changes such as ``ingest.batch_rows=1000`` applied."""
+    """Applies changes such as ``ingest.batch_rows=1000`` to the default settings of the stage ingest."""
     return override(ReadingSettings(), changes).ingest

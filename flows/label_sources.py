@@ -1,4 +1,4 @@
-"""Reads how categories of feeds are mapped to labels (merged categories), for the stage preprocess."""
+"""Reads how categories of feeds are mapped to labels (cleaned and merged categories), for the flows."""
 
 import datetime
 
@@ -13,7 +13,7 @@ def read_label_sources(
 ) -> LabelSources:
     """Reads the configured mapping of categories to labels, and the corrections of categories by users.
 
-    Only corrections that were made until ``as_of`` are used; None: all.
+    Corrections that were made after ``as_of`` are ignored; None: no correction is ignored.
     """
     corrections = read_corrections(Workspace(home).home, as_of)
     return LabelSources(

@@ -1,4 +1,4 @@
-"""Defines the nightly run, a flow that reads a TV guide, trains embeddings, scores and publishes them."""
+"""Defines the nightly flow: it reads a TV guide, trains title embeddings, and publishes a map and a model."""
 
 import datetime
 
@@ -9,7 +9,7 @@ from flows.nightly_run import NightlyResult
 from flows.ownership import tag_with_home
 from flows.run_context import end_mlflow_run, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
-from flows.trained_models import fitting_model, trained_models
+from flows.trained_models import find_reusable_model, find_trained_models
 from storage.artifacts import Baselines
 from storage.home.zones import home_zone, in_zone
 from storage.stages import previous_artifact
@@ -48,10 +48,11 @@ def nightly(
     """Reads a TV guide, trains title embeddings, scores them, and publishes a map and a model.
 
     Args:
-        feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
-        preset: Settings to start from: laptop suits any machine with two cores, smoke is a quick check.
+        feeds: XMLTV files, globs, folders or URLs, plain or compressed; secret URLs: env:NAME or secret:NAME.
+        preset: Settings to start from: laptop (any machine with two cores), gpu, or smoke (a quick test).
         changes: Changes of the preset, such as train.epochs=5 or publish.promote=always.
-        as_of: Use the guide as of this instant, by default now; feeds are then optional. Zone: the home's.
+        as_of: Use the guide as it was at this instant (by default in the zone of the home). Feeds are then
+            optional. Empty: now.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         settings: Complete settings that replace the preset; None: use the preset.
     """
@@ -62,20 +63,28 @@ def nightly(
         anomalies_future = check.submit(home, guide, night.run)
         label_sources = read_label_sources(home, settings.preprocess, as_of)
         # A night of a past date must not use a model that has been trained on later programmes.
-        newest = next(trained_models(home, settings, label_sources), None) if as_of is None else None
-        vocabulary = tokenize(home, guide, settings.tokenize, previous=newest and newest.vocabulary)
+        newest_model = None if as_of else next(find_trained_models(home, settings, label_sources), None)
+        previous_vocabulary = newest_model and newest_model.vocabulary
+        vocabulary = tokenize(home, guide, settings.tokenize, previous=previous_vocabulary)
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
-        trained = fitting_model(home, vocabulary, corpus, settings, label_sources)
-        baselines = trained.baselines if trained else score_baselines.submit(home, corpus, settings.evaluate)
+        reused_model = find_reusable_model(home, vocabulary, corpus, settings, label_sources)
+        baselines = (
+            reused_model.baselines
+            if reused_model
+            else score_baselines.submit(home, corpus, settings.evaluate)
+        )
         linear_future = fit_linear.submit(home, corpus)
-        checkpoint = trained.checkpoint if trained else train(home, corpus, settings.train, night.run)
-        inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        encoder = trained.encoder if trained else augment(home, *inputs)
+        checkpoint = (
+            reused_model.checkpoint if reused_model else train(home, corpus, settings.train, night.run)
+        )
+        augment_inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
+        encoder = reused_model.encoder if reused_model else augment(home, *augment_inputs)
         vectors = embed(home, corpus, encoder)
         model_future = pack.submit(home, corpus, encoder, vectors, linear_future.result())
-        inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
-        nearest = find_nearest(home, *inputs, previous=previous_artifact(home, NEAREST, *inputs))
+        nearest_inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
+        previous_nearest = previous_artifact(home, NEAREST, *nearest_inputs)
+        nearest = find_nearest(home, *nearest_inputs, previous=previous_nearest)
         layout_inputs = LayoutInputs(
             corpus=corpus,
             encoder=encoder,
@@ -130,7 +139,7 @@ def nightly(
             model=model,
             verdict=verdict,
             anomalies=anomalies_future.result(),
-            previous_night=night.previous(),
+            previous_night=night.read_previous(),
         )
         run_report = report(home, report_inputs, night.run)
         return night.result(corpus, scores, page, model, verdict, run_report)

@@ -1,4 +1,4 @@
-"""A nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
+"""Defines a nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
 
 import datetime
 from dataclasses import asdict, dataclass
@@ -27,9 +27,9 @@ class NightlyResult:
     map: str  # path of the HTML map
     scores: str  # path of scores.json
     run: str  # MLflow run id
-    where: str  # URL of that run, or the command that opens it
+    where: str  # URL of the MLflow run, or the command that opens it
     registered_model: str  # the champion is models:/NAME@champion
-    version: str
+    version: str  # of the registered model
     champion: bool  # whether this version is the champion
     reason: str  # why the gate promoted the version or not
 
@@ -41,32 +41,33 @@ class NightlyRun:
     workspace: Workspace
     tracking: Tracking
     run: str  # MLflow run id
-    at: datetime.datetime  # the run uses the guide as of this instant
-    is_backfill: bool  # the run is back-filled: ``at`` is in the past, and the model is never promoted
+    at: datetime.datetime  # instant of the guide that the run uses
+    is_backfill: bool  # whether the run is for a past date; its model is then never promoted
 
-    def previous(self) -> PreviousNight:
-        """Returns the figures and the model folder of the previous night; empty if there is none.
+    def read_previous(self) -> PreviousNight:
+        """Returns the figures and the model folder of the previous night; both are empty if there is none.
 
-        The previous night is the newest run whose guide is older than that of this run.
+        The previous night is the run with the newest guide that is older than the guide of this run.
         """
         nights = read_nights(self.tracking, MAX_NIGHTS if self.is_backfill else 2)
         earlier_nights = [night for night in nights if night.at < self.at and night.run != self.run]
         if not earlier_nights:
             return PreviousNight()
-        previous, prefix = earlier_nights[-1], f"{FIGURES}/"
+        previous_night, prefix = earlier_nights[-1], f"{FIGURES}/"
         figures = {
             name.removeprefix(prefix): value
-            for name, value in previous.metrics.items()
+            for name, value in previous_night.metrics.items()
             if name.startswith(prefix)
         }
-        models = (model for model in newest_first(self.workspace, Model) if model.digest == previous.model)
-        folder = next(map(self.workspace.folder, models), "")
+        models = newest_first(self.workspace, Model)
+        folders = (self.workspace.folder(model) for model in models if model.digest == previous_night.model)
+        folder = next(folders, "")
         return PreviousNight(figures=figures, model_folder=str(folder))
 
     def result(
         self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: RunReport
     ) -> NightlyResult:
-        """Publishes the results in Prefect's UI and in latest.json of the home, and returns them.
+        """Publishes the results of the run in Prefect's UI and in latest.json of the home, and returns them.
 
         The Prefect artifacts are created here and not in tasks, because the page of a flow run lists only
         artifacts of the flow itself. In a flow run, this method returns a state whose message is the decision
@@ -75,11 +76,11 @@ class NightlyRun:
         in_flow_run = FlowRunContext.get() is not None
         if in_flow_run:
             create_markdown_artifact(report.markdown, key="nightly-report", description=verdict.message)
-        if in_flow_run and report.link:
-            description = "Figures, parameters, plots, map and model of this run"
-            create_link_artifact(
-                report.link, link_text="MLflow run", key="mlflow-run", description=description
-            )
+            if report.link:
+                description = "Figures, parameters, plots, map and model of this run"
+                create_link_artifact(
+                    report.link, link_text="MLflow run", key="mlflow-run", description=description
+                )
         folder = self.workspace.folder
         result = NightlyResult(
             map=str(folder(page) / "map.html"),
@@ -100,5 +101,5 @@ class NightlyRun:
 
 
 def format_instant(moment: datetime.datetime) -> str:
-    """Formats an instant as ISO 8601 in UTC, as in tags and latest.json. Such texts sort by time."""
+    """Formats an instant as ISO 8601 in UTC, for tags and latest.json. The texts sort chronologically."""
     return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")

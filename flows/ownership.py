@@ -18,22 +18,22 @@ from prefect.flows import Flow
 from storage.home.identity import make_home_id, read_home_id
 from storage.home.workspace import HomeError
 
-TAG = "guidespace.home="
+TAG_PREFIX = "guidespace.home="  # of the tag with the id of the home
 FLOWS = (
     "ablate", "backfill", "gc", "ingest", "nightly", "patterns", "recommend", "refresh", "searches", "tune",
 )  # fmt: skip
 FLOWS_REQUIRING_HOME = ("gc", "patterns", "recommend")  # flows that do not create a home
-OUR_FLOWS = FlowFilter(name=FlowFilterName(any_=[*FLOWS]))
+FLOW_FILTER = FlowFilter(name=FlowFilterName(any_=[*FLOWS]))
 
 
 def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None:
-    """Hook ``on_running`` of all flows with a parameter ``home``: tags a flow run with the id of the home."""
+    """Tags a flow run with the id of its home: hook ``on_running`` of all flows with a parameter ``home``."""
     home = Path(str(flow_run.parameters["home"])).expanduser().resolve()
     with suppress(HomeError):  # the flow itself raises and reports this error
         home_id = read_home_id(home) if flow.name in FLOWS_REQUIRING_HOME else make_home_id(home)
         if home_id:
             with get_client(sync_client=True) as client:
-                tags = {*client.read_flow_run(flow_run.id).tags, TAG + home_id}
+                tags = {*client.read_flow_run(flow_run.id).tags, TAG_PREFIX + home_id}
                 client.update_flow_run(flow_run.id, tags=sorted(tags))
 
 
@@ -55,11 +55,11 @@ def belongs_to(run: FlowRun, home: Path, *, on_home_server: bool) -> bool:
 
     Args:
         run: The flow run.
-        home: The home.
+        home: Folder of the home.
         on_home_server: Whether the server's database is in the home. If so, runs without a tag (of earlier
             versions) belong to the home if their parameter ``home`` is the home or a folder in it.
     """
-    if TAG + (read_home_id(home) or "none") in run.tags:
+    if TAG_PREFIX + (read_home_id(home) or "none") in run.tags:
         return True
     folder = run.parameters.get("home")
     return on_home_server and folder is not None and Path(folder).expanduser().resolve().is_relative_to(home)

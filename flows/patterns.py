@@ -1,6 +1,7 @@
 """Labels the sub-titles of a home by pattern (episode number, date, guests …) and stores the labels.
 
-The classifier is trained by weak supervision: rules label a part of the sub-titles.
+Rules label a part of the sub-titles. A classifier that is trained on these labels (weak supervision) labels
+the other sub-titles.
 """
 
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from tasks.form import to_form_json
 from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
 
-# Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
+# The JSON default has the keys by which Prefect's Run form selects the tabs of strategies (tasks/form.py).
 DEFAULT_SETTINGS: Any = Field(
     PatternSettings(), json_schema_extra={"default": to_form_json(asdict(PatternSettings()))}
 )
@@ -27,12 +28,12 @@ DEFAULT_SETTINGS: Any = Field(
 def patterns(
     home: str = "guidespace-home", settings: PatternSettings = DEFAULT_SETTINGS, kept: bool = False
 ) -> PatternCounts:
-    """Trains a classifier of sub-titles (episode number, date, guests …) and labels those of the catalogue.
+    """Trains a classifier of sub-titles (episode number, date, guests …) and labels the catalogue with it.
 
     Args:
         home: Folder of the home, which holds the catalogue.
-        settings: Training of the classifier, and the confidence that a label needs.
-        kept: Do not train; label with the classifier that the home has stored.
+        settings: Settings for training the classifier, and the confidence that a label needs.
+        kept: Do not train a classifier; label with the stored classifier of the home.
     """
     with open_run(home, "patterns of sub-titles", "patterns of sub-titles", asdict(settings)) as run:
         return find_patterns(home, settings, kept, run)

@@ -16,7 +16,7 @@ from tasks.tonight.evening import evening_interval
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
 
-# Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
+# The JSON default has the keys by which Prefect's Run form selects the tabs of strategies (tasks/form.py).
 DEFAULT_SETTINGS: Any = Field(TONIGHT, json_schema_extra={"default": to_form_json(asdict(TONIGHT))})
 
 

@@ -1,4 +1,4 @@
-"""Locks the home, opens the MLflow run and names the run of a flow, and cleans up after crashed runs."""
+"""Sets up a flow run: names it, locks the home and opens an MLflow run. Cleans up after crashed runs."""
 
 import datetime
 import gc
@@ -30,8 +30,9 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from threadpoolctl import threadpool_limits
 
 from flows import server
+from flows.cli.render import count_feeds
 from flows.nightly_run import NightlyRun, format_instant
-from flows.ownership import OUR_FLOWS
+from flows.ownership import FLOW_FILTER
 from storage.home.latest import folders_of_last_run
 from storage.home.retention import prune_artifacts
 from storage.home.workspace import Workspace
@@ -43,8 +44,9 @@ from tasks.ingest.sources.feeds import source_of
 from tasks.pool import helper_process
 from tasks.settings import Settings
 
-WAIT_SECONDS = 6 * 3600.0  # to wait for another run in the home; then the waiting run fails
-# Event at the end of a run, after its last stage. A suspended run sends heartbeats until its stage ends.
+WAIT_SECONDS = 6 * 3600.0  # maximum wait for another run in the home; then the waiting run fails
+HOURLY_WAIT_SECONDS = 3000.0  # maximum wait of a flow whose schedule starts a run every hour
+# Event that a run emits after its last stage; a suspended run sends heartbeats until its running stage ends.
 RUN_ENDED_EVENT = "guidespace.flow-run.left"
 # The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
 RESEND_SECONDS = 3.0
@@ -52,7 +54,7 @@ GENERATED_NAME = re.compile(r"[a-z]+\d*(-[a-z]+)+")
 
 
 def name_run() -> str:
-    """Returns the name of a flow run, its due time and feeds: "2026-11-21 03:30 guide.xml.gz +2".
+    """Returns a name for the current flow run, its due time and feeds: "2026-11-21 03:30 guide.xml.gz +2".
 
     A name that a user has typed is kept, unless it looks like a name that Prefect generates ("adamant-otter",
     or "beta485-ixtelha" in the Run form): lower-case words with hyphens.
@@ -60,10 +62,8 @@ def name_run() -> str:
     if this_run.name and not GENERATED_NAME.fullmatch(this_run.name):
         return this_run.name
     feeds: Sequence[str] = this_run.parameters.get("feeds") or ["no feed"]
-    first_feed, suffix = (
-        Path(source_of(feeds[0]).rstrip("/")).name,
-        f" +{len(feeds) - 1}" if feeds[1:] else "",
-    )
+    first_feed = Path(source_of(feeds[0]).rstrip("/")).name
+    suffix = f" +{len(feeds) - 1}" if feeds[1:] else ""
     zone = home_zone(this_run.parameters.get("home", "guidespace-home"))
     due_time = this_run.scheduled_start_time.astimezone(zone)
     return f"{due_time:%Y-%m-%d %H:%M} {first_feed}{suffix}"
@@ -77,22 +77,23 @@ def open_night(
     keep: int = 0,
     as_of: datetime.datetime | None = None,
 ) -> Iterator[NightlyRun]:
-    """Locks the home, opens or resumes the MLflow run of this flow run, and ends it with the flow's state.
+    """Locks the home, and opens or resumes the MLflow run of this flow run, during the block.
 
-    Runs in the same home wait for each other. After the block, old artifacts are removed. The artifacts of
-    the last night and the max(``keep``, ``publish.keep``) newest artifacts of each kind are kept.
+    Runs in the same home wait for each other. After the block, the MLflow run gets the state of the flow, and
+    old artifacts are removed, except the artifacts of the last night and, of each kind, the
+    max(``keep``, ``publish.keep``) newest artifacts.
 
     Args:
         home: Folder of the home; created if missing.
         feeds: Feeds of the run, as configured.
         settings: Settings of all stages.
-        keep: Number of artifacts of each kind that this flow needs.
+        keep: Number of artifacts of each kind that this flow creates.
         as_of: Instant of the guide that the run uses; None: now.
 
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
-    if not gc.get_freeze_count():  # only before the first run, which leaves garbage that must be collected
+    if not gc.get_freeze_count():  # only before the first run, whose garbage must not be frozen later
         gc.freeze()
         configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
@@ -101,9 +102,8 @@ def open_night(
     if ui_url := PREFECT_UI_URL.value():
         tags["prefect.flow_run_url"] = f"{ui_url}/runs/flow-run/{flow_run_id}"
     parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
-    purpose = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     with (
-        _lock_home(workspace, home, purpose, flow_run_id),
+        _lock_home(workspace, home, f"nightly run of {count_feeds(feeds)}", flow_run_id),
         # One BLAS thread: the rounding of sums depends on the number of threads, and scikit-learn, which runs
         # in parallel with other stages, sets the number to 1 for the whole process.
         threadpool_limits(1, user_api="blas"),
@@ -122,11 +122,11 @@ def open_night(
 
 @contextmanager
 def open_run(home: str, purpose: str, name: str, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Locks an existing home, opens the MLflow run of a flow other than nightly, and yields its MLflow id.
+    """Locks an existing home and opens an MLflow run for a flow other than nightly; yields the MLflow run id.
 
     Args:
-        home: A home that exists.
-        purpose: Description of the run, shown to other writers, which wait for it.
+        home: Folder of the home, which must exist.
+        purpose: Description of the run, which processes that wait for the lock print.
         name: Name of the MLflow run.
         parameters: Parameters of the MLflow run.
     """
@@ -138,7 +138,7 @@ def open_run(home: str, purpose: str, name: str, parameters: Mapping[str, Any]) 
 
 @contextmanager
 def _lock_home(workspace: Workspace, home: str, purpose: str, flow_run_id: str) -> Iterator[None]:
-    """Locks a home during the block. Sets the previous flow run to Crashed if it died with the lock."""
+    """Locks a home during the block. If the last flow run died with the lock, its state becomes Crashed."""
     wait_options = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
     with workspace.writing(purpose, flow_run=flow_run_id, **wait_options) as crashed_id:
         mark_crashed_runs(home, crashed_id, flow_run_id)
@@ -153,7 +153,7 @@ def _open_mlflow_run(
     tags: Mapping[str, str],
     parameters: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Opens or resumes the MLflow run of a flow run, and ends it: FINISHED, FAILED or KILLED."""
+    """Opens or resumes the MLflow run of a flow run. Ends it as FINISHED, FAILED or KILLED."""
     logger, run = get_run_logger(), tracking.start_run(flow_run_id, name, tags, parameters)
     logger.info("MLflow: %s", tracking.run_location(run))
     try:
@@ -162,9 +162,9 @@ def _open_mlflow_run(
         try:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
-        except Exception as second_error:  # a full disk or a lost server; the first error is more informative
+        except Exception as tracking_error:  # a full disk or a lost server; the first error is raised
             logger.warning(
-                "MLflow run %s stays RUNNING until the next run of this home: %s", run, second_error
+                "MLflow run %s stays RUNNING until the next run of this home: %s", run, tracking_error
             )
         raise
     tracking.end_run(run)
@@ -172,7 +172,7 @@ def _open_mlflow_run(
 
 @contextmanager
 def _announce_end(flow_run_id: str) -> Iterator[None]:
-    """After the block, waits for running stages, which may still write files, and emits RUN_ENDED_EVENT."""
+    """After the block, waits for the end of running stages, which may write files. Emits RUN_ENDED_EVENT."""
     resource = {"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"}
     try:
         yield
@@ -222,7 +222,7 @@ def _find_older_runs(
     running_filter = FlowRunFilter(
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
     )
-    runs = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=running_filter)
+    runs = client.read_flow_runs(flow_filter=FLOW_FILTER, flow_run_filter=running_filter)
     return [
         run
         for run in runs
@@ -231,7 +231,7 @@ def _find_older_runs(
 
 
 def end_mlflow_run(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
-    """Hook ``on_crashed`` and ``on_cancellation``: ends the MLflow run of the flow run."""
+    """Ends the MLflow run of a flow run that has crashed or was cancelled (hook of the flows)."""
     home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
     if (home / "home.json").exists():
         Tracking(home).close_orphans(str(flow_run.id))

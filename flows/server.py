@@ -4,8 +4,8 @@ The server reads a pipe of the command and ends when the pipe is closed. The ker
 the command ends, even by SIGKILL.
 
 Prefect's client could start a server itself (``SubprocessASGIServer``), but it imports the code of the server
-for that (3 s of processor time), and its server has two problems. Ctrl-C ends it together with the command,
-so that the command waits 75 s for an answer. SIGKILL of the command leaves it running.
+for that (3 s of processor time), and its server has two problems. Ctrl-C ends the server together with the
+command, so that the command waits 75 s for an answer. SIGKILL of the command leaves the server running.
 """
 
 import atexit
@@ -28,11 +28,11 @@ from storage.memory import configure_memory
 START_SECONDS = 120  # timeout; a first start without a template database took 93 s on a busy machine
 PROFILES = "profiles.toml"
 started_at: datetime.datetime | None = None  # when this process started a server
-USER_CONFIGURATION = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")
+USER_VARIABLES = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")
 
 
 def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None] | None:
-    """Starts a Prefect server, unless Prefect's settings name one.
+    """Starts a Prefect server, unless Prefect's settings contain the address of a server.
 
     Args:
         home: Folder of the home.
@@ -42,14 +42,14 @@ def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None
         A function that waits until the started server answers, or None if no server was started.
 
     Raises:
-        HomeLocked: Another process writes to the home; checked before Prefect is started, if ``writes``.
+        HomeLocked: Another process writes to the home. Checked before the server starts, only if ``writes``.
     """
     workspace = Workspace(home)
     if writes:
         with workspace.writing("nightly run"):
             pass
     if (
-        not any(name in os.environ for name in USER_CONFIGURATION)
+        not any(name in os.environ for name in USER_VARIABLES)
         and not (Path.home() / ".prefect" / PROFILES).exists()
     ):
         os.environ["PREFECT_HOME"] = str(workspace.home / "prefect")
@@ -102,13 +102,19 @@ def exit_process(code: int) -> None:
 
 
 def _has_server() -> bool:
-    """Returns whether Prefect's settings name a server; imports Prefect (1.5 s) only if necessary."""
+    """Returns whether Prefect's settings contain a server. Imports Prefect (1.5 s) only if necessary."""
     if os.environ.get("PREFECT_API_URL"):
         return True
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
-    files = {folder / PROFILES: "", Path("prefect.toml"): "", Path(".env"): "PREFECT_"}
-    files[Path("pyproject.toml")] = "[tool.prefect"
-    if not any(file.is_file() and word in file.read_text(encoding="utf-8") for file, word in files.items()):
+    texts_by_file = {  # a file configures Prefect only if it contains the text
+        folder / PROFILES: "",
+        Path("prefect.toml"): "",
+        Path(".env"): "PREFECT_",
+        Path("pyproject.toml"): "[tool.prefect",
+    }
+    if not any(
+        file.is_file() and text in file.read_text(encoding="utf-8") for file, text in texts_by_file.items()
+    ):
         return False
     from prefect.settings import PREFECT_API_URL
 
@@ -129,7 +135,8 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
         timed_out = isinstance(error, TimeoutError)
         state = f"did not answer within {START_SECONDS} s" if timed_out else f"ended with {process.wait(10)}"
         raise RuntimeError(
-            f"The Prefect server {state}; the lines above may say why. Set PREFECT_API_URL to use another."
+            f"The Prefect server {state}; the lines above may say why. "
+            "Set PREFECT_API_URL to use another server."
         ) from error
 
 
@@ -156,8 +163,8 @@ def migrate_prefect() -> None:
         save_template("prefect", database)
 
 
-def _serve(listener: int) -> None:
-    """Runs Prefect's server on a listening socket (file descriptor) until the parent process ends."""
+def _serve(listener_fd: int) -> None:
+    """Runs Prefect's server on a listening socket, given by its descriptor, until the parent process ends."""
     import uvicorn
     from prefect.server.api.server import create_app
 
@@ -172,7 +179,7 @@ def _serve(listener: int) -> None:
     migrate_prefect()
     config = uvicorn.Config(SameSite(create_app()), log_level="error", lifespan="on")
     # With ``fd``, uvicorn assumes a Unix socket and omits TCP_NODELAY: each answer would take 40 ms.
-    uvicorn.Server(config).run([socket.socket(fileno=listener)])
+    uvicorn.Server(config).run([socket.socket(fileno=listener_fd)])
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ GPU = replace(
 
 PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
 Preset = Literal["laptop", "gpu", "smoke"]
-# Prefect stores parameters, so the form rejects URLs with secrets; env:NAME and secret:NAME hide them.
+# Prefect stores parameters, so the Run form rejects URLs with secrets; users enter env:NAME or secret:NAME.
 Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
 ModelReference = Annotated[str | None, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]
 Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE_PATTERN})]]
@@ -50,10 +50,10 @@ NO_CHANGES: tuple[str, ...] = ()
 
 
 def resolve_settings(preset: Preset, changes: Sequence[str], settings: Settings | None) -> Settings:
-    """Returns ``settings`` (None: the preset) with changes such as ``train.epochs=5``.
+    """Applies changes such as ``train.epochs=5`` to ``settings`` or, if it is None, to the preset.
 
     Raises:
-        SettingError: A change names no setting, or its value is invalid.
+        SettingError: A change names a setting that does not exist, or its value is invalid.
     """
     return override(PRESETS[preset] if settings is None else settings, changes)
 

@@ -22,8 +22,8 @@ def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskR
 
         if address:
             return DaskTaskRunner(address=address)
-        cluster = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
-        return DaskTaskRunner(cluster_kwargs=cluster)
+        cluster_options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
+        return DaskTaskRunner(cluster_kwargs=cluster_options)
     if pool == "ray":
         from prefect_ray import RayTaskRunner  # pyright: ignore[reportMissingImports]  (extra ray)
 

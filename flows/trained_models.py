@@ -1,7 +1,8 @@
-"""Finds models of earlier nights, which a night uses again if only few titles have changed.
+"""Finds the model of an earlier night, which a night reuses if only few titles have changed since then.
 
-A model fits if its night would be repeated unchanged today: guide and titles are those of that night, but
-settings, corrections, code and package versions are those of this run (they are in the cache keys).
+A model can be reused if this run would train the same model from the guide of the earlier night. The module
+therefore computes the cache keys of the stages from that guide and from the settings, corrections, code and
+package versions of this run, and looks for artifacts with these keys.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from tasks.train.task import STAGE as TRAIN
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """Artifacts of the night that trained a model."""
+    """Artifacts of a night that has trained a model."""
 
     vocabulary: Vocabulary
     corpus: Corpus
@@ -41,7 +42,7 @@ class TrainedModel:
     baselines: Baselines
 
 
-def trained_models(home: str, settings: Settings, sources: LabelSources) -> Iterator[TrainedModel]:
+def find_trained_models(home: str, settings: Settings, sources: LabelSources) -> Iterator[TrainedModel]:
     """Yields the models that were trained with the settings and code of this run, newest first."""
     workspace, salt = Workspace(home), settings.tokenize.splits.salt
     for vocabulary in newest_first(workspace, Vocabulary) if settings.tokenize.reuse_share else ():
@@ -54,15 +55,15 @@ def trained_models(home: str, settings: Settings, sources: LabelSources) -> Iter
         if TOKENS_OF in workspace.details(vocabulary) or vocabulary.path.rpartition("/")[2] not in keys:
             continue
         (guide,) = guides
-        inputs = guide, vocabulary, salt, settings.preprocess, sources
-        if (corpus := workspace.read(Corpus, PREPROCESS.key(*inputs))) is None:
+        preprocess_inputs = guide, vocabulary, salt, settings.preprocess, sources
+        if (corpus := workspace.read(Corpus, PREPROCESS.key(*preprocess_inputs))) is None:
             continue
         checkpoint = workspace.read(Checkpoint, TRAIN.key(corpus, settings.train))
         baselines = workspace.read(Baselines, BASELINES.key(corpus, settings.evaluate))
         if checkpoint is None or baselines is None:
             continue
-        inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        if encoder := workspace.read(TitleEncoderFiles, AUGMENT.key(*inputs)):
+        augment_inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
+        if encoder := workspace.read(TitleEncoderFiles, AUGMENT.key(*augment_inputs)):
             yield TrainedModel(
                 vocabulary=vocabulary,
                 corpus=corpus,
@@ -72,29 +73,32 @@ def trained_models(home: str, settings: Settings, sources: LabelSources) -> Iter
             )
 
 
-def fitting_model(
+def find_reusable_model(
     home: str, vocabulary: Vocabulary, corpus: Corpus, settings: Settings, sources: LabelSources
 ) -> TrainedModel | None:
-    """Returns the model whose tokens a Vocabulary has, or None if this night has to train.
+    """Returns the model whose tokens the Vocabulary of this night reuses, or None if this night has to train.
 
-    The model is not used if another sentence encoder was chosen, or if the labels of more than
-    ``tokenize.reuse_share`` of the titles have changed.
+    The model is not reused if the sentence encoder has changed, or if more than the share
+    ``tokenize.reuse_share`` of the titles have changed labels.
     """
     workspace = Workspace(home)
     digest = workspace.details(vocabulary).get(TOKENS_OF)
-    for model in trained_models(home, settings, sources) if digest else ():
+    for model in find_trained_models(home, settings, sources) if digest else ():
         if model.vocabulary.digest == digest:
-            then, now = (workspace.details(each)["sentences"] for each in (model.corpus, corpus))
-            share = _changed_labels(*(workspace.folder(each) for each in (model.corpus, corpus)))
-            return model if then == now and share <= settings.tokenize.reuse_share else None
+            encoders = [workspace.details(item)["sentences"] for item in (model.corpus, corpus)]
+            share = _changed_label_share(workspace.folder(model.corpus), workspace.folder(corpus))
+            return model if encoders[0] == encoders[1] and share <= settings.tokenize.reuse_share else None
     return None
 
 
-def _changed_labels(earlier: Path, corpus: Path) -> float:
-    """Returns the share of titles of an earlier Corpus that have other labels now; removed titles count."""
-    labels = []
-    for folder in (earlier, corpus):
-        table = pq.read_table(folder / "titles.parquet", columns=["show_key", "labels"])
-        labels.append(dict(zip(*(column.to_pylist() for column in table.columns), strict=True)))
-    changed = sum(labels[1].get(show) != names for show, names in labels[0].items())
-    return changed / max(1, len(labels[0]))
+def _changed_label_share(earlier_corpus: Path, corpus: Path) -> float:
+    """Returns the share of titles of ``earlier_corpus`` that ``corpus`` lacks or has with other labels."""
+    earlier_labels, labels = _read_labels(earlier_corpus), _read_labels(corpus)
+    changed_count = sum(labels.get(show_key) != names for show_key, names in earlier_labels.items())
+    return changed_count / max(1, len(earlier_labels))
+
+
+def _read_labels(corpus: Path) -> dict[str, list[str]]:
+    """Returns the labels of the titles in the folder of a Corpus by show key."""
+    table = pq.read_table(corpus / "titles.parquet", columns=["show_key", "labels"])
+    return dict(zip(table["show_key"].to_pylist(), table["labels"].to_pylist(), strict=True))

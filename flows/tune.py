@@ -28,9 +28,9 @@ DEFAULT_TUNING = TuningSettings()
 class ComparisonResult:
     """Result of a comparison of optimizers, or of an ablation."""
 
-    table: str  # Markdown: the preset's optimizer, then a row per optimizer (or search) and size
+    table: str  # Markdown table of the results
     run: str  # id of the parent MLflow run
-    where: str  # URL of that run, or the command that opens it
+    where: str  # URL of the MLflow run, or the command that opens it
 
 
 @flow(name="searches", flow_run_name="searches", on_running=[tag_with_home])
@@ -69,7 +69,7 @@ def tune(
         preset: Settings to start from.
         changes: Changes of the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        tuning: Optimizers, sizes, rates, searches, and where trainings run.
+        tuning: Optimizers, embedding sizes, learning rates, searches, and where trainings run.
         settings: Complete settings that replace the preset; None: use the preset.
     """
     settings = resolve_settings(preset, changes, settings)

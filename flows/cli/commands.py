@@ -59,21 +59,21 @@ COMMANDS_WITH_IMMEDIATE_OUTPUT = (
     "up",
     "gc",
 )
-LOADING_SECONDS = 0.7  # after which the terminal shows that a command is loading
+LOADING_SECONDS = 0.7  # after which a command prints that it is loading
 
 
 class GroupedHelp(TyperGroup):
-    """Typer group whose help lists commands by group, without Rich (unlike ``rich_help_panel``)."""
+    """Typer group whose help lists the commands by groups. Does not need Rich, unlike ``rich_help_panel``."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Writes one section of the help text for each group of COMMANDS."""
-        limit = formatter.width - NAME_WIDTH - 6
+        text_width = formatter.width - NAME_WIDTH - 6
         for group, functions in COMMANDS.items():
             names = (function.__name__ for function in functions)
             with formatter.section(group):
                 formatter.write_dl(
                     [
-                        (f"{name:<{NAME_WIDTH}}", self.commands[name].get_short_help_str(limit))
+                        (f"{name:<{NAME_WIDTH}}", self.commands[name].get_short_help_str(text_width))
                         for name in names
                     ]
                 )
@@ -98,7 +98,7 @@ def prepare(context: Context, version: Annotated[bool, Option("--version")] = Fa
 
 @contextmanager
 def _report_loading(subcommand: str) -> Iterator[None]:
-    """Prints on a terminal that a command is loading if it takes longer than LOADING_SECONDS to start."""
+    """Prints on a terminal that a command is loading, if this takes longer than LOADING_SECONDS."""
     line = f"guidespace {subcommand}: loading …"
     timer = threading.Timer(LOADING_SECONDS, print, [line], {"file": sys.stderr, "flush": True})
     timer.daemon = True

@@ -40,16 +40,14 @@ class Finding:
 
 
 def examine(home: str | Path) -> Iterator[Finding]:
-    """Yields the findings about Python, the installed packages, the devices, the machine and the home."""
+    """Yields the findings about Python, the installed packages, the GPU, the machine and the home."""
     has_night = is_installed("torch")
     if _installed_version(PROJECT) is None:
         advice = "run `make setup`, or `pip install -e .` in the checkout"
         yield Finding("bad", PROJECT, f"not installed in this environment; {advice}")
     else:
-        allowed_versions, python = (
-            importlib.metadata.metadata(PROJECT)["Requires-Python"],
-            platform.python_version(),
-        )
+        allowed_versions = importlib.metadata.metadata(PROJECT)["Requires-Python"]
+        python = platform.python_version()
         advice = "make a new environment with `rm -rf .venv; make setup PYTHON=python3.11`"
         if Requirement(f"python{allowed_versions}").specifier.contains(python):
             yield Finding("ok", "Python", f"{python} on {platform.platform()}")
@@ -68,7 +66,7 @@ def examine(home: str | Path) -> Iterator[Finding]:
 
 
 def _list_requirements(with_night: bool) -> Iterator[Requirement]:
-    """Yields the requirements of the light installation, and those of the extra ``night`` on demand."""
+    """Yields the requirements of the light installation and, if ``with_night``, of the extra ``night``."""
     for requirement in map(Requirement, importlib.metadata.requires(PROJECT) or []):
         extra = re.search(r'extra == "(.+?)"', str(requirement.marker))
         if extra is None or (with_night and extra[1] == "night"):
@@ -123,7 +121,7 @@ def _check_kernels(device: "torch.device") -> Finding:
     package_text = f"{packages[0]} {_installed_version(packages[0])}" if packages else "present"
     try:
         check_kernels(device)
-    except Exception as error:  # of CuPy, of its compiler, of the driver
+    except Exception as error:  # CuPy, its compiler and the driver raise various types
         advice = "install the extra `gpu` (CUDA 12) or `gpu-cuda13`, whichever fits the driver"
         consequence = "embedding tables larger than the GPU's memory are slower"
         return Finding("bad", "CuPy", f"{package_text} does not work ({error}): {consequence}; {advice}")

@@ -1,4 +1,4 @@
-"""Exit codes (docs/json.md), and reports of expected errors, interruptions and SIGTERM.
+"""Defines the exit codes (docs/json.md), and reports expected errors, Ctrl-C and SIGTERM.
 
 After a signal, Python raises KeyboardInterrupt, but Prefect and MLflow may then wait 75 s for a lost server.
 Therefore, a thread ends the process SECONDS_TO_UNWIND after the signal. The thread reads the number of the
@@ -19,13 +19,13 @@ from storage.errors import ExpectedError
 
 DONE = 0  # success
 FAILED = 1  # an unexpected error, or a problem that `doctor` found
-REFUSED = 2  # an invalid command, setting or feed
+REFUSED = 2  # the command, a setting or a feed is invalid
 INCOMPLETE = 3  # done, but some feeds could not be read
 UNAVAILABLE = 4  # network or disk failure; the same command may work later
 INTERRUPTED, TERMINATED = 130, 143  # by Ctrl-C and by SIGTERM: 128 and the signal's number
 
 DISK_FULL = (os.strerror(errno.ENOSPC), "database or disk is full")  # messages of the system and of SQLite
-SECONDS_TO_UNWIND = 1.3
+SECONDS_TO_UNWIND = 1.3  # from a signal to the end of the process
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
 SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
@@ -36,13 +36,13 @@ _message_fd: int = 2  # standard error; after _silence_stderr, a copy of it
 
 
 def expected_error(error: BaseException) -> tuple[int, str] | None:
-    """Returns exit code and message of an expected error, or None for any other error."""
-    if (file := full_disk(error)) is not None:
-        advice = "Free some and run the same command again; finished stages are kept"
-        return UNAVAILABLE, f"no space left on the disk{f' ({file})' if file else ''}. {advice}"
+    """Returns the exit code and the message of an expected error, or None for any other error."""
+    if (path := full_disk(error)) is not None:
+        advice = "Free some space and run the same command again; finished stages are kept"
+        return UNAVAILABLE, f"no space left on the disk{f' ({path})' if path else ''}. {advice}"
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return REFUSED, f"the path {str(error.filename)[:60]!r}… is too long; name a shorter one"
-    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, without the name
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, lacks the name
         return (
             REFUSED,
             "a path begins with ~ and a user who does not exist on this machine; name another path",
@@ -78,7 +78,7 @@ def watch_signals() -> None:
 class Signals:
     """Context manager that records Ctrl-C, SIGTERM and SIGHUP in ``received`` instead of ending the process.
 
-    Used by commands that have to stop other processes first. Signals are also recorded after the block.
+    For commands that have to stop other processes before they end. Signals are also recorded after the block.
     """
 
     def __init__(self) -> None:
@@ -109,14 +109,14 @@ def exit_code() -> int:
 
 
 def signal_received() -> bool:
-    """Returns whether SIGINT or SIGTERM has arrived. Later errors may be caused by it."""
+    """Returns whether SIGINT or SIGTERM has arrived. The signal may be the cause of later errors."""
     return bool(_signal_number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _signal_number
     _signal_number = number
-    for signal_number in SIGNALS:  # a second signal must not interrupt the unwinding; its duration is limited
+    for signal_number in SIGNALS:  # a second signal must not interrupt the unwinding
         signal.signal(signal_number, lambda number, frame: None)
     _silence_stderr()
     raise KeyboardInterrupt

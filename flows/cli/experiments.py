@@ -7,21 +7,18 @@ from typer import BadParameter, Option
 from flows.cli.options import DEFAULT_HOME, NO_VALUES, Feeds, Home, Preset, Set
 from flows.cli.render import count_feeds
 
-BLOCKS_HELP = "building blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
-OPTIMIZERS_HELP = "optimizers to compare, by name; also yellowfin [default: all]"
-RATES_HELP = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
-SEARCHES_HELP = "esgd, random: search over optimizers and rates instead of trying each optimizer at each rate"
+BLOCKS_HELP = "building blocks: names, patterns or changes such as train.optimizer=adam [default: all]"
+OPTIMIZERS_HELP = "optimizers to compare: names of train.optimizer, or yellowfin [default: all]"
+RATES_HELP = "factors by which the default learning rate of each optimizer is multiplied [default: 0.3 1 3]"
+SEARCHES_HELP = "esgd or random: search over optimizers and rates instead of trying all combinations"
 TUNING_HELP = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS_HELP)]
-Seeds = Annotated[
-    int,
-    Option(metavar="N", help="trainings per building block and fold", min=1, max=100),
-]
+Seeds = Annotated[int, Option(metavar="N", help="trainings per building block and fold", min=1, max=100)]
 Folds = Annotated[int, Option(metavar="N", help="splits into training and held-out titles", min=1, max=5)]
 Workers = Annotated[int, Option(metavar="N", help="training processes; -1: one per core", min=-1, max=256)]
 Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS_HELP)]
-Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
+Sizes = Annotated[list[int], Option(metavar="N ...", help="embedding dimensions [default: 32 128 256]")]
 Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES_HELP)]
 Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES_HELP)]
 TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING_HELP)]
@@ -41,7 +38,7 @@ def tune(
     print(
         f"GuideSpace: comparison of optimizers on {count_feeds(feeds)} in {home}, preset {preset}", flush=True
     )
-    from flows.cli.progress import run
+    from flows.cli.progress import run_and_report
     from flows.server import start_prefect
     from flows.settings import choose_settings
     from tasks.ingest.check import check_feeds
@@ -51,7 +48,7 @@ def tune(
     from tasks.train.tuning.settings import Search, TuningSettings
 
     check_feeds(feeds, IngestSettings())
-    searches = {kind.name: kind for kind in get_args(Search)}
+    searches = {search_type.name: search_type for search_type in get_args(Search)}
     if unknown_names := ", ".join(sorted(set(search) - searches.keys())):
         raise BadParameter(f"unknown search {unknown_names}; expected one of {', '.join(searches)}")
     options = {
@@ -68,7 +65,7 @@ def tune(
     tuning = override(tuning, [change.removeprefix("tuning.") for change in tuning_changes])
     settings = choose_settings(preset, [change for change in changes if change not in tuning_changes], feeds)
     entries(settings.train, tuning.optimizers)  # raises for an unknown optimizer
-    return run("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
+    return run_and_report("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
 
 
 def ablate(
@@ -83,7 +80,7 @@ def ablate(
 ) -> int:
     """Measure the contribution of each building block to the scores."""
     print(f"GuideSpace: ablation of the preset {preset} in {home}", flush=True)
-    from flows.cli.progress import run
+    from flows.cli.progress import run_and_report
     from flows.server import start_prefect
     from flows.settings import choose_settings
     from tasks.ablate.plan import plan_ablation
@@ -95,4 +92,6 @@ def ablate(
     settings = choose_settings(preset, changes, feeds)
     ablation = AblationSettings(blocks=tuple(blocks), seeds=seeds, folds=folds, workers=workers)
     plan_ablation(settings, ablation)  # raises for an unknown block
-    return run("ablate", feeds, home, {"settings": settings, "ablation": ablation}, start_prefect(home))
+    return run_and_report(
+        "ablate", feeds, home, {"settings": settings, "ablation": ablation}, start_prefect(home)
+    )

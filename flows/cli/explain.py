@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from flows.champion import champion_folder
+from flows.champion import find_champion
 from storage.home.corrections import Correction, corrected_on, read_corrections
 from storage.home.latest import read_latest
 from storage.home.workspace import Workspace
@@ -20,28 +20,28 @@ from tasks.text.titles import parse_title
 if TYPE_CHECKING:
     from tasks.enrich.explain import Decision
 
-EVIDENCE = {  # why a programme has its kind (film, series …), by source
+KIND_REASONS = {  # why a programme has its kind (film, series …), by source
     "guide": "as the guide says",
     "structure": "because its airings have episode numbers",
     "predicted": "predicted with probability {:.2f}",
 }
-MAX_PAIRS = 6  # number of printed pairs of words with the largest contributions, and with the smallest
+MAX_PAIRS = 6  # printed pairs of words with the largest contributions, and with the smallest
 MIN_CONTRIBUTION = 0.005  # pairs with a smaller absolute contribution are not printed
 
 
 def open_champion(
     home: str, method: Literal["auto", "exact", "approximate"] = "auto", model: str | None = None
 ) -> TitleSearch:
-    """Opens the search over the titles of the champion, or of ``model`` (see flows/champion.py).
+    """Opens the search over the titles of the champion or, if set, of ``model`` (see flows/champion.py).
 
     Raises:
         HomeError: There is no champion yet.
     """
-    return TitleSearch.open(champion_folder(home, model), SearchSettings(method=method))
+    return TitleSearch.open(find_champion(home, model).folder, SearchSettings(method=method))
 
 
-def corrections_of(home: str, *titles: str) -> list[Correction]:
-    """Returns the corrections of categories that users made for the shows of some titles."""
+def find_corrections(home: str, *titles: str) -> list[Correction]:
+    """Returns the corrections that users made to the categories of the shows of ``titles``."""
     corrections = read_corrections(Workspace(home).home)
     shows = dict.fromkeys(parse_title(title).show_key for title in titles)
     return [corrections[show] for show in shows if show in corrections]
@@ -50,7 +50,12 @@ def corrections_of(home: str, *titles: str) -> list[Correction]:
 def neighbour_documents(
     corrections: Mapping[str, Correction], neighbours: Sequence[Neighbour]
 ) -> list[dict[str, Any]]:
-    """Converts neighbours to JSON. Corrected titles have the user's categories and ``corrected_at``."""
+    """Returns neighbours as JSON documents, with the categories that users have corrected.
+
+    Args:
+        corrections: Corrections by show key.
+        neighbours: Neighbours of a title. A corrected neighbour gets the key ``corrected_at``.
+    """
     documents = []
     for neighbour in neighbours:
         correction = corrections.get(parse_title(neighbour.title).show_key)
@@ -60,7 +65,7 @@ def neighbour_documents(
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats each neighbour as a line: cosine, title, categories, kinds, first channels, other editions."""
+    """Formats each neighbour as a line: cosine, title, categories, kinds, channels, count of editions."""
     width = min(60, max((len(neighbour["title"]) for neighbour in neighbours), default=0))
     for neighbour in neighbours:
         correction_note = (
@@ -80,7 +85,7 @@ def explain_titles(
     """Explains why two titles are near or, without ``right``, how the categories of ``left`` were decided.
 
     Returns:
-        The explanation as JSON and as lines of text.
+        The explanation as a JSON document, and as lines of text.
 
     Raises:
         SearchError: A title has no known words.
@@ -88,44 +93,44 @@ def explain_titles(
         EnrichError: The champion model stores no votes for categories.
     """
     if right is None:
-        from tasks.enrich.explain import decide  # takes .3 s
+        from tasks.enrich.explain import decide  # takes 0.3 s
         from tasks.enrich.model import CategoryModel
 
-        folder = champion_folder(home, model)
+        folder = find_champion(home, model).folder
         category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
-        decision, corrections = decide(category_model, left), corrections_of(home, left)
+        decision, corrections = decide(category_model, left), find_corrections(home, left)
         document = {**asdict(decision), "corrected": [correction.document for correction in corrections]}
         return document, [*map(str, corrections), *decision_lines(decision)]
     explanation = explain(open_champion(home, model=model), left, right)
-    corrections = corrections_of(home, left, right)
+    corrections = find_corrections(home, left, right)
     document = {**asdict(explanation), "corrected": [correction.document for correction in corrections]}
     return document, [*map(str, corrections), *explanation_lines(explanation)]
 
 
 def decision_lines(decision: "Decision") -> Iterator[str]:
-    """Formats how the categories of a title were decided as lines of text."""
+    """Returns lines of text that explain how the categories of a title were decided."""
     categories = ", ".join(decision.categories)
     if decision.by == "edition":
         yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"
     if decision.guide:
         yield f"“{decision.title}”: the guide says: {', '.join(decision.guide)}"
     for kind in decision.kinds:
-        yield f"“{decision.title}”: {kind.kind}, {EVIDENCE[kind.source].format(kind.probability)}"
+        yield f"“{decision.title}”: {kind.kind}, {KIND_REASONS[kind.source].format(kind.probability)}"
     if not decision.predicted:
-        yield f"“{decision.title}”: no neighbour votes"
+        yield f"“{decision.title}”: no category is predicted, because no neighbour votes"
         return
-    confidence = (
+    confidence_text = (
         f"confidence unknown: {decision.unsure}"
         if decision.unsure
         else f"confidence {decision.confidence:.3f}"
     )
     votes = ", ".join(f"{category} {count}" for category, count in decision.votes.items())
-    yield f"“{decision.title}”: predicted: {decision.predicted}, {confidence}"
+    yield f"“{decision.title}”: predicted: {decision.predicted}, {confidence_text}"
     width = max(len(candidate.category) for candidate in decision.candidates)
     yield f"\n{'':{width}}  score   vote  linear model"
     for candidate in decision.candidates:
-        linear = "" if candidate.linear is None else f"  {candidate.linear:.3f}"
-        yield f"{candidate.category:<{width}}  {candidate.score:.3f}  {candidate.vote:.3f}{linear}"
+        linear_text = "" if candidate.linear is None else f"  {candidate.linear:.3f}"
+        yield f"{candidate.category:<{width}}  {candidate.score:.3f}  {candidate.vote:.3f}{linear_text}"
     yield f"\nof {len(decision.voters)} voters: {votes}"
     width = min(60, max(len(voter.title) for voter in decision.voters))
     for voter in decision.voters:
@@ -133,28 +138,28 @@ def decision_lines(decision: "Decision") -> Iterator[str]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Formats why two titles are near as lines: pairs of words, and the effect of removing a word."""
-    rank = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
-    yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank}"
+    """Returns lines of text that explain a cosine: contributions of pairs of words, effects of words."""
+    rank_text = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
+    yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank_text}"
     supporting_pairs = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
     opposing_pairs = [pair for pair in reversed(explanation.pairs) if pair.contribution <= -MIN_CONTRIBUTION]
     for heading, pairs in (("brings them together", supporting_pairs), ("keeps them apart", opposing_pairs)):
         if pairs:
             yield f"\n{heading}:"
         for pair in pairs[:MAX_PAIRS]:
-            parts = pair.left if pair.left == pair.right else f"{pair.left} ~ {pair.right}"
-            yield f"  {pair.contribution:+.3f}  {parts}"
+            words = pair.left if pair.left == pair.right else f"{pair.left} ~ {pair.right}"
+            yield f"  {pair.contribution:+.3f}  {words}"
     if explanation.without:
         yield f"\n“{explanation.left}” without a word:"
     width = max((len(removal.word) for removal in explanation.without), default=0)
     for removal in explanation.without:
-        rank = f", number {removal.rank}" if removal.rank else ""
+        rank_text = f", number {removal.rank}" if removal.rank else ""
         nearest = ", ".join(removal.nearest)
-        yield f"  without {removal.word:<{width}}  cosine {removal.cosine:.3f}{rank}; nearest: {nearest}"
+        yield f"  without {removal.word:<{width}}  cosine {removal.cosine:.3f}{rank_text}; nearest: {nearest}"
 
 
 def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
-    """Returns the pairs of titles of the last run with at least a minimum cosine, most similar first.
+    """Returns the pairs of titles of the last run whose cosine is at least ``minimum_cosine``, nearest first.
 
     Raises:
         HomeError: No run has finished in this home, or its model is missing.

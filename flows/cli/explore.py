@@ -10,25 +10,25 @@ from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, Resu
 from flows.cli.render import show
 
 SEARCH_HELP = (
-    "exact: all titles; approximate: titles of the nearest index cells (prints the recall); auto: by size"
+    "exact: all titles; approximate: titles of the nearest index cells; auto: exact below a million titles"
 )
 QUERY_HELP = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
 VALUE_HELP = "value of $NAME in the query; may be repeated"
 FORMS_HELP = (
-    "titles: labels, word2vec, parquet; words: fasttext (with n-grams), vec, glove, word2vec-binary; "
+    "titles: labels, word2vec or parquet; words: fasttext (with n-grams), vec, glove or word2vec-binary; "
     "model: the champion in one file, for --model"
 )
 BUCKETS_HELP = "fasttext: number of hash buckets of n-grams; fewer make a smaller file [default: the model's]"
 
 Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH_HELP)]
 Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]
-Channel = Annotated[str, Option(metavar="NAME", help="channel of the guide that airs it: name or XMLTV id")]
-Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
+Channel = Annotated[str, Option(metavar="NAME", help="channel of the programme: name or XMLTV id")]
+Hour = Annotated[int | None, Option(metavar="H", help="local hour at which the programme airs, 0 to 23")]
 LeftTitle = Annotated[
-    str, Argument(metavar="A", help="a title; it is compared with B, also with each of its words removed")
+    str, Argument(metavar="A", help="a title that is compared with B, also with one of its words removed")
 ]
 RightTitle = Annotated[
-    str | None, Argument(metavar="B", help="another title; default: explain A's categories")
+    str | None, Argument(metavar="B", help="another title; without it, the categories of A are explained")
 ]
 MinimumCosine = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pair, 0.8 to 1")]
 SqlQuery = Annotated[str | None, Argument(help=QUERY_HELP)]
@@ -51,14 +51,14 @@ def similar(
     as_json: AsJson = False,
 ) -> None:
     """Print the titles nearest to a title. The title need not be in the guide."""
-    from flows.cli.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
+    from flows.cli.explain import find_corrections, neighbour_documents, neighbour_lines, open_champion
     from storage.home.corrections import read_corrections
     from storage.home.workspace import Workspace
     from tasks.search.query import Query
 
     titles, query = open_champion(home, search, model), Query(title, description, channel, hour)
     neighbours = neighbour_documents(read_corrections(Workspace(home).home), titles.similar(query, k))
-    for note in filter(None, (titles.recall_note(k, query), *corrections_of(home, title))):
+    for note in filter(None, (titles.recall_note(k, query), *find_corrections(home, title))):
         print(note, file=sys.stderr)
     show(neighbours, as_json, neighbour_lines(neighbours))
 

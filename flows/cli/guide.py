@@ -1,4 +1,4 @@
-"""Command ``guide``, which merges all feeds of a home into one guide for TV players."""
+"""Defines the command ``guide``, which merges all feeds of a home into one guide for TV players."""
 
 import datetime
 import sys
@@ -22,8 +22,8 @@ OUT_HELP = (
     "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output "
     "[default: the file that `guidespace serve` serves]"
 )
-PLAYLIST_HELP = "M3U playlist: write only its channels, under its ids"
-FEEDS_HELP = "feeds in order of preference, as in nightly [default: those that the home has read]"
+PLAYLIST_HELP = "M3U playlist; only its channels are written, with the ids of the playlist"
+FEEDS_HELP = "feeds in order of preference, as in nightly [default: the feeds that the home has read]"
 
 Out = Annotated[str, Argument(metavar="OUT", help=OUT_HELP)]
 Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS_HELP)]
@@ -41,7 +41,7 @@ def guide(
     changes: Set = NO_VALUES,
 ) -> int:
     """Merge all feeds of the home into one guide. Missing categories are filled."""
-    from flows.champion import champion_folder
+    from flows.champion import find_champion
     from flows.refresh_settings import RefreshSettings
     from storage.home.guides import current_guide
     from storage.home.workspace import HomeError, Workspace
@@ -54,10 +54,10 @@ def guide(
     merge_settings = replace(settings.guide, playlist=playlist) if playlist else settings.guide
     options = replace(settings.enrich, players=make_players(players)) if players else settings.enrich
     options = set_precision(options, precision)
-    folder, workspace = champion_folder(home, model), Workspace(home, create=False)
+    folder, workspace = find_champion(home, model).folder, Workspace(home, create=False)
     references = list(feeds) or list_home_feeds(workspace.home, settings.ingest)
     if not references:
-        raise HomeError(f"{workspace.home} has read no feed; name one with --feed")
+        raise HomeError(f"{workspace.home} has read no feed; name a feed with --feed")
     newest_guide = current_guide(workspace)
     copies = Copies(workspace.home, settings.ingest, options, folder).update(
         open_secrets(references, workspace.home), home_guide=newest_guide and workspace.folder(newest_guide)
@@ -74,7 +74,7 @@ def guide(
 
 
 def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed]":
-    """Replaces references to Secret blocks of Prefect by their values. Without Prefect, does nothing."""
+    """Replaces references to Prefect's Secret blocks by their values, if Prefect is installed."""
     from storage.installed import is_installed
     from tasks.ingest.sources.feeds import SECRET_PREFIX
 
@@ -93,7 +93,7 @@ def open_secrets(references: list[str], home: Path) -> "Sequence[str | NamedFeed
 def list_home_feeds(home: Path, ingest_settings: "IngestSettings") -> list[str]:
     """Returns the locations of the feeds that a home has read, in the order in which they were first read.
 
-    Feeds that match ``ingest.leave_out``, and dated guides of ``backfill``, are omitted.
+    Omits feeds that match ``ingest.leave_out``, and dated guides that ``backfill`` has read.
     """
     from storage.catalogue.feeds import read_status
     from storage.source_patterns import matches_any

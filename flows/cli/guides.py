@@ -26,14 +26,15 @@ LOCK_PURPOSE = "correction of a title"
 GUIDE_HELP = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
 OUT_HELP = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output"
 VOCABULARY_HELP = (
-    "names to use: own (as in the guide), etsi (EN 300 468), or a CSV file (raw, a column per level)"
+    "names of categories: own (as in the guide), etsi (EN 300 468), or a CSV file with the column raw and a "
+    "column for each level"
 )
 PRECISION_HELP = (
-    "intended share of correct categories [default: 0.9]; film=0.99: of predicted films (series, sport …); "
-    "a higher share fills fewer programmes; can be repeated"
+    "minimum share of added categories that are correct [default: 0.9]; film=0.99 applies to films only (or "
+    "series, sport …); with a higher share, fewer programmes get a category; can be repeated"
 )
-ALL_HELP = "also add names to programmes that have categories, for players that know only these names"
-FOR_HELP = "add the words that a player understands: emby, jellyfin, kodi or tvheadend; can be repeated"
+ALL_HELP = "also add names of --vocabulary to existing categories, for players that know only these names"
+FOR_HELP = "also add the words that a player understands: emby, jellyfin, kodi or tvheadend; can be repeated"
 EPISODES_HELP = "also add episode numbers that other airings of the same episode have"
 
 Guide = Annotated[str, Argument(metavar="IN", help=GUIDE_HELP)]
@@ -48,7 +49,7 @@ DryRun = Annotated[bool, Option("--dry-run", help="write nothing; print counts a
 Title = Annotated[str, Argument(metavar="TITLE", help="a title, which need not be in the guide")]
 Categories = Annotated[list[str], Argument(metavar="CATEGORY ...", help="categories of the champion model")]
 UndoCorrection = Annotated[bool, Option("--undo", help="remove the correction of this title")]
-ListAll = Annotated[bool, Option("--list", help="list the corrections, the latest last")]
+ListAll = Annotated[bool, Option("--list", help="list all corrections, oldest first")]
 
 
 class CorrectionError(ExpectedError, ValueError):
@@ -108,11 +109,11 @@ def enrich_guide(
         guide: XMLTV file, URL, ``env:NAME``, or ``-`` for standard input.
         out: File to write, ``-`` for standard output; '': write nothing, only count the additions.
         home: Folder of the home.
-        options: Which elements are added, and their names.
-        limits: Limits for reading the guide.
-        model: See ``flows.champion.open_models``.
+        options: Which elements are added, and the names of the categories.
+        limits: Settings that limit the size and the download time of the guide.
+        model: Model to use instead of the champion (see ``flows.champion.open_models``).
     """
-    from flows.champion import champion_folder
+    from flows.champion import find_champion
     from storage.home.corrections import read_corrections
     from storage.home.guides import current_guide
     from storage.home.workspace import Workspace
@@ -125,8 +126,8 @@ def enrich_guide(
 
     if out:
         check_output(out, options)
-    read_vocabulary(options.vocabulary, {})  # reports an error in the file before the guide is read
-    model_folder, workspace = champion_folder(home, model), Workspace(home, create=False)
+    read_vocabulary(options.vocabulary, {})  # raises for an invalid file before the guide is read
+    model_folder, workspace = find_champion(home, model).folder, Workspace(home, create=False)
     newest_guide = current_guide(workspace) if options.adds_numbers else None
     episodes = newest_guide and workspace.folder(newest_guide)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as temporary_folder:
@@ -138,7 +139,7 @@ def enrich_guide(
             if out:
                 write_guide(out, enrichment)
             else:
-                for _ in enrichment.additions():  # counts them for the report
+                for _ in enrichment.additions():  # counts the additions for the report
                     pass
             enrichment.report.damage = source.damage
             return enrichment.report
@@ -165,9 +166,9 @@ def correct(
         corrections = [undo_correction(home, title)]
     else:
         now = datetime.datetime.now(datetime.UTC)
-        correction, in_model = correct_title(home, title, categories, now, model)
+        correction, is_in_model = correct_title(home, title, categories, now, model)
         corrections = [correction]
-        if not in_model:
+        if not is_in_model:
             note = f"the champion has no title {title!r}; the correction applies when a guide contains it"
             print(note, file=sys.stderr)
     lines = [f"no longer {correction}" if undo else str(correction) for correction in corrections]
@@ -181,10 +182,10 @@ def correct_title(
     corrected_at: datetime.datetime,
     model: str | None = None,
 ) -> tuple["Correction", bool]:
-    """Stores the categories that a user states for the show of a title. Replaces an earlier correction.
+    """Stores the categories that a user assigns to the show of a title. Replaces an earlier correction.
 
     Returns:
-        The correction, and whether the champion model contains the title.
+        The stored correction, and whether the champion model contains the title.
 
     Raises:
         CorrectionError: The title is a placeholder, or the champion lacks a category.
@@ -192,13 +193,13 @@ def correct_title(
     """
     import pyarrow.parquet as pq
 
-    from flows.champion import champion_folder
+    from flows.champion import find_champion
     from storage.catalogue.connection import Catalogue
     from storage.catalogue.corrections import store_correction
     from storage.home.corrections import Correction
     from storage.home.workspace import Workspace
 
-    folder, show_key = champion_folder(home, model), _show_key(title)
+    folder, show_key = find_champion(home, model).folder, _show_key(title)
     spellings = read_categories(folder)
     labels = tuple(dict.fromkeys(find_category(category, spellings) for category in categories))
     show_filter = [("show_key", "==", show_key)]
@@ -215,7 +216,7 @@ def correct_title(
 
 
 def undo_correction(home: str, title: str) -> "Correction":
-    """Removes the correction of the show of a title, and returns it.
+    """Removes the correction of the show of a title, and returns the correction.
 
     Raises:
         CorrectionError: The show has no correction.
@@ -234,7 +235,10 @@ def undo_correction(home: str, title: str) -> "Correction":
 
 
 def read_categories(model: Path) -> dict[str, str]:
-    """Returns the labels of a Model folder by name: by label, and by spelling in guides (case-folded)."""
+    """Returns a mapping from names of categories to labels of a Model folder.
+
+    The names are the labels themselves, and the case-folded spellings of categories in guides.
+    """
     import pyarrow.parquet as pq
 
     from storage.formats.model import read_spellings
@@ -261,6 +265,7 @@ def find_category(category: str, spellings: Mapping[str, str]) -> str:
 
 
 def _show_key(title: str) -> str:
+    """Returns the show key of a title (the title without marks). Raises CorrectionError for a placeholder."""
     from tasks.text.titles import is_placeholder, parse_title
 
     if is_placeholder(show_key := parse_title(title).show_key):

@@ -10,20 +10,20 @@ from flows.cli.options import DEFAULT_HOME, AsJson, Home
 from flows.cli.render import show
 from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 
-BELOW_HELP = "only this setting and those below it, such as train or train.optimizer"
-NIGHTS_HELP = "artifacts of each kind, and models for a rollback, to keep"
+SETTING_HELP = "list only this setting or section and the settings below it, such as train or train.optimizer"
+NIGHTS_HELP = "number of artifacts of each kind, and of models for a rollback, to keep"
 DAYS_HELP = "days to keep runs in MLflow and Prefect"
 HISTORY_HELP = "days to keep replaced versions of programmes in the catalogue, for --as-of"
-SHARED_HELP = "also remove this home's runs and models from shared servers"
+SHARED_HELP = "also remove this home's runs and models from servers that other homes use, too"
 
-SettingName = Annotated[str, Argument(metavar="NAME", help=BELOW_HELP)]
+SettingName = Annotated[str, Argument(metavar="NAME", help=SETTING_HELP)]
 Nights = Annotated[int, Option(help=NIGHTS_HELP, min=1)]
 Days = Annotated[int, Option(help=DAYS_HELP, min=1, max=MAX_DAYS)]
 HistoryDays = Annotated[int, Option(help=HISTORY_HELP, min=1, max=MAX_DAYS)]
 Wordings = Annotated[int | None, Option(help="former name of --history-days", min=1, hidden=True)]
 DryRun = Annotated[bool, Option("--dry-run", help="remove nothing, print what would be removed")]
 IncludeShared = Annotated[bool, Option("--shared", help=SHARED_HELP)]
-ZoneViewer = Annotated[str, Option("--viewer", metavar="NAME", help="the zone of this viewer")]
+ZoneViewer = Annotated[str, Option("--viewer", metavar="NAME", help="show or set the zone of this viewer")]
 ZoneName = Annotated[str, Argument(metavar="ZONE", help="IANA name, such as Europe/Paris")]
 
 

@@ -29,7 +29,7 @@ from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
 SUGGESTIONS = 5  # number of titles that the message about an unknown title suggests
-WAIT_SECONDS = 6 * 3600.0  # to wait until another run in the home ends
+WAIT_SECONDS = 6 * 3600.0  # maximum wait for another run in the home
 PLAYER_SUFFIXES = ".db", ".sqlite", ".sqlite3"  # databases of Kodi and Jellyfin
 
 
@@ -42,7 +42,16 @@ def like_title(
     rated_at: datetime.datetime,
     model: str | None = None,
 ) -> str:
-    """Stores the opinion of a viewer about a title, and returns the title as it is spelled in the guide.
+    """Stores the rating of a title by a viewer, and returns the title as it is spelled in the guide.
+
+    Args:
+        home: Folder of the home.
+        title: Title of the guide.
+        viewer: Name of the viewer.
+        value: Rating, from -1 (dislike) to 1 (like).
+        seen: Whether the viewer has watched the title.
+        rated_at: Instant of the rating.
+        model: Model to use instead of the champion (see ``flows.champion.open_models``).
 
     Raises:
         LikesError: The guide does not contain the title; the message names similar titles.
@@ -60,7 +69,13 @@ def like_title(
 
 
 def import_likes(home: str, file: Path, viewer: str, default_time: datetime.datetime) -> str:
-    """Imports likes from a file (a table, or an export of a player), and returns a line with their number.
+    """Imports likes from a file (a table, or an export of a player), and returns a line with the row counts.
+
+    Args:
+        home: Folder of the home.
+        file: File to import.
+        viewer: Viewer of the rows that name no viewer.
+        default_time: Time of the rows that state no time.
 
     Raises:
         LikesError: The file is missing, or its content is not a table of likes or a known export.
@@ -73,8 +88,9 @@ def import_likes(home: str, file: Path, viewer: str, default_time: datetime.date
     if rows is None:
         rows = read_likes_table(file, viewer, utc(default_time))
     new_count = add_likes(folder, rows)
-    viewers, titles = (len(rows[name].unique()) for name in ("viewer", "show_key"))
-    counts_text = f"{len(rows):,} rows of {viewers:,} viewer{'s' * (viewers != 1)} about {titles:,} titles"
+    viewer_count, title_count = (len(rows[column].unique()) for column in ("viewer", "show_key"))
+    viewers_text = f"{viewer_count:,} viewer{'s' * (viewer_count != 1)}"
+    counts_text = f"{len(rows):,} rows of {viewers_text} about {title_count:,} titles"
     return f"{file}: {counts_text}, {new_count:,} of them new"
 
 
@@ -82,8 +98,8 @@ def forget(home: str, viewer: str) -> int:
     """Deletes all data of a viewer, and returns the number of deleted likes.
 
     A file of recommendations contains the lists of all viewers for an evening. Therefore, the lists of all
-    viewers and their pages in MLflow are deleted, too; the flow ``recommend`` creates them again. Before it
-    deletes lists, the function waits for the end of a running flow, which may have read the likes already.
+    viewers and their pages in MLflow are deleted, too; the flow ``recommend`` creates them again. A running
+    flow may have read the likes already, so the lists are deleted after it has ended.
 
     Raises:
         NightMissing: The lists are also in MLflow, which is not installed; nothing is deleted.
@@ -102,8 +118,8 @@ def forget(home: str, viewer: str) -> int:
     forget_unlisted(workspace.home)
     report_wait = partial(print, file=sys.stderr)
     with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=report_wait):
-        if (lists := workspace.artifact_folder(Tonight, "any").parent).exists():
-            shutil.rmtree(lists)
+        if (lists_folder := workspace.artifact_folder(Tonight, "any").parent).exists():
+            shutil.rmtree(lists_folder)
         if has_pages:
             retention.remove_files(PAGES)
     return count

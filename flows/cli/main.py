@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the arguments of the command line, runs the command and returns its exit code (exits.py)."""
     os.environ.setdefault("DO_NOT_TRACK", "1")  # no telemetry of Prefect and MLflow by default
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    # After Ctrl-C the process ends immediately, and multiprocessing would warn of each leaked semaphore.
+    # After Ctrl-C, the process ends immediately, and multiprocessing would warn of semaphores that are left.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     command, arguments_to_parse = get_group(app), sys.argv[1:] if arguments is None else arguments
     try:
@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exit as exit_request:  # --help, --version
         return exit_request.exit_code
     except TyperException as error:
-        path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
+        command_path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
         problems = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else ()
         values = "".join(f" (got {problem['input']!r})" for problem in problems)
-        print(f"guidespace: {error.format_message()}{values} See `{path} --help`.", file=sys.stderr)
+        print(f"guidespace: {error.format_message()}{values} See `{command_path} --help`.", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         report_interrupted()
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_decoded(arguments: Sequence[str]) -> None:
-    """Rejects arguments with bytes that the encoding of the locale cannot decode."""
+    """Raises BadParameter if an argument has bytes that the encoding of the locale cannot decode."""
     for argument in arguments:
         if any("\ud800" <= letter <= "\udfff" for letter in argument):
             encoding = sys.getfilesystemencoding()
@@ -68,30 +68,30 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
     Applies to options of the subcommand that may be repeated, if the subcommand has no positional arguments:
     after ``sql --with NAME=VALUE`` the next word is the query.
     """
-    name = next((argument for argument in arguments if not argument.startswith("-")), "")
-    parameters = group.commands[name].params if name in group.commands else []
+    subcommand = next((argument for argument in arguments if not argument.startswith("-")), "")
+    parameters = group.commands[subcommand].params if subcommand in group.commands else []
     has_positional = any(isinstance(parameter, TyperArgument) for parameter in parameters)
-    repeatable = {
+    repeatable_options = {
         option
         for parameter in parameters
         if isinstance(parameter, TyperOption) and parameter.multiple and not has_positional
         for option in parameter.opts
     }
-    new_arguments, option = [], ""
+    new_arguments, option = [], ""  # option: the repeatable option whose values are being read
     for argument in arguments:
         if option and new_arguments[-1] != option:
             if argument.startswith("-"):
                 option = ""
             else:
                 new_arguments.append(option)
-        if argument.partition("=")[0] in repeatable:
+        if argument.partition("=")[0] in repeatable_options:
             option = argument.partition("=")[0]
         new_arguments.append(argument)
     return new_arguments
 
 
 def escape_unprintable() -> None:
-    """Makes ``print`` escape the characters that the terminal cannot show, instead of raising an error."""
+    """Makes ``print`` escape characters that the terminal cannot show, instead of raising an error."""
 
     def escape(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):
@@ -104,7 +104,7 @@ def escape_unprintable() -> None:
 
 
 def entry() -> None:
-    """Runs the command ``guidespace`` and ends the process without cleaning up the interpreter (faster)."""
+    """Runs the command ``guidespace``, and ends the process without the slow cleanup of the interpreter."""
     escape_unprintable()
     watch_signals()
     configure_memory()

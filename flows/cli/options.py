@@ -7,14 +7,15 @@ from typer import BadParameter, Option
 
 NO_VALUES: list[Any] = []
 INSTANT = "an instant such as 2025-03-31T18:00+02:00"
-YEARS = range(1900, 2200)  # the limits of datetime leave no room for zones and intervals
+YEARS = range(1900, 2200)  # far from the limits of datetime, which zones and intervals would exceed
 DEFAULT_HOME = "guidespace-home"
 FEEDS_HELP = (
     "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
 )
 SETTINGS_HELP = "change settings, such as ingest.download_seconds=600 or train.epochs=5"
 MODEL_HELP = (
-    "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow [default: this home's]"
+    "URL or file of a model (`serve`, `export`), env:NAME, or a model in MLflow "
+    "[default: the home's champion]"
 )
 
 Home = Annotated[str, Option(envvar="GUIDESPACE_HOME", help="folder that holds everything a run writes")]
@@ -30,24 +31,26 @@ def read_instant(text: str) -> datetime.datetime:
     """Parses an ISO 8601 instant; the result has a time zone only if the text has one.
 
     Raises:
-        BadParameter: The text is not an instant, or of a year that is not in YEARS.
+        BadParameter: The text is not an instant, or its year is not in YEARS.
     """
-    return _read(text, INSTANT)
+    return _parse(text, INSTANT)
 
 
 def read_date_or_instant(text: str) -> datetime.datetime:
     """Parses an ISO 8601 instant, or a date, which means the end of that day.
 
     Raises:
-        BadParameter: The text is neither, or of a year that is not in YEARS.
+        BadParameter: The text is neither a date nor an instant, or its year is not in YEARS.
     """
-    moment = _read(text, f"YYYY-MM-DD, or {INSTANT}")
-    if len(text) == len("2025-03-31"):  # fold: clocks may be set back at midnight, as in Beirut
+    moment = _parse(text, f"YYYY-MM-DD, or {INSTANT}")
+    if len(text) == len("2025-03-31"):
+        # fold=1: if clocks are set back at midnight, as in Beirut, the last hour of the day occurs twice.
         moment = datetime.datetime.combine(moment, datetime.time.max.replace(fold=1))
     return moment
 
 
-def _read(text: str, expected: str) -> datetime.datetime:
+def _parse(text: str, expected: str) -> datetime.datetime:
+    """Parses an ISO 8601 date or instant; ``expected`` is the part of the error message after "expected"."""
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Prints the progress and the result of a flow run: messages, a progress bar of stages, and errors.
 
-If the output is not a terminal, the current stage is printed after QUIET_SECONDS without a message, instead
-of a progress bar.
+If the output is not a terminal, there is no progress bar. Instead, the current stage is printed after
+QUIET_SECONDS without a message.
 """
 
 import importlib
@@ -23,7 +23,7 @@ from storage.addresses import without_secrets
 from storage.home.readings import read_readings
 
 STATE_TEXTS = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged, reused"}
-REDUNDANT_PREFIXES = (  # beginnings of Prefect's messages that repeat ours
+REDUNDANT_PREFIXES = (  # of messages of Prefect that repeat messages of GuideSpace
     "Encountered exception",
     "Finished in state Failed(",
     "Beginning flow run",
@@ -49,24 +49,24 @@ STAGES = (
 )  # fmt: skip
 # Name of tasks whose messages are not printed: each trains one of the hundreds of models of a search.
 HIDDEN_TASK = "member"
-QUIET_SECONDS = 3.0  # the current stage is printed if no message was printed for this time
+QUIET_SECONDS = 3.0  # without a message, after which the current stage is printed
 
 
-class Ticker:
+class ProgressPrinter:
     """Prints messages with the elapsed seconds and the stage, and a progress bar of the stages.
 
     Args:
-        started: Start of the run, a value of time.perf_counter.
+        start_time: Start of the run, a value of time.perf_counter.
     """
 
     def __init__(self, start_time: float) -> None:
         self._start_time = self._stage_start = self._last_message_time = start_time
         self._stage, self._lock, self._stop_event = "Prefect", threading.Lock(), threading.Event()
-        self._done_stages: set[str] = set()  # stages; some run in parallel
+        self._done_stages: set[str] = set()  # in any order, because some stages run in parallel
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
         self._task = self._bar.add_task(self._stage, total=len(STAGES))
-        self._thread = threading.Thread(target=self._watch, name="ticker", daemon=True)
+        self._thread = threading.Thread(target=self._report_regularly, name="progress", daemon=True)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -83,7 +83,7 @@ class Ticker:
     def print(self, stage: str, text: str, *, stage_ended: bool = False) -> None:
         """Prints a message of a stage and updates the progress bar.
 
-        The progress bar then shows this stage or, if it has ``ended``, the next unfinished stage. After a
+        The progress bar then shows this stage or, if ``stage_ended``, the next unfinished stage. After a
         signal, nothing is printed.
         """
         if signal_received():
@@ -94,15 +94,17 @@ class Ticker:
             self._bar.console.print(line, soft_wrap=True, markup=False, emoji=False, highlight=False)
             if stage_ended and stage in STAGES:
                 self._done_stages.add(stage)
-            current = stage
+            current_stage = stage
             if not stage or stage in self._done_stages:
-                first = STAGES.index(stage) if stage in STAGES else 0  # a night may skip stages before it
-                current = next((name for name in STAGES[first:] if name not in self._done_stages), "the end")
-            if current != self._stage:
-                self._stage, self._stage_start = current, now
-            self._bar.update(self._task, completed=len(self._done_stages), description=current)
+                first = STAGES.index(stage) if stage in STAGES else 0  # earlier stages may have been skipped
+                current_stage = next(
+                    (name for name in STAGES[first:] if name not in self._done_stages), "the end"
+                )
+            if current_stage != self._stage:
+                self._stage, self._stage_start = current_stage, now
+            self._bar.update(self._task, completed=len(self._done_stages), description=current_stage)
 
-    def _watch(self) -> None:
+    def _report_regularly(self) -> None:
         while not self._stop_event.wait(0.5):
             self.report_quiet(time.perf_counter())
 
@@ -112,7 +114,7 @@ class Ticker:
             self.print(self._stage, f"running for {now - self._stage_start:.0f} s")
 
 
-def run(
+def run_and_report(
     name: Literal["nightly", "tune", "ablate"],
     feeds: list[str],
     home: str,
@@ -125,8 +127,8 @@ def run(
         name: Name of the flow.
         feeds: Paths and URLs of the feeds.
         home: Folder of the home.
-        parameters: Further parameters of the flow.
-        wait_for_server: Waits for the Prefect server that this process started; None if it started none.
+        parameters: Other parameters of the flow.
+        wait_for_server: Waits until the Prefect server of this process answers; None: there is no server.
     """
     from tasks.ingest.sources.feeds import conceal_secrets
 
@@ -154,14 +156,14 @@ def run_flow(
         name: Name of the flow and of its module, which is imported while Prefect starts.
         home: Folder of the home.
         arguments: Parameters of the flow.
-        wait_for_server: Waits for the Prefect server that this process started; None if it started none.
+        wait_for_server: Waits until the Prefect server of this process answers; None: there is no server.
     """
     start_time, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "of Prefect's profile")
     print("starting Prefect …" if wait_for_server else f"Prefect server: {without_secrets(url)}", flush=True)
-    # Hides warnings of libraries, because threads that import in parallel undo each other's filters.
+    # Hides warnings of libraries here, because filters of threads that import in parallel are unreliable.
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").propagate = False
-    with Ticker(start_time) as ticker:
+    with ProgressPrinter(start_time) as printer:
         flow = getattr(importlib.import_module(f"flows.{name}"), name)
         from storage.tracking.connection import Connection
 
@@ -170,14 +172,14 @@ def run_flow(
 
         if wait_for_server:
             wait_for_server()
-        _print_logs(ticker)
-        # The server of this process needs no heartbeats, which take up to a second to end.
+        _print_logs(printer)
+        # A temporary server needs no heartbeats, and ending their thread takes up to a second.
         with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None} if wait_for_server else {}):
             return flow(**arguments)
 
 
 def report_error(error: Exception) -> int:
-    """Prints an error as one line if it is expected, else with the traceback, and returns the exit code."""
+    """Prints an expected error as one line, and any other error with its traceback. Returns the exit code."""
     if expected := expected_error(error):
         code, message = expected
         print(f"guidespace: {message}", file=sys.stderr)
@@ -187,8 +189,8 @@ def report_error(error: Exception) -> int:
     return FAILED
 
 
-def _print_logs(ticker: Ticker) -> None:
-    """Prints log messages of flows and tasks, without Prefect's prefixes and tracebacks."""
+def _print_logs(printer: ProgressPrinter) -> None:
+    """Prints log messages of flows and tasks by ``printer``, without Prefect's prefixes and tracebacks."""
 
     class LogPrinter(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -199,7 +201,7 @@ def _print_logs(ticker: Ticker) -> None:
                     (state_text for state, state_text in STATE_TEXTS.items() if message.startswith(state)),
                     message,
                 )
-                ticker.print(stage, text, stage_ended=message.startswith("Finished in state"))
+                printer.print(stage, text, stage_ended=message.startswith("Finished in state"))
 
     # Hides the warning that events are still being sent when a run ends early.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Formats scores, status, categories and rows of a query as text for terminals."""
+"""Formats scores, the status of the catalogue, categories and rows of a query as text for terminals."""
 
 import itertools
 import json
@@ -18,24 +18,24 @@ PREDICTORS = {
 }
 AGREEMENT_MEASURES = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
 KIND_SETS, KIND_MEASURES = ("all",), ("precision", "recall", "average_precision")
-COUNTS = ("seen", "stored", "duplicates", "rejected")
-TOTALS = ("channels", "programmes", "titles", "categories")
-CATEGORIES_SHOWN = 15  # dropped categories per reason
+FEED_COUNTS = ("seen", "stored", "duplicates", "rejected")
+CATALOGUE_COUNTS = ("channels", "programmes", "titles", "categories")
+MAX_DROPPED_CATEGORIES = 15  # printed for each reason
 
 
 def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
-    """Prints a document as JSON if ``as_json`` is set, else prints ``lines``."""
+    """Prints the result of a command: ``document`` as JSON if ``as_json`` is set, else ``lines``."""
     for line in [json.dumps(document, ensure_ascii=False, indent=1)] if as_json else lines:
         print(line)
 
 
-def count_feeds(feeds: Sequence[str]) -> str:
-    """Returns the number of feeds with the noun: "2 feeds"."""
+def count_feeds(feeds: Sequence[object]) -> str:
+    """Returns the number of feeds as text: "1 feed", "2 feeds"."""
     return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
 
 
 def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Formats the scores of a run (scores.json) as lines of a table."""
+    """Formats scores.json, the scores of a run, as lines of tables."""
     for protocol, forms in document["protocols"].items():
         for form, score in forms.items():
             heading = f"{protocol}, {form.replace('_', ' ')}"
@@ -66,32 +66,32 @@ def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Formats the status of the catalogue (feeds, rejects by reason, totals) as lines of a table."""
-    rows = [["feed", *COUNTS, "why"]]
+    """Formats the status of the catalogue as lines: a table of feeds with rejects by reason, and totals."""
+    rows = [["feed", *FEED_COUNTS, "why"]]
     for feed in document["feeds"]:
         reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
         if invalid_bytes := feed.get("invalid_bytes"):
             reasons.append(f"{invalid_bytes:,} invalid bytes")
-        rows.append([feed["source"], *(f"{feed[name]:,}" for name in COUNTS), ", ".join(reasons)])
+        rows.append([feed["source"], *(f"{feed[name]:,}" for name in FEED_COUNTS), ", ".join(reasons)])
     yield from _column_lines(rows)
-    yield "\n" + ", ".join(f"{document[name]:,} {name}" for name in TOTALS)
+    yield "\n" + ", ".join(f"{document[name]:,} {name}" for name in CATALOGUE_COUNTS)
     yield f"{document['home']}: {document['home_bytes'] / 1e6:,.1f} MB"
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats rows of a query as lines of a table, without truncation."""
+    """Formats rows of a query as lines of a table. No cell is truncated."""
     cells = [["–" if value is None else str(value) for value in row.values()] for row in rows]
     return _column_lines([list(rows[0]), *cells]) if rows else iter(["no rows"])
 
 
 def category_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Lists all labels, and for each reason the dropped categories with the most titles."""
+    """Formats the category report as lines: all labels, and the largest dropped categories by reason."""
     yield f"{len(document['labels'])} labels (category, titles):"
     yield from map(_category_line, document["labels"])
     for reason in dict.fromkeys(row["reason"] for row in document["dropped"]):
         rows = [row for row in document["dropped"] if row["reason"] == reason]
         yield f"\ndropped, {reason}: {len(rows):,}"
-        yield from map(_category_line, rows[:CATEGORIES_SHOWN])
+        yield from map(_category_line, rows[:MAX_DROPPED_CATEGORIES])
 
 
 def _category_line(row: Mapping[str, Any]) -> str:
@@ -99,7 +99,7 @@ def _category_line(row: Mapping[str, Any]) -> str:
 
 
 def _column_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Formats rows as lines, with the first column aligned to the left and the others to the right."""
+    """Formats rows as lines with aligned columns: the first to the left, the other columns to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *other_cells in rows:
         right_cells = (cell.rjust(width) for cell, width in zip(other_cells, widths[1:], strict=True))

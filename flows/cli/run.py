@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from tasks.ingest.sources.dates import DatedFeed
     from tasks.subtitles.task import PatternCounts
 
-AS_OF_HELP = "use the guide as of the end of a day (YYYY-MM-DD) or an ISO instant; --feed is then optional"
-DAY = ["%Y-%m-%d"]
+AS_OF_HELP = "use the guide as of the end of a day (YYYY-MM-DD) or as of an instant; --feed is then optional"
+DATE_FORMATS = ["%Y-%m-%d"]
 
 AsOf = Annotated[
     datetime.datetime | None, Option(parser=read_date_or_instant, metavar="DATE", help=AS_OF_HELP)
 ]
 Promote = Annotated[bool, Option("--promote", help="make the new model the champion without the gate")]
 FirstDate = Annotated[
-    datetime.datetime, Option("--from", formats=DAY, metavar="YYYY-MM-DD", help="first date")
+    datetime.datetime, Option("--from", formats=DATE_FORMATS, metavar="YYYY-MM-DD", help="first date")
 ]
-LastDate = Annotated[datetime.datetime, Option("--to", formats=DAY, metavar="YYYY-MM-DD", help="last date")]
+LastDate = Annotated[
+    datetime.datetime, Option("--to", formats=DATE_FORMATS, metavar="YYYY-MM-DD", help="last date")
+]
 UseStoredModel = Annotated[
     bool, Option("--kept", help="do not train; label with the stored classifier of the home")
 ]
@@ -56,14 +58,14 @@ def nightly(
 
     if feeds or not as_of:
         check_feeds(feeds, IngestSettings())
-    wait_for_server = None if changes else start_prefect(home)  # changes are checked first
-    from flows.cli.progress import run
+    wait_for_server = None if changes else start_prefect(home)  # first checks the changes
+    from flows.cli.progress import run_and_report
     from flows.settings import choose_settings
     from storage.home.zones import home_zone, in_zone
 
     settings = choose_settings(preset, changes, feeds)
     parameters = {"settings": settings, "as_of": as_of and in_zone(as_of, home_zone(home))}
-    return run("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
+    return run_and_report("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
 
 
 def ingest(feeds: Feeds, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES) -> int:
@@ -93,13 +95,13 @@ def backfill(
 
 
 def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestSettings") -> int:
-    """Reads feeds without Prefect, which starts slowly. Prints a line per feed and returns the exit code."""
+    """Reads feeds without Prefect, which starts slowly. Prints a line per feed, and returns the exit code."""
     from storage.home.readings import read_readings
     from storage.home.workspace import Workspace
     from tasks.ingest.publish import read_and_publish
 
     workspace = Workspace(home)
-    with workspace.writing(f"ingest of {len(feeds)} feeds"):
+    with workspace.writing(f"ingest of {count_feeds(feeds)}"):
         guide = read_and_publish(workspace, feeds, settings, None, _print_event)
     counts = ", ".join(f"{count:,} {name}" for name, count in guide.counts.items())
     print(f"The guide: {workspace.folder(guide)} ({counts})")
@@ -142,9 +144,9 @@ def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
     yield f"{labelled_count:,} of {counts.sub_titles:,} sub-titles have a pattern ({counts.seconds:.1f} s):"
     for name, count in counts.counts.items():
         examples = "; ".join(counts.examples.get(name, ()))
-        by_rule = counts.by_rule.get(name, 0)
-        yield f"{name:<15} {count:7,}, {by_rule:7,} of them by rules   {examples}".rstrip()
-    yield "They are in the catalogue's table sub_title_patterns and view episodes."
+        rule_count = counts.by_rule.get(name, 0)
+        yield f"{name:<15} {count:7,}, {rule_count:7,} of them by rules   {examples}".rstrip()
+    yield "The patterns are in the catalogue's table sub_title_patterns and view episodes."
 
 
 def rollback(home: Home = DEFAULT_HOME) -> None:
@@ -154,4 +156,7 @@ def rollback(home: Home = DEFAULT_HOME) -> None:
 
     registry = Registry(Workspace(home, create=False).home)
     previous_version, restored_version = registry.rollback(at=datetime.datetime.now(datetime.UTC))
-    print(f"{registry.name}: version {restored_version} serves, version {previous_version} no longer")
+    print(
+        f"{registry.name}: version {restored_version} is the champion again, "
+        f"instead of version {previous_version}"
+    )

@@ -21,7 +21,7 @@ that strategy.
 
 
 def list_settings(prefix: str = "") -> list[dict[str, Any]]:
-    """Returns a row (name, type, default, bounds, description) for each setting with a prefix, by stage.
+    """Returns a row (name, type, default, bounds, description) for each setting that begins with ``prefix``.
 
     Raises:
         SettingError: No setting has this prefix.
@@ -45,14 +45,16 @@ def setting_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Formats the rows of ``list_settings`` as docs/settings.md: a table per stage and strategy family."""
+    """Formats the rows of ``list_settings`` as docs/settings.md: a table per stage or strategy family."""
     yield PAGE_HEADER
     tables: dict[str, list[str]] = {}
     for row in rows:
-        family, is_strategy, _ = row["name"].partition(" (")
-        heading = family if is_strategy else family.split(".")[0]
-        code = (f"`{row['name']}`", row["type"], f"`{_to_json(row['default'])}`")
-        line = " | ".join(cell.replace("|", "\\|") for cell in (*code, row["bounds"], row["description"]))
+        family, separator, _ = row["name"].partition(" (")
+        heading = family if separator else family.split(".")[0]
+        code_cells = (f"`{row['name']}`", row["type"], f"`{_to_json(row['default'])}`")
+        line = " | ".join(
+            cell.replace("|", "\\|") for cell in (*code_cells, row["bounds"], row["description"])
+        )
         tables.setdefault(heading, []).append(f"| {line} |")
     for heading, lines in tables.items():
         yield f"## {heading}\n\n| setting | type | default | bounds | what |\n| --- | --- | --- | --- | --- |"
@@ -63,7 +65,8 @@ def _setting_rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
         name, value, hint = f"{prefix}{field.name}", getattr(settings, field.name), hints[field.name]
-        metadata, strategies = field.metadata, [kind() for kind in members(hint) if hasattr(kind, "name")]
+        metadata = field.metadata
+        strategies = [kind() for kind in find_dataclasses(hint) if hasattr(kind, "name")]
         if field.name == "name" and typing.get_origin(hint) is typing.Literal:
             continue  # the name of a strategy is part of the names of its settings
         if dataclasses.is_dataclass(value) and not strategies:
@@ -84,12 +87,12 @@ def _setting_rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
             yield from _setting_rows(strategy, f"{name} ({strategy.name}).")
 
 
-def members(hint: Any) -> Iterator[Any]:
-    """Yields the dataclasses in a type hint: a dataclass, a union, or a tuple of either."""
+def find_dataclasses(hint: Any) -> Iterator[Any]:
+    """Yields the dataclasses in a type hint, for example two for ``A | B`` and one for ``tuple[A, ...]``."""
     if dataclasses.is_dataclass(hint):
         yield hint
     for argument in typing.get_args(hint):
-        yield from members(argument)
+        yield from find_dataclasses(argument)
 
 
 def _to_plain_values(value: Any) -> Any:

@@ -15,7 +15,7 @@ from storage.home.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Returns the folders, by name, of the artifacts of the last run, the current guide and recommendations.
+    """Returns the folders that queries read, by name: artifacts of the last run, guide, recommendations.
 
     Raises:
         HomeError: No run has finished, or one of its artifacts is missing.
@@ -45,28 +45,30 @@ def run_folders(home: str | Path) -> dict[str, Path]:
 
 
 def _input_digests(file: Path, kind: type[Artifact]) -> list[str]:
-    """Returns the digests of the inputs of one kind in an ``artifact.json``; [] if there is no file."""
+    """Returns the digests of the inputs of type ``kind`` in an ``artifact.json``; [] if there is no file."""
     if not file.exists():
         return []
     return [source["digest"] for source in read_inputs(file.parent) if source["kind"] == kind.kind]
 
 
 def query_rows(home: str | Path, query: str, assignments: Sequence[str]) -> list[dict[str, Any]]:
-    """Runs a query and returns its rows as dictionaries.
+    """Runs a query and returns its rows as dictionaries from column names to values.
 
-    ``$title`` in the query is the value of an assignment such as ``title=Murder, She Wrote``. Repeated column
-    names get a number, such as ``title_1``.
+    An assignment such as ``title=Murder, She Wrote`` sets the value of ``$title`` in the query. Repeated
+    column names get a number, such as ``title_1``.
 
     Raises:
         QueryError: DuckDB rejects the query, or an assignment has no ``=``.
     """
-    if invalid := [assignment for assignment in assignments if "=" not in assignment]:
-        raise QueryError(f"--with {invalid[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'")
+    if invalid_assignments := [assignment for assignment in assignments if "=" not in assignment]:
+        raise QueryError(
+            f"--with {invalid_assignments[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'"
+        )
     values = dict(assignment.split("=", 1) for assignment in assignments)
     salt = home_salt(Workspace(home, create=False).home) if "tonight_of" in query.lower() else ""
     columns, rows = run_query(run_folders(home), query, values, salt)
-    repeats = [columns[:number].count(name) for number, name in enumerate(columns)]
-    names = [f"{name}_{count}" if count else name for name, count in zip(columns, repeats, strict=True)]
+    suffixes = [columns[:number].count(name) for number, name in enumerate(columns)]  # 0 for the first
+    names = [f"{name}_{suffix}" if suffix else name for name, suffix in zip(columns, suffixes, strict=True)]
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 

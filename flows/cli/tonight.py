@@ -26,7 +26,7 @@ from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.table import to_table
 
 SUFFIXES = ".html", ".ics", ".json", ".parquet"
-MAX_REPEATS = 4  # further airings that a terminal shows
+MAX_REPEATS = 4  # maximum number of further airings in a line
 
 
 def list_tonight(
@@ -37,27 +37,27 @@ def list_tonight(
     settings: TonightSettings = TONIGHT,
     model: str | None = None,
 ) -> tuple[list[Recommendation], Hidden]:
-    """Recommends programmes that start in [``begin``, ``end``) to a viewer.
+    """Recommends programmes that start from ``begin`` (inclusive) to ``end`` (exclusive) to a viewer.
 
     The likes of other viewers are read only if the recommender uses them.
 
     Returns:
-        The recommendations, best first, and the numbers of programmes that filters hide.
+        The recommendations, best first, and how many programmes each filter hides.
 
     Raises:
-        TonightError: The guide has no programme in that interval, or the viewer has no likes.
+        TonightError: The guide has no programme in the interval, or the viewer has no likes.
         HomeError: There is no guide or no champion.
     """
     folder = Workspace(home, create=False).home
-    code = hash_viewer(folder, viewer)
+    viewer_hash = hash_viewer(folder, viewer)
     uses_all_viewers = isinstance(settings.recommender, FactorisedLikes | Popularity)
-    opinions, seen = read_likes(folder, None if uses_all_viewers else code)
-    if code not in opinions["viewer"].to_pylist():
+    opinions, seen = read_likes(folder, None if uses_all_viewers else viewer_hash)
+    if viewer_hash not in opinions["viewer"].to_pylist():
         advice = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
         raise TonightError(f"{viewer!r} has no likes; {advice}")
     champion = find_champion(folder, model)
     evening = open_evening(folder, begin, end, opinions, seen, settings, champion)
-    return evening.explain(next(evening.evening.recommend([code]))), evening.hidden
+    return evening.explain(next(evening.evening.recommend([viewer_hash]))), evening.hidden
 
 
 def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
@@ -65,14 +65,14 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
     width = min(48, max((len(item.programme.title) for item in recommendations), default=0))
     for recommendation in recommendations:
         programme = recommendation.programme
-        categories = ", ".join(programme.categories[:3])
+        category_text = ", ".join(programme.categories[:3])
         sub_title = programme.sub_title if any(map(str.isalpha, programme.sub_title)) else ""
-        details = " · ".join(filter(None, (sub_title, categories, *programme_marks(programme))))
+        details = " · ".join(filter(None, (sub_title, category_text, *programme_marks(programme))))
         yield f"{_format_time(programme.start, zone)}  {programme.title:<{width}}  {programme.channel}"
         if details:
             yield f"       {details}"
         if recommendation.why:
-            yield f"       {why_line(recommendation)}"
+            yield f"       {reason_line(recommendation)}"
         if recommendation.people:
             yield f"       {people_line(recommendation)}"
         if programme.also:
@@ -83,14 +83,14 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
             yield f"       also {', '.join(airings)}"
 
 
-def why_line(recommendation: Recommendation) -> str:
-    """Formats the liked titles that explain a recommendation: "because you like A (60%), B (40%)"."""
+def reason_line(recommendation: Recommendation) -> str:
+    """Returns the liked titles that explain a recommendation: "because you like A (60%), B (40%)"."""
     liked_titles = [f"{reason.title} ({reason.share:.0%})" for reason in recommendation.why if reason.liked]
     return f"because you like {', '.join(liked_titles)}" if liked_titles else ""
 
 
 def people_line(recommendation: Recommendation) -> str:
-    """Formats the people of a programme who also appear in liked titles: "with Ann Actor, as in Vera"."""
+    """Returns the people of a programme who also appear in liked titles: "with Ann Actor, as in Vera"."""
     return "; ".join(
         f"{'directed by' if person.role == DIRECTOR else 'with'} {person.name}, as in {person.title}"
         for person in recommendation.people
@@ -98,7 +98,7 @@ def people_line(recommendation: Recommendation) -> str:
 
 
 def recommendation_document(recommendation: Recommendation) -> dict[str, Any]:
-    """Converts a recommendation to JSON (docs/tonight.md)."""
+    """Returns a recommendation as a JSON document (docs/tonight.md)."""
     document = asdict(recommendation)
     programme = document.pop("programme")
     del document["viewer"], programme["rows"]
@@ -122,16 +122,16 @@ def write_files(
     now: datetime.datetime,
     zone: str = "",
 ) -> None:
-    """Writes recommendations to files, each in the format of its suffix.
+    """Writes recommendations to files: a page, a calendar, JSON or Parquet.
 
     Args:
-        files: Files to write.
+        files: Paths of the files; the suffix determines the format.
         recommendations: The recommendations, best first.
         viewer: Name of the viewer, shown on the page.
-        begin: Start of the evening.
-        end: End of the evening.
-        now: Instant that the calendar states as its creation time.
-        zone: Time zone of the page; '': that of the browser.
+        begin: Start of the interval, shown on the page.
+        end: End of the interval, shown on the page.
+        now: Creation time, which the calendar states.
+        zone: Time zone in which the page shows times; '': the zone of the browser.
 
     Raises:
         TonightError: A file has an unknown suffix (then no file is written), or cannot be written.
@@ -140,14 +140,14 @@ def write_files(
         problem = f"--out {unknown_files[0]}: the name ends in {unknown_files[0].suffix!r}"
         raise TonightError(f"{problem}; expected {', '.join(SUFFIXES)}")
     for file in files:
-        kind = file.suffix.lower()
+        suffix = file.suffix.lower()
         try:
-            if kind == ".parquet":
+            if suffix == ".parquet":
                 pq.write_table(to_table([recommendations]), file)
-            elif kind == ".html":
+            elif suffix == ".html":
                 page = render_tonight(recommendations, viewer, begin, end, zone)
                 file.write_text(page, encoding="utf-8")
-            elif kind == ".ics":
+            elif suffix == ".ics":
                 file.write_bytes(render_calendar(recommendations, now).encode())
             else:
                 write_json(

@@ -12,13 +12,13 @@ from flows.cli.render import show
 
 DEFAULT_VIEWER = "me"
 FILE_HELP = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
-AT_HELP = "instant to use as now, such as 2025-03-31T18:00+02:00; without a zone: in the viewer's zone"
+AT_HELP = "instant instead of now, such as 2025-03-31T18:00+02:00 (by default in the viewer's time zone)"
 OUT_HELP = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
 
 Viewer = Annotated[str, Option(metavar="NAME", help="name of the viewer; only a salted hash is stored")]
 Title = Annotated[str, Argument(metavar="TITLE", help="a title of the guide")]
 Dislike = Annotated[bool, Option("--dislike", help="store a dislike instead")]
-Seen = Annotated[bool, Option("--seen", help="the viewer has watched it; repeats are not recommended")]
+Seen = Annotated[bool, Option("--seen", help="the viewer has watched it; do not recommend repeats")]
 LikesFile = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE_HELP)]
 ViewerName = Annotated[str, Argument(metavar="VIEWER", help="name of the viewer")]
 NowInstant = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="INSTANT", help=AT_HELP)]
@@ -28,7 +28,7 @@ FirstStart = Annotated[
 ]
 LastStart = Annotated[
     datetime.datetime | None,
-    Option(parser=read_instant, metavar="INSTANT", help="programmes start before this instant"),
+    Option(parser=read_instant, metavar="INSTANT", help="list programmes that start before this instant"),
 ]
 Hours = Annotated[
     float | None, Option(metavar="H", help="length in hours, from --from or from now", min=0.1, max=240)
@@ -38,12 +38,12 @@ Recommender = Annotated[str, Option(metavar="NAME", help=RECOMMENDER_HELP)]
 ProgrammeCount = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
 INCLUDE_HELP = "also list placeholders, shopping or adult programmes; may be repeated"
 IncludedKinds = Annotated[list[str], Option(metavar="KIND", help=INCLUDE_HELP)]
-KIND_HELP = "only films, series …: film, series, news, sport, children, music, other; may be repeated"
+KIND_HELP = "list only this kind: film, series, news, sport, children, music or other; may be repeated"
 OnlyKinds = Annotated[list[str], Option(metavar="KIND", help=KIND_HELP)]
-HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide programmes shown before that are not new")]
-AGE_HELP = "hide programmes with a minimum age above N, and those with an unknown age rating"
+HideRepeats = Annotated[bool, Option("--hide-repeats", help="hide repeats that are not marked as new")]
+AGE_HELP = "hide programmes with a minimum age above N, and programmes with an unknown age rating"
 Age = Annotated[int | None, Option(metavar="N", help=AGE_HELP, min=0, max=21)]
-UNRATED_HELP = "with --age, hide programmes without an age rating"
+UNRATED_HELP = "together with --age: also hide programmes without an age rating"
 HideUnrated = Annotated[bool, Option("--hide-unrated", help=UNRATED_HELP)]
 Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT_HELP)]
 
@@ -119,7 +119,7 @@ def tonight(
     page_zone = zone.key if zone != home_zone(home) else ""
     now = in_zone(at or datetime.datetime.now(zone), zone)
     begin, until = (moment and in_zone(moment, zone) for moment in (begin, until))
-    first, last = evening_interval(now, begin, until, hours)
+    interval = evening_interval(now, begin, until, hours)
     settings = TonightSettings(
         count=k,
         recommender=RECOMMENDERS[recommender],
@@ -127,11 +127,11 @@ def tonight(
         hide_repeats=hide_repeats,
         age=age,
         hide_unrated=hide_unrated,
-        include=tuple(kind for kind in EXCLUSIONS if kind in include),
+        include=tuple(name for name in EXCLUSIONS if name in include),
     )
-    recommendations, hidden_counts = list_tonight(home, viewer, first, last, settings, model)
+    recommendations, hidden_counts = list_tonight(home, viewer, *interval, settings, model)
     for message in hidden_counts.messages(settings):
         print(f"note: {message}", file=sys.stderr)
-    write_files(out, recommendations, viewer, first, last, now, page_zone)
+    write_files(out, recommendations, viewer, *interval, now, page_zone)
     documents = [recommendation_document(recommendation) for recommendation in recommendations]
     show(documents, as_json, tonight_lines(recommendations, zone))

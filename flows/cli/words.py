@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tasks.fasttext.text_forms import WordVectors
 
-BATCH = 1000  # words
+BATCH_SIZE = 1000  # words whose n-grams are computed at a time
 VECTORS_HELP = "fastText .bin or .ftz, .vec, word2vec or GloVe file"
 NgramModel = Annotated[Path, Argument(metavar="MODEL", help="fastText .bin or .ftz")]
 VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS_HELP)]
@@ -27,17 +27,19 @@ WordList = Annotated[
 
 
 class WordsError(ExpectedError, ValueError):
-    """Error: a command cannot use a model or its words. The message contains the reason."""
+    """Error: a command cannot read a model, or the model cannot answer. The message contains the reason."""
 
 
 def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
     """Print the character n-grams of words with rows and vectors."""
-    show(None, False, ngram_lines(model, _read_words(words), as_json))
+    for line in ngram_lines(model, _read_words(words), as_json):
+        print(line)
 
 
 def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None:
     """Print the vectors of words, including unknown words."""
-    show(None, False, vector_lines(model, _read_words(words), as_json))
+    for line in vector_lines(model, _read_words(words), as_json):
+        print(line)
 
 
 def neighbours(model: VectorModel, word: str, k: ResultCount = 10, as_json: AsJson = False) -> None:
@@ -53,7 +55,8 @@ def _read_words(words: list[str]) -> list[str]:
 def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
     """Yields a line per n-gram of each word: the word, the n-gram, its row number and its vector.
 
-    The first line of a word that is in the vocabulary is the word itself. As JSON, yields a line per word.
+    For a word in the vocabulary, the first line has the word itself as its n-gram. If ``as_json``, yields one
+    line of JSON per word.
 
     Raises:
         WordsError: The file contains no n-grams.
@@ -63,22 +66,24 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
     model = _open_vectors(path)
     if not isinstance(model, FastText):
         raise WordsError(f"{path} has vectors of words but no n-grams; give a fastText model (.bin, .ftz)")
-    for start in range(0, len(words), BATCH):
-        batch = words[start : start + BATCH]
-        for word, parts in zip(batch, model.ngrams(batch), strict=True):
+    for start in range(0, len(words), BATCH_SIZE):
+        batch = words[start : start + BATCH_SIZE]
+        for word, word_ngrams in zip(batch, model.ngrams(batch), strict=True):
             if as_json:
-                rows = [
-                    {"ngram": part.text, "row": part.row, "vector": part.vector.tolist()} for part in parts
+                documents = [
+                    {"ngram": ngram.text, "row": ngram.row, "vector": ngram.vector.tolist()}
+                    for ngram in word_ngrams
                 ]
-                yield json.dumps({"word": word, "ngrams": rows}, ensure_ascii=False)
+                yield json.dumps({"word": word, "ngrams": documents}, ensure_ascii=False)
             else:
                 yield from (
-                    f"{word}\t{part.text}\t{part.row}\t{_format_vector(part.vector)}" for part in parts
+                    f"{word}\t{ngram.text}\t{ngram.row}\t{_format_vector(ngram.vector)}"
+                    for ngram in word_ngrams
                 )
 
 
 def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Yields a line with the vector of each word: zero if the model has neither the word nor its n-grams."""
+    """Yields a line with each word and its vector, which is zero if the word and its n-grams are unknown."""
     for word, vector in zip(words, _open_vectors(path).vectors(words), strict=True):
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)
@@ -87,7 +92,7 @@ def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[st
 
 
 def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
-    """Returns the k words of a file that are nearest to ``word``, which need not be in the file.
+    """Returns the ``k`` words of a file that are nearest to ``word``, which need not be in the file.
 
     Raises:
         WordsError: The vector of ``word`` is zero, or k is below 1.

@@ -1,6 +1,7 @@
-"""Caches serialized answers in memory and evicts the least recently used ones.
+"""Caches serialized answers in memory, and evicts the answers that were least recently used.
 
-The limit is in bytes, because an answer with 1,000 neighbours is a hundred times as large as one with ten.
+The limit is in bytes, because an answer with 1,000 neighbours is a hundred times as large as an answer with
+ten neighbours.
 """
 
 import sys
@@ -19,7 +20,7 @@ ENTRY_OVERHEAD = 500  # bytes per entry in addition to its strings
 class AnswerCache:
     """Least-recently-used cache that maps (kind, query) to a serialized answer.
 
-    The kind is an endpoint with its options.
+    The kind is an endpoint with its options (loaded_model.RequestKind).
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -28,13 +29,13 @@ class AnswerCache:
         self._lock = Lock()  # the event loop reads while the thread that computes answers writes
 
     def get(self, kind: Hashable, query: Query) -> bytes | None:
-        """Returns the cached answer, or None if there is none."""
+        """Returns the cached answer to a query, or None."""
         with self._lock:
             entry = self._entries.get((kind, query))
         return entry[1] if entry else None
 
     def put(self, kind: Hashable, query: Query, answer: bytes) -> None:
-        """Stores an answer and evicts entries until the cache fits its limit."""
+        """Stores an answer, and evicts entries until the size of the cache is within its limit."""
         with self._lock, suppress(ValueError):  # an entry larger than the limit is not stored
             self._entries[kind, query] = query, answer
 

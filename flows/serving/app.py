@@ -1,4 +1,4 @@
-"""Builds the HTTP application of ``guidespace serve``: titles, merged guide, health and metrics."""
+"""Builds the HTTP application of ``guidespace serve``: titles, merged guide, model file, health, metrics."""
 
 import hmac
 import json
@@ -71,13 +71,15 @@ class Metrics:
         description = "Requested titles of requests that were answered from the cache"
         self.cached_titles = Counter("cached_titles", description, ["path"], **options)
         self._model = Gauge("model_info", "The serving model", ["model", "version", "digest"], **options)
-        reload_gauge = Gauge("model_reloads", "How often another model was loaded", **options)
+        reload_gauge = Gauge("model_reloads", "Number of times that another model was loaded", **options)
         reload_gauge.set_function(lambda: reloader.reloads)
         failure_gauge = Gauge(
-            "reload_failures", "How often checking for or loading a model failed", **options
+            "reload_failures", "Number of failed attempts to check for or load a model", **options
         )
         failure_gauge.set_function(lambda: reloader.failures)
-        stale_gauge = Gauge("stale", "1 if the last check for or load of a model failed, else 0", **options)
+        stale_gauge = Gauge(
+            "stale", "1 if the last attempt to check for or load a model failed, else 0", **options
+        )
         stale_gauge.set_function(lambda: reloader.is_stale)
         ProcessCollector(registry=self.registry)
         self._reloader = reloader
@@ -91,7 +93,7 @@ class Metrics:
 
 
 class MetricsMiddleware:
-    """ASGI middleware that counts and times requests."""
+    """ASGI middleware that counts requests and measures their durations."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
@@ -101,8 +103,8 @@ class MetricsMiddleware:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         start_time, status = time.perf_counter(), 500
-        name = "/" + scope["path"].rpartition("/")[2]  # without a token
-        path = scope["path"] if scope["path"] in ENDPOINTS else name if name in PATHS else "other"
+        file_path = "/" + scope["path"].rpartition("/")[2]  # without the token of a path
+        path = scope["path"] if scope["path"] in ENDPOINTS else file_path if file_path in PATHS else "other"
 
         async def send_and_record(message: Message) -> None:
             nonlocal status
@@ -123,9 +125,9 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
     """Builds the FastAPI application that answers requests with the loaded model.
 
     Args:
-        reloader: Provides the loaded model.
-        token: Secret that clients must send, except for /health and /docs. If it is empty, requests of web
-            pages of other sites are rejected (see SameSite).
+        reloader: Holds the loaded model.
+        token: Secret that clients must send, except for /health and /docs. If it is empty, requests from web
+            pages of other sites are rejected instead (see SameSite).
         host: Name or address by which clients reach the server.
     """
     metrics, batcher = Metrics(reloader), RequestBatcher(reloader.answer)
@@ -172,14 +174,14 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         "/similar", response_model=Answers[Similar], openapi_extra=_describe_body(SimilarRequest), **auth
     )
     async def similar(request: Request) -> Response:
-        """Returns the titles nearest to each title, as `similar --json`; `tonight`: of this evening."""
-        titles = await _read(request, SimilarRequest)
+        """Returns the nearest titles of each title, as `similar --json`; with `tonight`, of this evening."""
+        titles = await _parse_body(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
     @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_describe_body(TitlesRequest), **auth)
     async def vectors(request: Request) -> Response:
-        """Returns the vector of each title, by which similar titles are found."""
-        return await respond(request, RequestKind("vectors"), await _read(request, TitlesRequest))
+        """Returns the vector of each title. Similar titles have similar vectors."""
+        return await respond(request, RequestKind("vectors"), await _parse_body(request, TitlesRequest))
 
     @app.post(
         "/categories", response_model=Answers[Categories], openapi_extra=_describe_body(TitlesRequest), **auth
@@ -188,7 +190,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         """Returns the categories of each title and how they were decided, as `guidespace explain --json`,
         with the probability that they are correct.
         """
-        return await respond(request, RequestKind("categories"), await _read(request, TitlesRequest))
+        return await respond(request, RequestKind("categories"), await _parse_body(request, TitlesRequest))
 
     @app.get("/health", response_model=Health)
     async def health() -> Response:
@@ -220,20 +222,20 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
 def _model_json(reloader: ModelReloader, champion: Champion) -> bytes:
     """Serializes name, version and digest of a model as JSON (``schema.ModelInfo``)."""
-    info = {"name": reloader.name, "version": champion.version, "digest": champion.digest}
-    return json.dumps(info).encode()
+    model_info = {"name": reloader.name, "version": champion.version, "digest": champion.digest}
+    return json.dumps(model_info).encode()
 
 
 def _describe_body(request_type: type[TitlesRequest]) -> dict[str, Any]:
-    """Returns the OpenAPI description of a request body that ``_read`` parses."""
+    """Returns the OpenAPI description of a request body that ``_parse_body`` parses."""
     schema = request_type.model_json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-async def _read(request: Request, request_type: type[RequestT]) -> RequestT:
+async def _parse_body(request: Request, request_type: type[RequestT]) -> RequestT:
     """Reads and parses the body of a request.
 
-    FastAPI itself would parse it with Python's json (slower) and answer 422 instead of 400.
+    FastAPI itself would parse the body by Python's json, which is slower, and answer 422 instead of 400.
 
     Raises:
         HTTPException: 400 if the body is too long or does not match the schema.

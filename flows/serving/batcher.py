@@ -1,7 +1,7 @@
-"""Computes concurrent requests in batches, on one thread.
+"""Computes the answers to concurrent requests in batches, on one thread.
 
-A matrix product with eight query titles takes hardly longer than with one, because both read the vectors of
-all titles from memory. A single thread avoids lock contention and oversubscribed cores.
+A matrix product with eight query titles takes hardly longer than with one query title, because either reads
+the vectors of all titles from memory. A single thread avoids lock contention and oversubscribed cores.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ class Unavailable(Exception):
 
 
 class Job(NamedTuple):
-    """Queries of one request."""
+    """Queries of one request, and the future of their answers."""
 
     batch_key: Hashable  # jobs with equal keys can be computed together
     queries: Sequence[object]
-    answers: asyncio.Future  # one answer per query
+    answers: asyncio.Future  # list with one answer per query
 
 
 class RequestBatcher(Generic[AnswerT]):
@@ -54,6 +54,7 @@ class RequestBatcher(Generic[AnswerT]):
         return await job.answers
 
     async def _process_queue(self) -> None:
+        """Computes batches until the queue is empty."""
         while self._queue:
             jobs = self._next_batch()
             batch_key, queries = jobs[0].batch_key, [query for job in jobs for query in job.queries]

@@ -1,4 +1,4 @@
-"""Defines the command ``guidespace serve``; imports slow modules inside the function, as all commands do."""
+"""Defines the command ``guidespace serve``. As in other commands, slow imports are inside the function."""
 
 import os
 import signal
@@ -12,10 +12,10 @@ from flows.cli.options import DEFAULT_HOME, Home, Model
 from storage.addresses import is_loopback
 from storage.errors import ExpectedError
 
-TOKEN = "GUIDESPACE_SERVE_TOKEN"
+TOKEN_VARIABLE = "GUIDESPACE_SERVE_TOKEN"  # environment variable
 BACKLOG = 1024  # connections that wait to be accepted
-HOST_HELP = f"address to listen on; {TOKEN} must be set if other machines can reach it"
-PORT_HELP = "port to listen on; 0 for any free port"
+HOST_HELP = f"address to listen on; {TOKEN_VARIABLE} must be set if other machines can reach it"
+PORT_HELP = "port to listen on; 0: any free port"
 
 Host = Annotated[str, Option(metavar="ADDRESS", help=HOST_HELP)]
 Port = Annotated[int, Option(min=0, max=65535, help=PORT_HELP)]
@@ -29,10 +29,11 @@ def serve(
     home: Home = DEFAULT_HOME, host: Host = "127.0.0.1", port: Port = 8500, model: Model = None
 ) -> None:
     """Serve similar titles, vectors and categories over HTTP. A new champion is loaded automatically."""
-    token = os.environ.get(TOKEN, "")
+    token = os.environ.get(TOKEN_VARIABLE, "")
     if not token and not is_loopback(host):
         raise ServeError(
-            f"--host {host} is reachable from other machines; set {TOKEN} to a secret that clients must send"
+            f"--host {host} is reachable from other machines; "
+            f"set {TOKEN_VARIABLE} to a secret that clients must send"
         )
     listener = listen(host, port)
     import uvicorn
@@ -55,7 +56,7 @@ def serve(
     url = f"http://{address}:{listener.getsockname()[1]}"
     version = reloader.current.champion.version
     print(f"GuideSpace: serving {reloader.name} version {version} at {url} ({url}/docs)", flush=True)
-    signal.set_wakeup_fd(-1)  # uvicorn finishes running requests before it exits
+    signal.set_wakeup_fd(-1)  # disables the thread of exits.py, so that uvicorn can finish requests
     try:
         uvicorn.Server(config).run([listener])
     except KeyboardInterrupt:  # uvicorn raises the signal again after its shutdown
@@ -71,12 +72,12 @@ def listen(host: str, port: int) -> socket.socket:
         ServeError: The address is in use, does not exist or is not permitted.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
+        family, socket_type, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket_type, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
         return listener
     except OSError as error:
         problem = f"cannot listen on {host}, port {port}: {error.strerror or error}"
-        raise ServeError(f"{problem}; choose others by --host and --port (0: any free port)") from error
+        raise ServeError(f"{problem}; choose another --host or --port (0: any free port)") from error

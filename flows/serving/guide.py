@@ -1,8 +1,8 @@
 """Serves the merged guide of the home as ``/guide.xml``, ``/guide.xml.gz`` and ``/genres.xml``.
 
 The file stays open during a response, so replacing the guide does not change the response. The ETag contains
-the checksum and the sizes of the file. ``/guide.xml`` is sent compressed to clients that accept gzip, and
-decompressed block by block to all others.
+the checksum, the compressed size and the uncompressed size of the file. ``/guide.xml`` is sent compressed to
+clients that accept gzip, and decompressed block by block to other clients.
 """
 
 import gzip
@@ -29,13 +29,13 @@ _MISSING = "the home has no merged guide yet; run `guidespace guide` or the flow
 def add_guide_routes(
     app: FastAPI, home: Path, auth: dict[str, Any], check_token: Callable[[str], None]
 ) -> None:
-    """Adds routes for the files in PATHS, and for /TOKEN/guide.xml etc. for players that cannot send headers.
+    """Adds routes for PATHS and, for players that cannot send headers, for the paths /TOKEN/guide.xml etc.
 
     Args:
         app: The application.
         home: Folder of the home.
-        auth: Arguments of routes that need the token in a header.
-        check_token: Raises HTTPException for a wrong token.
+        auth: Keyword arguments of routes that require the token in a header.
+        check_token: Function that raises HTTPException if the token in a path is wrong.
     """
 
     async def respond(request: Request) -> Response:
@@ -61,38 +61,44 @@ def _make_response(request: Request, home: Path, name: str) -> Response:
     headers = {"Cache-Control": "private, no-cache", "Last-Modified": formatdate(stat.st_mtime, usegmt=True)}
     if name == GENRES:
         content = file.read()
-        tag, length, is_unpacked = f"{zlib.crc32(content):08x}-{len(content):x}", len(content), False
+        content_length, is_decompressed = len(content), False
+        etag = f"{zlib.crc32(content):08x}-{content_length:x}"
         file.seek(0)
     else:
-        tag, length = _gzip_trailer(file, stat.st_size)
-        is_unpacked = name != GUIDE and not accepts_gzip(request.headers.get("Accept-Encoding", ""))
-        if not is_unpacked:
-            length = stat.st_size
+        etag, content_length = _read_gzip_trailer(file, stat.st_size)
+        is_decompressed = name != GUIDE and not accepts_gzip(request.headers.get("Accept-Encoding", ""))
+        if not is_decompressed:
+            content_length = stat.st_size
     if name == "guide.xml":
         headers["Vary"] = "Accept-Encoding"
-        if not is_unpacked:
-            headers["Content-Encoding"], tag = "gzip", f"{tag}-gzip"
-    headers["ETag"] = f'"{tag}"'
+        if not is_decompressed:
+            headers["Content-Encoding"], etag = "gzip", f"{etag}-gzip"
+    headers["ETag"] = f'"{etag}"'
     if is_unmodified(request, headers["ETag"], stat.st_mtime):
         file.close()
         return Response(status_code=304, headers=headers)
     media_type = "application/gzip" if name == GUIDE else "application/xml"
-    headers["Content-Length"] = str(length)
+    headers["Content-Length"] = str(content_length)
     if request.method == "HEAD":
         file.close()
         return Response(headers=headers, media_type=media_type)
-    return StreamingResponse(_read_blocks(file, is_unpacked), headers=headers, media_type=media_type)
+    return StreamingResponse(_read_blocks(file, is_decompressed), headers=headers, media_type=media_type)
 
 
-def _read_blocks(file: IO[bytes], is_unpacked: bool) -> Iterator[bytes]:
-    with file, gzip.GzipFile(fileobj=file) if is_unpacked else file as reader:
+def _read_blocks(file: IO[bytes], is_decompressed: bool) -> Iterator[bytes]:
+    with file, gzip.GzipFile(fileobj=file) if is_decompressed else file as reader:
         yield from iter(lambda: reader.read(BLOCK_BYTES), b"")
 
 
-def _gzip_trailer(file: IO[bytes], size: int) -> tuple[str, int]:
-    """Returns the text of an ETag (checksum and sizes) and the uncompressed size in bytes of a gzip file.
+def _read_gzip_trailer(file: IO[bytes], size: int) -> tuple[str, int]:
+    """Reads the last eight bytes of a gzip file with one member (compressed stream).
 
-    The gzip file must consist of a single member (compressed stream).
+    Args:
+        file: The gzip file.
+        size: Size of the file in bytes.
+
+    Returns:
+        Text for an ETag (checksum, uncompressed and compressed size), and the uncompressed size in bytes.
     """
-    checksum, length = struct.unpack("<II", os.pread(file.fileno(), 8, size - 8))
-    return f"{checksum:08x}-{length:x}-{size:x}", length
+    checksum, uncompressed_size = struct.unpack("<II", os.pread(file.fileno(), 8, size - 8))
+    return f"{checksum:08x}-{uncompressed_size:x}-{size:x}", uncompressed_size

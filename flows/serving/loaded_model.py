@@ -1,7 +1,7 @@
 """Answers queries with the champion, the corrections of users and the programmes of this evening.
 
 A ``LoadedModel`` is immutable. Every ten minutes, and when the model, the corrections or the guide change,
-reloader.py creates a new LoadedModel. Running requests finish with the old one.
+reloader.py creates a new LoadedModel. Requests in progress finish with the old LoadedModel.
 """
 
 import datetime
@@ -34,11 +34,11 @@ from tasks.text.titles import parse_title
 
 
 class RequestKind(NamedTuple):
-    """Endpoint with its options. Queries of the same kind can be computed together."""
+    """Endpoint with its options. Queries of requests with equal kinds can be computed together."""
 
     endpoint: Literal["similar", "vectors", "categories"]
-    k: int = 0
-    tonight: bool = False
+    k: int = 0  # number of neighbours; only for "similar"
+    tonight: bool = False  # only titles of this evening; only for "similar"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class EveningSearch:
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """Immutable model with all data on which its answers depend."""
+    """Immutable model of a home, with all data on which its answers depend."""
 
     home: Path
     champion: Champion
@@ -62,10 +62,10 @@ class LoadedModel:
     cache: AnswerCache = field(default_factory=AnswerCache)
 
     def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[bytes]:
-        """Returns answers as JSON (schema.py), from the cache where possible.
+        """Returns the answer to each query as JSON (schema.py), from the cache if possible.
 
         Raises:
-            Unavailable: The home has no programmes for this evening, or the model stores no votes.
+            Unavailable: The guide has no programmes of this evening, or the model stores no votes.
         """
         cached_answers = {query: self.cached_answer(kind, query) for query in queries}
         answers = {query: answer for query, answer in cached_answers.items() if answer is not None}
@@ -80,7 +80,7 @@ class LoadedModel:
         return self.cache.get(self._cache_kind(kind), query)
 
     def _cache_kind(self, kind: RequestKind) -> tuple[RequestKind, datetime.datetime | None]:
-        """Returns the kind in the cache key; for this evening, it includes the time of loading."""
+        """Returns the kind for the cache key, with the time of loading if answers depend on the evening."""
         return kind, self.now if kind.tonight else None
 
     def _compute(self, kind: RequestKind, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -115,8 +115,8 @@ class LoadedModel:
                 reason = None if vector.any() else f"nothing is known of the title {query.title!r}"
             except SearchError as error:
                 vector, aired, reason = None, False, str(error)
-            numbers = None if vector is None or reason else vector.tolist()
-            answers.append({"title": query.title, "vector": numbers, "aired": aired, "reason": reason})
+            vector_values = None if vector is None or reason else vector.tolist()
+            answers.append({"title": query.title, "vector": vector_values, "aired": aired, "reason": reason})
         return answers
 
     def _answer_categories(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ class LoadedModel:
             model = CategoryModel(self.champion.folder, self.corrections)
         except EnrichError as error:
             raise Unavailable(str(error)) from error
-        model.encoder = self.search.encoder  # do not load it a second time
+        model.encoder = self.search.encoder  # so that the encoder is not loaded twice
         return model, model.name_predictor(GuideVocabulary({}), 0)
 
     @cached_property
@@ -152,12 +152,12 @@ class LoadedModel:
             return EveningSearch(
                 None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first"
             )
-        begin, end = map(utc, evening_interval(self.now, None, None, None))
-        shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
+        evening_begin, evening_end = map(utc, evening_interval(self.now, None, None, None))
+        shows = fold_programmes(upcoming_programmes(self.home / guide.path, evening_begin, evening_end))
         if not shows:
-            hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"
-            advice = "run `guidespace ingest --feed …` with a newer one"
-            return EveningSearch(None, {}, f"the guide has no programme from {hours}; {advice}")
+            interval_text = f"{evening_begin:%F %H:%M} to {evening_end:%F %H:%M} UTC"
+            advice = "run `guidespace ingest --feed …` with a newer guide"
+            return EveningSearch(None, {}, f"the guide has no programme from {interval_text}; {advice}")
         airings = {
             show.show_key: [
                 {

@@ -29,8 +29,8 @@ class PackedModel:
 
     Attributes:
         name: File name for clients.
-        size: Size in bytes.
-        digest: SHA-256.
+        size: Size of the file in bytes.
+        digest: SHA-256 of the file.
     """
 
     def __init__(self, champion: Champion) -> None:
@@ -42,7 +42,7 @@ class PackedModel:
 
     @property
     def headers(self) -> dict[str, str]:
-        """HTTP headers with the version. They require clients to revalidate a cached copy before each use."""
+        """HTTP headers with the digest. They require clients to revalidate a cached copy before each use."""
         base64_digest = base64.b64encode(self.digest.digest()).decode()
         return {
             "ETag": f'"{self.digest.hexdigest()}"',
@@ -51,7 +51,7 @@ class PackedModel:
         }
 
     def blocks(self) -> Iterator[bytes]:
-        """Yields the content of the model file in blocks. Several threads may read at the same time."""
+        """Yields the content of the model file in blocks. Several threads may call this at the same time."""
         for begin in range(0, self.size, BLOCK_BYTES):
             yield os.pread(self._file.fileno(), BLOCK_BYTES, begin)
 
@@ -64,26 +64,30 @@ def add_model_file(app: FastAPI, reloader: "ModelReloader", auth: dict[str, Any]
 
     Args:
         app: The application.
-        reloader: Provides the champion.
-        auth: Arguments of routes that need the token in a header.
+        reloader: Holds the champion.
+        auth: Keyword arguments of routes that require the token in a header.
     """
 
     @app.head("/model", include_in_schema=False, **auth)
     @app.get("/model", response_class=Response, responses={304: {"description": "not modified"}}, **auth)
     def model(request: Request) -> Response:
-        """Returns the champion as a file for `--model`; its ETag is the SHA-256. Send it in If-None-Match."""
-        packed = pack_champion(reloader.current.champion)
-        if etag_matches(request.headers.get("If-None-Match", ""), packed.headers["ETag"]):
-            return Response(status_code=304, headers=packed.headers)
-        attachment = f'attachment; filename="{packed.name}"'
-        headers = {**packed.headers, "Content-Length": str(packed.size), "Content-Disposition": attachment}
+        """Returns the champion as a file for `--model`. The ETag is its SHA-256, for If-None-Match."""
+        packed_model = pack_champion(reloader.current.champion)
+        if etag_matches(request.headers.get("If-None-Match", ""), packed_model.headers["ETag"]):
+            return Response(status_code=304, headers=packed_model.headers)
+        attachment = f'attachment; filename="{packed_model.name}"'
+        headers = {
+            **packed_model.headers,
+            "Content-Length": str(packed_model.size),
+            "Content-Disposition": attachment,
+        }
         if request.method == "HEAD":
             return Response(headers=headers, media_type=MEDIA_TYPE)
-        return StreamingResponse(packed.blocks(), headers=headers, media_type=MEDIA_TYPE)
+        return StreamingResponse(packed_model.blocks(), headers=headers, media_type=MEDIA_TYPE)
 
     @app.head("/model.sha256", include_in_schema=False, **auth)
     @app.get("/model.sha256", response_class=PlainTextResponse, **auth)
     def model_digest() -> str:
         """Returns the SHA-256 of /model, as a line that `sha256sum --check` reads."""
-        packed = pack_champion(reloader.current.champion)
-        return f"{packed.digest.hexdigest()}  {packed.name}\n"
+        packed_model = pack_champion(reloader.current.champion)
+        return f"{packed_model.digest.hexdigest()}  {packed_model.name}\n"

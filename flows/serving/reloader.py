@@ -1,4 +1,4 @@
-"""Loads the champion, and reloads it when the champion, the corrections of users or the guide change."""
+"""Loads the champion, and loads it again when the champion, the corrections of users or the guide change."""
 
 import datetime
 import gc
@@ -20,16 +20,16 @@ from tasks.search.query import Query
 from tasks.search.search import TitleSearch
 
 POLL_SECONDS = 2.0
-EVENING_SECONDS = 600  # interval at which programmes that have begun are removed from the evening's search
+EVENING_SECONDS = 600  # after which programmes that have begun are removed from the evening's search
 
 
 class Fingerprint(NamedTuple):
-    """State of a home. A LoadedModel is out of date if one of these values has changed."""
+    """State of a home. A LoadedModel is out of date if a value of its fingerprint has changed."""
 
     champion: Champion
     corrections_mtime_ns: int
     guide_path: str
-    time_slot: int  # number of the current interval of EVENING_SECONDS
+    time_slot: int  # current time in units of EVENING_SECONDS
 
 
 class ModelReloader:
@@ -44,12 +44,12 @@ class ModelReloader:
         self.models = open_models(home, model)
         self.home, self.name = self.models.home, self.models.name  # read from home.json only once
         self.reloads = self.failures = 0
-        self._fingerprint = self._read_state()
+        self._fingerprint = self._read_fingerprint()
         self.current = self._load(self._fingerprint.champion, None)
         self._stop_event, self._failure, self._is_warm = threading.Event(), "", False
 
     def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
-        """Returns (champion, answer) for each query: the model that computed it, and the answer as JSON."""
+        """Returns (champion, answer) for each query: the model that answered, and the answer as JSON."""
         model = self.current
         return [(model.champion, answer) for answer in model.answer(kind, queries)]
 
@@ -61,16 +61,16 @@ class ModelReloader:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the last check for a new model, or the last load of one, failed."""
+        """Whether the last check for a new model, or the last attempt to load it, failed."""
         return bool(self._failure)
 
     def watch(self) -> None:
-        """Calls ``reload_if_stale`` regularly until ``stop`` is called. Reports failures and tries again."""
+        """Calls ``reload_if_stale`` every POLL_SECONDS until ``stop`` is called. Prints failures."""
         while not self._stop_event.is_set():
             try:
                 self.reload_if_stale()
                 failure = self.models.problem
-            except Exception as error:  # keeps the old model if MLflow is locked or the disk full
+            except Exception as error:  # if MLflow is locked or the disk is full, the old model serves on
                 failure = str(error) or repr(error)
             self.failures += bool(failure)
             if failure and failure != self._failure:
@@ -84,7 +84,7 @@ class ModelReloader:
 
     def reload_if_stale(self) -> None:
         """Replaces ``current`` if it is out of date. The first call also warms up the model."""
-        fingerprint = self._read_state()
+        fingerprint = self._read_fingerprint()
         champion = fingerprint.champion
         is_stale = fingerprint != self._fingerprint
         if self._is_warm and not is_stale:
@@ -97,9 +97,9 @@ class ModelReloader:
         self.current, self._fingerprint, self._is_warm = model, fingerprint, True
         gc.unfreeze()
         gc.collect()
-        gc.freeze()  # a collection would otherwise traverse all titles
+        gc.freeze()  # otherwise, each collection would traverse all titles
 
-    def _read_state(self) -> Fingerprint:
+    def _read_fingerprint(self) -> Fingerprint:
         champion = require_champion(self.models)
         file = self.home / CORRECTIONS
         corrections_mtime = file.stat().st_mtime_ns if file.exists() else 0
@@ -108,7 +108,7 @@ class ModelReloader:
         return Fingerprint(champion, corrections_mtime, guide.path if guide else "", time_slot)
 
     def _load(self, champion: Champion, previous: LoadedModel | None) -> LoadedModel:
-        """Loads a model. Reuses search and cache of the previous LoadedModel if they are still valid."""
+        """Loads a model. Reuses the search and the cache of the previous LoadedModel if they are valid."""
         corrections, now = read_corrections(self.home), _now_in_home_zone(self.home)
         if previous is None or previous.champion != champion:
             return LoadedModel(self.home, champion, TitleSearch.open(champion.folder), corrections, now)

@@ -1,6 +1,7 @@
-"""Defines request and response schemas: the JSON of ``similar --json`` and ``explain --json`` per title.
+"""Defines the JSON schemas of requests and responses.
 
-loaded_model.py serializes the answers itself; the response classes are for OpenAPI and the tests.
+The answer for a title is the JSON of ``similar --json`` and ``explain --json``. loaded_model.py serializes
+the answers itself; the response classes are for OpenAPI and the tests.
 """
 
 from dataclasses import dataclass
@@ -14,30 +15,30 @@ from tasks.search.search import MAX_NEIGHBOURS, Neighbour
 
 MAX_TITLES = 256  # per request, because a long request delays the requests of other clients
 MAX_BODY_BYTES = 1 << 20
-MAX_SHOWN_CHARACTERS = 80  # of a rejected value
+MAX_SHOWN_CHARACTERS = 80  # of a rejected value, in an error message
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
 
 AnswerT = TypeVar("AnswerT")
-Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
+TitleText = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
 
 
 class Programme(BaseModel):
-    """A title with further properties of a programme (``similar --description --channel --hour``)."""
+    """A title with optional details of a programme (as ``similar --description --channel --hour``)."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    title: Text
+    title: TitleText
     description: str = Field("", max_length=10_000)
     channel: str = Field("", max_length=1000, description="name or XMLTV id of a channel of the guide")
     hour: int | None = Field(None, ge=0, le=23, description="local hour at which it airs")
 
 
 class TitlesRequest(BaseModel):
-    """Request with titles, some of which may have further properties of a programme."""
+    """Request with titles, each with or without details of a programme."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    titles: list[Text | Programme] = Field(
+    titles: list[TitleText | Programme] = Field(
         min_length=1, max_length=MAX_TITLES, examples=[["Cooking with Nigella"]]
     )
 
@@ -47,7 +48,7 @@ class TitlesRequest(BaseModel):
 
 
 class SimilarRequest(TitlesRequest):
-    """Request for the titles that are most similar to each title in ``titles``."""
+    """Request for the titles that are nearest to each title in ``titles``."""
 
     k: int = Field(10, ge=1, le=MAX_NEIGHBOURS, description="number of neighbours per title")
     tonight: bool = Field(False, description="only titles that have yet to begin this evening")
@@ -64,7 +65,7 @@ class Airing:
 
 @dataclass(frozen=True)
 class SimilarTitle(Neighbour):
-    """A similar title: an entry of ``similar --json``."""
+    """A similar title, as in the output of ``similar --json``."""
 
     corrected_at: str | None = None  # instant of a user's correction of its categories
     airings: list[Airing] | None = None  # with ``tonight``: airings that have yet to begin
@@ -81,7 +82,7 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class Similar:
-    """Neighbours of a title, nearest first; null, with a reason, if the title cannot be answered."""
+    """Neighbours of a title, nearest first. If there are none, they are null, and ``reason`` says why."""
 
     title: str
     neighbours: list[SimilarTitle] | None
@@ -90,7 +91,7 @@ class Similar:
 
 @dataclass(frozen=True)
 class Vector:
-    """The unit-norm vector of a title. The dot product of two vectors with equal ``aired`` is the cosine."""
+    """Unit-norm vector of a title. The dot product of two vectors with equal ``aired`` is their cosine."""
 
     title: str
     vector: list[float] | None
@@ -117,7 +118,7 @@ class Answers(Generic[AnswerT]):
 
 @dataclass(frozen=True)
 class Health:
-    """State of the server and its model; ``stale`` if the last attempt to load a newer model failed."""
+    """State of the server and its model: ``stale`` if the last attempt to load a newer model failed."""
 
     status: Literal["ok", "stale"]
     model: ModelInfo
@@ -125,13 +126,13 @@ class Health:
 
 @dataclass(frozen=True)
 class ErrorResponse:
-    """The reason why a request is not answered."""
+    """The reason why a request was not answered."""
 
     reason: str
 
 
 def format_validation_error(error: ValidationError) -> str:
-    """Formats an error as one line: the field, the expectation, the value, an example."""
+    """Returns one line about an invalid request: the field, the expectation, the value and an example."""
     problems: list[Any] = error.errors(include_url=False)
     problem = max(problems, key=lambda details: len(details["loc"]))  # the most specific one of a union
     field = ".".join(

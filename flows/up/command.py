@@ -10,7 +10,9 @@ HOST_HELP = "interface to listen on; passwords are required if other machines ca
 PORT_HELP = "port to listen on; 0: the previous port, else the default, else any free port"
 Host = Annotated[str, Option(metavar="HOST", help=HOST_HELP)]
 Port = Annotated[int, Option(metavar="PORT", help=PORT_HELP, min=0, max=65535)]
-Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=f"for every night: {FEEDS_HELP}")]
+Feeds = Annotated[
+    list[str], Option("--feed", metavar="FEED ...", help=f"feeds of the nightly runs: {FEEDS_HELP}")
+]
 
 
 def up(

@@ -1,4 +1,4 @@
-"""Checks the machine for ``guidespace doctor``: processes of ``up``, ports, disk, SQLite databases."""
+"""Checks the machine for ``guidespace doctor``: processes of ``up``, ports, disk and SQLite databases."""
 
 import shutil
 import sqlite3
@@ -12,14 +12,15 @@ import psutil
 from flows.up.network import MLFLOW_PORT, PREFECT_PORT, describe_listener
 from flows.up.processes import read_record
 
-CRITICAL_BYTES, LOW_BYTES = 1 << 30, 10 << 30  # free space for one night; for a month of a national guide
+CRITICAL_BYTES = 1 << 30  # free space that one night needs
+LOW_BYTES = 10 << 30  # free space that a month of nights of a national guide needs
 SQLITE_FILES = ("mlflow.db", "prefect/prefect.db")
 
-CheckResult = tuple[Literal["ok", "note", "bad"], str, str]
+CheckResult = tuple[Literal["ok", "note", "bad"], str, str]  # state, subject, text
 
 
 def examine_machine(home: Path) -> Iterator[CheckResult]:
-    """Checks processes of ``up``, ports, disk and databases. Yields (state, subject, text) of each check."""
+    """Yields the results of the checks of disk, processes of ``up``, ports and SQLite databases."""
     yield _check_disk(home)
     record = read_record(home)
     running_processes = [process for process in record.processes if process.find()] if record else []
@@ -28,8 +29,8 @@ def examine_machine(home: Path) -> Iterator[CheckResult]:
         urls = f"{record.prefect}, {record.mlflow}"
         yield "ok", "up", f"`guidespace up` has been running since {record.since}: {urls}"
     elif running_processes:
-        leftover_text = ", ".join(f"{process.name} (process {process.pid})" for process in running_processes)
-        problem = f"an earlier `guidespace up` was killed and left {leftover_text}"
+        leftover_names = ", ".join(f"{process.name} (process {process.pid})" for process in running_processes)
+        problem = f"an earlier `guidespace up` was killed and left {leftover_names}"
         yield "bad", "up", f"{problem}; the next `guidespace up` ends them"
     if not is_up:
         yield _check_port("Prefect", PREFECT_PORT)
@@ -40,18 +41,19 @@ def examine_machine(home: Path) -> Iterator[CheckResult]:
 def _check_port(server: str, port: int) -> CheckResult:
     if (holder := describe_listener(port)) is None:
         return "ok", "port", f"{port} ({server}) is free"
-    advice = f"`guidespace up` uses another one; choose it by --{server.lower()}-port"
+    advice = f"`guidespace up` uses another port; --{server.lower()}-port chooses one"
     return "note", "port", f"{port} ({server}) is taken by {holder}; {advice}"
 
 
 def _check_disk(home: Path) -> CheckResult:
     folder = next(folder for folder in (home, *home.parents) if folder.exists())
-    free = shutil.disk_usage(folder).free
-    state = "bad" if free < CRITICAL_BYTES else "note" if free < LOW_BYTES else "ok"
-    advice = {"bad": "; free some space before the next night", "note": "; free some space soon", "ok": ""}[
-        state
-    ]
-    return state, "disk", f"{free / 2**30:,.1f} GiB free at {folder}{advice}"
+    free_bytes = shutil.disk_usage(folder).free
+    text = f"{free_bytes / 2**30:,.1f} GiB free at {folder}"
+    if free_bytes < CRITICAL_BYTES:
+        return "bad", "disk", f"{text}; free some space before the next night"
+    return (
+        ("note", "disk", f"{text}; free some space soon") if free_bytes < LOW_BYTES else ("ok", "disk", text)
+    )
 
 
 def _check_sqlite(file: Path) -> CheckResult:
@@ -69,7 +71,7 @@ def _check_sqlite(file: Path) -> CheckResult:
 
 
 def lock_holders(file: Path) -> list[int]:
-    """Returns the ids of processes with a write lock on a file, from /proc/locks; [] on other systems."""
+    """Returns the ids of the processes with a write lock on a file (from /proc/locks; [] if not on Linux)."""
     try:
         lines, inode = Path("/proc/locks").read_text(encoding="utf-8").splitlines(), file.stat().st_ino
     except OSError:

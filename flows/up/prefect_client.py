@@ -1,4 +1,4 @@
-"""Creates a client of Prefect's REST API, and reports flow runs that start and end.
+"""Creates a client of Prefect's REST API, and describes state changes of flow runs as lines of text.
 
 The client uses httpx, because importing Prefect's client takes seconds and 50 MB.
 """
@@ -11,19 +11,22 @@ from collections.abc import Generator, Iterator
 import httpx
 
 REPORTED_STATES = ("RUNNING", "COMPLETED", "FAILED", "CRASHED", "CANCELLED", "PAUSED")
-MAX_RUNS = 50
+MAX_RUNS = 50  # flow runs per request
 
 
-class FlowRuns:
-    """Watches flow runs with the tag guidespace that have started since the creation of this object."""
+class FlowRunWatcher:
+    """Finds state changes of flow runs with the tag guidespace that start after this object is created."""
 
     def __init__(self, api: httpx.Client) -> None:
         self._client = api
         self._created_at = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=5)
         self._states: dict[str, str] = {}  # flow run id to last reported state
 
-    def changes(self) -> Iterator[str]:
-        """Yields a line for each run whose state has changed since the last call. Ignores failed requests."""
+    def describe_changes(self) -> Iterator[str]:
+        """Yields a line of text for each flow run whose state has changed since the last call.
+
+        If the server does not answer, yields nothing.
+        """
         query = {
             "flow_runs": {
                 "tags": {"all_": ["guidespace"]},
@@ -48,7 +51,7 @@ class FlowRuns:
 
 
 class PrefectAuth(httpx.Auth):
-    """Authenticates requests by a password, if any, and by a CSRF token.
+    """Adds a password, if the server has one, and a CSRF token to requests.
 
     The token is requested after the server has rejected the first request.
     """
@@ -61,7 +64,7 @@ class PrefectAuth(httpx.Auth):
         self._headers["Prefect-Csrf-Client"] = str(uuid.uuid4())
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Sends a request; if the server rejects it, requests a new token and sends it again."""
+        """Sends a request. If the server rejects it, requests a new CSRF token and sends it again."""
         request.headers.update(self._headers)
         if (yield request).status_code != httpx.codes.FORBIDDEN:
             return
@@ -75,5 +78,11 @@ class PrefectAuth(httpx.Auth):
 
 
 def make_client(url: str, password: str = "", timeout: float = 5.0) -> httpx.Client:
-    """Creates a client of the Prefect server at a URL; ``password`` is USER:PASSWORD."""
+    """Creates a client of the Prefect server at ``url``.
+
+    Args:
+        url: URL of the server, without /api.
+        password: USER:PASSWORD; '' if the server has none.
+        timeout: Maximum duration of a request in seconds.
+    """
     return httpx.Client(base_url=f"{url}/api", auth=PrefectAuth(password), timeout=timeout, trust_env=False)

@@ -19,8 +19,8 @@ def main() -> None:
     """Runs the server until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m flows.up.prefect_server", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on")
-    parser.add_argument("--port", type=int, default=4200)
-    hosts_help = "further host names of the server besides loopback; * for any, if it has a password"
+    parser.add_argument("--port", type=int, default=4200, help="port to listen on")
+    hosts_help = "host names by which clients may address the server, besides loopback; *: any name"
     parser.add_argument("--allowed-hosts", default="", metavar="NAME,NAME", help=hosts_help)
     options, server = parser.parse_args(), get_current_settings().server
     origins = server.api.cors_allowed_origins.split(",")

@@ -15,57 +15,58 @@ POLL_SECONDS = 0.3
 
 
 class ProcessEnded(Exception):
-    """Error: a process has ended unexpectedly or is not ready in time. The message says which and why."""
+    """Error: a process has ended unexpectedly, or the processes are not ready in time."""
 
 
 class Supervisor:
     """Starts processes, records them in ``up.json``, and stops all of them after a signal or a failure."""
 
     def __init__(
-        self, home: Path, record: RunningProcesses, environment: Mapping[str, str], stop: Signals
+        self, home: Path, record: RunningProcesses, environment: Mapping[str, str], signals: Signals
     ) -> None:
-        self.home, self.record, self.environment, self._stop = home, record, environment, stop
+        self.home, self.record, self.environment, self._signals = home, record, environment, signals
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._one_shot: set[str] = set()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a signal has been received."""
-        return self._stop.received
+        """Whether a signal to stop has arrived."""
+        return self._signals.received
 
     def start(self, name: str, *command: str, folder: Path = ROOT, one_shot: bool = False) -> None:
-        """Starts ``python -m COMMAND`` in a folder and adds it to the record; does nothing after a signal.
+        """Starts ``python -m COMMAND`` and adds the process to the record. Does nothing after a signal.
 
         Args:
-            name: Name in the record and of the log file.
-            command: Module and its arguments.
+            name: Name of the process in the record, and of its log file.
+            command: Python module and its arguments.
             folder: Working folder.
-            one_shot: Whether the process is expected to end when its work is done.
+            one_shot: Whether the process ends by itself when its work is done.
         """
         if one_shot:
             self._one_shot.add(name)
         if not self.is_stopped:
             command_line = [sys.executable, "-m", *command]
-            process_pair = start_process(name, command_line, self._log(name), self.environment, folder)
-            process, self._running[name] = process_pair
-            self.record.processes.append(process)
+            log = self._log_file(name)
+            identity, process = start_process(name, command_line, log, self.environment, folder)
+            self._running[name] = process
+            self.record.processes.append(identity)
             write_record(self.home, self.record)
 
     def wait(self, is_done: Callable[[], bool]) -> None:
         """Waits until ``is_done`` returns True, or a signal is received.
 
         Raises:
-            ProcessEnded: A process has ended unexpectedly, or the wait takes too long.
+            ProcessEnded: A process has ended unexpectedly, or the wait exceeds START_TIMEOUT_SECONDS.
         """
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not (self.is_stopped or is_done()):
             self.poll()
             if time.monotonic() > deadline:
-                logs = self.home / "logs"
-                raise ProcessEnded(f"not ready after {START_TIMEOUT_SECONDS:.0f} s; the logs are in {logs}")
+                problem = f"the servers are not ready after {START_TIMEOUT_SECONDS:.0f} s"
+                raise ProcessEnded(f"{problem}; the logs are in {self.home / 'logs'}")
 
     def remove_finished(self, name: str) -> bool:
-        """Returns whether a process has ended successfully. If so, removes it from the record ``up.json``."""
+        """Returns whether a process has ended successfully; if so, removes it from the record ``up.json``."""
         if self._running[name].poll() != 0:
             return False
         del self._running[name]
@@ -74,11 +75,11 @@ class Supervisor:
         return True
 
     def poll(self) -> None:
-        """Sleeps briefly; raises ProcessEnded if a process has ended unexpectedly."""
+        """Sleeps for POLL_SECONDS, and raises ProcessEnded if a process has ended unexpectedly."""
         time.sleep(POLL_SECONDS)
         for name, process in self._running.items():
             if process.poll() is not None and (process.returncode or name not in self._one_shot):
-                raise ProcessEnded(f"{name} {describe_exit(process, self._log(name))}")
+                raise ProcessEnded(f"{name} {describe_exit(process, self._log_file(name))}")
 
     def stop_all(self) -> None:
         """Terminates all processes and removes them from the record ``up.json``."""
@@ -88,5 +89,5 @@ class Supervisor:
         self.record.processes.clear()
         write_record(self.home, self.record)
 
-    def _log(self, name: str) -> Path:
+    def _log_file(self, name: str) -> Path:
         return self.home / "logs" / f"{name.lower()}.log"

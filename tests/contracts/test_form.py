@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import TypeAdapter
 
-from flows.cli.settings import members
+from flows.cli.settings import find_dataclasses
 from flows.refresh import RefreshSettings
 from flows.settings import Settings
 from tasks.form import to_form_json
@@ -73,7 +73,7 @@ def described(settings: type, path: str = "settings") -> Iterator[tuple[str, str
     for field in dataclasses.fields(settings):
         if field.name != "name":
             yield f"{path}.{field.name}", str(field.metadata.get("description", ""))
-        for kind in members(hints[field.name]):
+        for kind in find_dataclasses(hints[field.name]):
             yield from described(kind, f"{path}.{field.name}[{kind.__name__}]")
 
 

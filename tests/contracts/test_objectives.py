@@ -13,7 +13,7 @@ import pydantic
 import pytest
 import torch
 
-from flows.cli.settings import members
+from flows.cli.settings import find_dataclasses
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus, open_corpus
 from tasks.loading.delivery import assign_slots, read, write
@@ -31,7 +31,7 @@ def variants(kind: Any) -> Iterator[Any]:
     own = {field.name for field in dataclasses.fields(kind)}
     small = kind(**{name: size for name, size in SMALL.items() if name in own})
     hints = typing.get_type_hints(kind)
-    inner = [(name, each) for name in own for each in members(hints[name])]
+    inner = [(name, each) for name in own for each in find_dataclasses(hints[name])]
     yield from [dataclasses.replace(small, **{name: each()}) for name, each in sorted(inner, key=str)] or [
         small
     ]

@@ -18,7 +18,7 @@ import yaml
 from prefect.client.schemas.schedules import CronSchedule
 
 from deployments.site import choose_schedules
-from flows.ownership import TAG
+from flows.ownership import TAG_PREFIX
 from storage.home.identity import read_home_id
 from storage.home.workspace import Workspace
 from storage.stages import ROOT
@@ -85,7 +85,7 @@ def test_a_triggered_run_publishes_everything(
     run, home = smoke
     due = datetime.fromisoformat(run["expected_start_time"]).astimezone()
     assert run["name"] == f"{due:%Y-%m-%d %H:%M} guide.xml.gz"
-    assert set(run["tags"]) == {"guidespace", "smoke", TAG + read_home_id(home)}
+    assert set(run["tags"]) == {"guidespace", "smoke", TAG_PREFIX + read_home_id(home)}
     states = site.task_states(run["id"])
     assert states.keys() == CACHED | {"ingest", "check", "register", "promote", "report"}
     assert set(states.values()) == {"Completed"}

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.backfill import due_time, find_missing, list_dates
+from flows.backfill import due_time, find_missing_dates, list_dates
 from flows.nightly_run import format_instant
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone, set_zone
@@ -71,7 +71,7 @@ def test_a_night_has_the_date_on_which_it_was_due(tmp_path, zone):
     tags = {AS_OF: format_instant(due_time(date, home_zone(home))), VERSION: "1"}
     tracking.end_run(tracking.start_run(str(uuid.uuid4()), "night", tags, {}))
     dates = [f"{date + datetime.timedelta(days=days)}" for days in (-1, 0, 1)]
-    assert find_missing.fn(str(home), dates) == ["2025-10-25", "2025-10-27"]
+    assert find_missing_dates.fn(str(home), dates) == ["2025-10-25", "2025-10-27"]
     assert f"{read_nights(tracking)[0].at:%F %H:%M}" == "2025-10-26 03:30"
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from mlflow.tracking import MlflowClient
 
-from flows.ownership import FLOWS, TAG, tag_with_home
+from flows.ownership import FLOWS, TAG_PREFIX, tag_with_home
 from flows.up.prefect_client import make_client
 from flows.up.processes import start_process, terminate
 from storage.home.identity import make_home_id
@@ -163,9 +163,9 @@ def test_on_servers_of_others_only_tagged_runs_go_and_only_if_asked(
     identity = make_home_id(home)
     (home / "prefect").mkdir()
     (home / "prefect" / "prefect.db").write_bytes(b"")  # of an earlier run, and not the server's
-    add_flow_run(prefect, "ours", "nightly", tags=[TAG + identity], parameters={"home": str(home)})
+    add_flow_run(prefect, "ours", "nightly", tags=[TAG_PREFIX + identity], parameters={"home": str(home)})
     add_flow_run(
-        prefect, "of-another-home", "nightly", tags=[f"{TAG}other-1234"], parameters={"home": "/other"}
+        prefect, "of-another-home", "nightly", tags=[f"{TAG_PREFIX}other-1234"], parameters={"home": "/other"}
     )
     add_flow_run(prefect, "untagged", "nightly", parameters={"home": str(home)})
     add_flow_run(prefect, "default-home", "nightly")

@@ -17,7 +17,7 @@ import httpx
 import psutil
 
 from flows.up.prefect_client import make_client
-from flows.up.processes import Process, terminate
+from flows.up.processes import ProcessIdentity, terminate
 from tests.busy import ask_until_answered, post_until_answered
 from tests.flows.command import ROOT
 from tests.servers import wait_for
@@ -100,4 +100,4 @@ def standing(home: Path, *arguments: str, auth: tuple[str, str] | None = None, *
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
-        terminate([Process(**each) for each in up.record.get("processes", ())], 1.0)
+        terminate([ProcessIdentity(**each) for each in up.record.get("processes", ())], 1.0)

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import psutil
 
-from flows.up.processes import Process, start_process, terminate
+from flows.up.processes import ProcessIdentity, start_process, terminate
 from tests.flows.command import QUICK_NIGHT, ROOT, SAMPLE
 from tests.ports import free_port
 from tests.postgres import find_program
@@ -42,7 +42,7 @@ class Servers:
         if self._as_user:  # it refuses root, and pytest's folders are root's alone
             shutil.chown(self._data, "postgres")
         self._ports = {name: free_port() for name in ("database", "prefect", "mlflow")}
-        self._running: dict[str, Process] = {}
+        self._running: dict[str, ProcessIdentity] = {}
         self.log = place / "worker.log"
         self.api = f"http://127.0.0.1:{self._ports['prefect']}/api"
         self.mlflow = f"http://127.0.0.1:{self._ports['mlflow']}"

@@ -183,7 +183,7 @@ def fill_the_disk(disk: Path, seed: int, undisturbed: Undisturbed) -> None:
     assert failed.code == exits.UNAVAILABLE, failed
     messages = [line for line in failed.errors.splitlines() if line.startswith("guidespace: ")]
     assert len(messages) == 1 and "no space left on the disk" in messages[0], failed.errors
-    assert "Free some and run the same command again" in messages[0]
+    assert "Free some space and run the same command again" in messages[0]
     assert not (home / "latest.json").exists()
     check_recovery(home, undisturbed)
 

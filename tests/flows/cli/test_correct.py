@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from flows.champion import champion_folder
+from flows.champion import find_champion
 from flows.cli.main import main
 from storage.home.corrections import CORRECTIONS
 from storage.home.workspace import Workspace
@@ -117,7 +117,7 @@ def test_a_home_without_a_model_and_one_that_is_being_written(home, command, tmp
 def test_the_next_night_learns_it(home, command):
     """A training title has the category in tomorrow's model; a held-out one keeps what the guide says."""
     columns = ["show_key", "title", "labels", "split", "airings"]
-    rows = pq.read_table(champion_folder(str(home)) / "titles.parquet", columns=columns).to_pylist()
+    rows = pq.read_table(find_champion(str(home)).folder / "titles.parquet", columns=columns).to_pylist()
     crime = [row for row in rows if row["labels"] == ["crime"]]
     chosen = {
         split: next(row for row in crime if row["split"] == split) for split in ("train", "unseen_show")
@@ -138,7 +138,7 @@ def test_the_next_night_learns_it(home, command):
     )
     done = guidespace(*night)
     assert done.returncode == 0, done.stdout + done.stderr
-    after = pq.read_table(champion_folder(str(home)) / "titles.parquet", columns=columns).to_pylist()
+    after = pq.read_table(find_champion(str(home)).folder / "titles.parquet", columns=columns).to_pylist()
     labels = {row["show_key"]: row["labels"] for row in after}
     assert labels.pop(chosen["train"]["show_key"]) == ["music"]
     assert labels == {row["show_key"]: row["labels"] for row in rows if row["show_key"] in labels}

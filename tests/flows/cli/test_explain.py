@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.champion import champion_folder
+from flows.champion import find_champion
 from flows.cli.main import main
 from storage.home.latest import read_latest
 from tasks.enrich.explain import decide
@@ -31,7 +31,7 @@ def explain(night, capsys):
 @pytest.fixture(scope="module")
 def model(night):
     """Model that serves."""
-    return CategoryModel(champion_folder(str(night[0])))
+    return CategoryModel(find_champion(str(night[0])).folder)
 
 
 def test_the_vote_is_that_of_the_evaluation(night, model):

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from flows import followed_model
-from flows.champion import champion_folder
+from flows.champion import find_champion
 from flows.cli.main import main
 from flows.serving.app import make_app
 from flows.serving.command import listen
@@ -138,7 +138,7 @@ def test_every_command_reads_the_exported_model(
     assert main(["export", str(file), "--format", "model", "--home", str(home)]) == 0
     assert str(file) in capsys.readouterr().out
     assert main(["ingest", "--feed", str(SAMPLE), "--home", str(other)]) == 0
-    title = pq.read_table(champion_folder(str(home)) / "titles.parquet")["title"][0].as_py()
+    title = pq.read_table(find_champion(str(home)).folder / "titles.parquet")["title"][0].as_py()
     guides = {place: tmp_path / f"{place.name}.xml" for place in (home, other)}
     printed: dict[Path, list[str]] = {}
     for place in guides:

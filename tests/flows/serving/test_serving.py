@@ -278,7 +278,7 @@ def test_a_rollback_is_one_command(served_home: Path, tmp_path: Path) -> None:
         done = guidespace("rollback", "--home", served_home)
         assert (done.returncode, done.stdout) == (
             0,
-            "guidespace-titles: version 1 serves, version 2 no longer\n",
+            "guidespace-titles: version 1 is the champion again, instead of version 2\n",
         )
         champion = registry.champion()
         assert champion is not None and champion.version == "1"

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from flows.up.network import NetworkError, check_host, choose_port, describe_listener
-from flows.up.processes import UP_HOME, Process, terminate
+from flows.up.processes import UP_HOME, ProcessIdentity, terminate
 from tests.contents import night_contents
 from tests.flows.command import QUICK_NIGHT, ROOT, guidespace
 from tests.flows.up_process import standing, until
@@ -127,8 +127,8 @@ def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_process_with_a_used_id_is_not_ours() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        ours = Process.from_pid("other", other.pid)
-        former = Process("former", other.pid, ours.started - 60)
+        ours = ProcessIdentity.from_pid("other", other.pid)
+        former = ProcessIdentity("former", other.pid, ours.started - 60)
         assert former.find() is None and terminate([former]) == [] and other.poll() is None
         assert terminate([ours]) == ["other"] and ours.find() is None
 
@@ -144,12 +144,12 @@ def test_processes_that_a_killed_process_left_are_ended(tmp_path: Path) -> None:
     ) as first:
         assert first.stdout is not None
         left = psutil.Process(int(first.stdout.readline()))
-        ours = Process.from_pid("first", first.pid, str(tmp_path / "home"))
-        of_another_home = Process.from_pid("first", first.pid, str(tmp_path / "other"))
+        ours = ProcessIdentity.from_pid("first", first.pid, str(tmp_path / "home"))
+        of_another_home = ProcessIdentity.from_pid("first", first.pid, str(tmp_path / "other"))
         until(left.environ, str)  # empty while the kernel still loads it
         first.kill()
         first.wait()
-        assert terminate([of_another_home, Process("first", first.pid, ours.started)]) == []
+        assert terminate([of_another_home, ProcessIdentity("first", first.pid, ours.started)]) == []
         assert left.is_running() and left.status() != psutil.STATUS_ZOMBIE
         assert terminate([ours]) == ["first"]
         assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE

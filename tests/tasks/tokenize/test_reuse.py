@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.trained_models import TrainedModel, fitting_model, trained_models
+from flows.trained_models import TrainedModel, find_reusable_model, find_trained_models
 from storage.artifacts import Corpus, Vocabulary
 from storage.home.workspace import Workspace
 from tasks.cluster.settings import ClusterSettings
@@ -37,7 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     home = tmp_path_factory.mktemp("trained") / "home"
     vocabulary, corpus = prepare(home, WORLD)
-    assert not [*trained_models(str(home), SETTINGS, SOURCES)]
+    assert not [*find_trained_models(str(home), SETTINGS, SOURCES)]
     with disable_run_logger():
         checkpoint = train.fn(str(home), corpus, SETTINGS.train)
         augment.fn(str(home), vocabulary, corpus, checkpoint, SETTINGS.train.encoder, SETTINGS.augment)
@@ -53,7 +53,7 @@ def prepare(home: Path, rows: list[Programme], settings: Settings = SETTINGS) ->
     from tasks.tokenize.task import tokenize
 
     guide = publish_guide(home, rows)
-    newest = next(trained_models(str(home), settings, SOURCES), None)
+    newest = next(find_trained_models(str(home), settings, SOURCES), None)
     with disable_run_logger():
         vocabulary = tokenize.fn(str(home), guide, settings.tokenize, newest and newest.vocabulary)
         inputs = guide, vocabulary, settings.tokenize.splits.salt, settings.preprocess, SOURCES
@@ -68,7 +68,7 @@ def changed(count: int, **changes: Any) -> list[Programme]:
 def model_of(
     home: Path, night: tuple[Vocabulary, Corpus], settings: Settings = SETTINGS
 ) -> TrainedModel | None:
-    return fitting_model(str(home), *night, settings, SOURCES)
+    return find_reusable_model(str(home), *night, settings, SOURCES)
 
 
 def test_few_changes_use_the_model_and_its_tokens(home: Path):
@@ -146,12 +146,12 @@ def test_other_settings_train_again(home: Path):
         dataclasses.replace(SETTINGS, train=dataclasses.replace(TRAINING, epochs=5)),
         dataclasses.replace(SETTINGS, tokenize=dataclasses.replace(SETTINGS.tokenize, reuse_share=0.0)),
     ):
-        assert not [*trained_models(str(home), settings, SOURCES)]
+        assert not [*find_trained_models(str(home), settings, SOURCES)]
 
 
 def test_no_training_title_of_the_model_is_held_out(home: Path):
     """A training title that now airs first in next_period stays in the training set."""
-    model, folder = next(trained_models(str(home), SETTINGS, SOURCES)), Workspace(home).folder
+    model, folder = next(find_trained_models(str(home), SETTINGS, SOURCES)), Workspace(home).folder
     then = {
         row["show_key"]: row["split"]
         for row in pq.read_table(folder(model.vocabulary) / "titles.parquet").to_pylist()
