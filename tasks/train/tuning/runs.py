@@ -65,9 +65,9 @@ def run_training(corpus: Path, entry: Entry, factor: float) -> TuningRun:
 class _TimedTraining(Training):
     seconds = 0.0
 
-    def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
+    def _train_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         clock = time.perf_counter if self.trainer.device.type == "cuda" else time.process_time
         started = clock()
-        title_count = super()._one_epoch(checkpointer)
+        title_count = super()._train_epoch(checkpointer)
         self.seconds += clock() - started
         return title_count

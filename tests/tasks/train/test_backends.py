@@ -53,7 +53,7 @@ class Reference:
         return numpy_step(self.tensors, *inputs, factor, self.step_number)
 
     def assert_close(self) -> None:
-        for name, part in self.trainer.parts().items():
+        for name, part in self.trainer.sections().items():
             if name != "touched":
                 values = torch.cat(list(part.pieces())).numpy()
                 np.testing.assert_allclose(values, self.tensors[name], rtol=1e-4, atol=1e-5, err_msg=name)

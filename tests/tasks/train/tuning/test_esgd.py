@@ -83,7 +83,7 @@ def test_rules_that_diverge_are_set_back(toy_corpus: Path, tmp_path: Path) -> No
 
 def test_an_offspring_is_the_mean_of_its_parents_plus_noise(toy_corpus: Path, tmp_path: Path) -> None:
     learner = Training(toy_corpus, SETTINGS).trainer
-    parts = {name: torch.cat(list(part.pieces())) for name, part in learner.parts().items()}
+    parts = {name: torch.cat(list(part.pieces())) for name, part in learner.sections().items()}
     for file, value in (("a", 1.0), ("b", 3.0)):
         state = {name: torch.full_like(part, value) for name, part in parts.items() if ".state" not in name}
         save_file({**state, "touched": torch.arange(len(parts["touched"])) == value}, tmp_path / file)
