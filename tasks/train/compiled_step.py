@@ -209,11 +209,8 @@ class CompiledStep:
         squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
         grads, layer_grads = self._product(excess, units, "grads"), None
         if sentence_vectors:
-            squared_norm += _loops.unit_backward(grads, vectors, sentence_vectors.factors, grads)
-            projections, projection_factors = (
-                sentence_vectors.projections,
-                sentence_vectors.projection_factors,
-            )
+            _, factors, projections, projection_factors = sentence_vectors
+            squared_norm += _loops.unit_backward(grads, vectors, factors, grads)
             squared_norm += _loops.unit_backward(grads, projections, projection_factors, projections)
             layer_grads = self._product(projections.T, bags.dense.numpy(), "layer_grads")
             squared_norm += _loops.sum_of_squares(layer_grads)

@@ -92,7 +92,7 @@ class OffloadedTable:
     cache_rows: int = setting(0, "Number of rows in the cache; 0: as many as fit into cache_bytes", ge=0)
     lookahead: int = _LOOKAHEAD
     row_dtype: DtypeName = setting(
-        "float32", "Number format of stored rows; they are rounded stochastically to 16 bits"
+        "float32", "Number format of stored rows; 16-bit formats are rounded stochastically"
     )
     state_dtype: DtypeName = setting(
         "float32", "Number format of stored optimizer state, if it has the shape of the rows"
@@ -117,10 +117,8 @@ class OffloadedTable:
         from storage.tables import Offloaded
         from storage.tables.row_storage import affordable_rows
 
-        dtypes = {
-            "row_dtype": getattr(torch, self.row_dtype),
-            "state_dtype": getattr(torch, self.state_dtype),
-        }
+        names = {"row_dtype": self.row_dtype, "state_dtype": self.state_dtype}
+        dtypes = {parameter: getattr(torch, name) for parameter, name in names.items()}
         (count, dim), cache_rows = rows.shape, self.cache_rows
         if not cache_rows:
             cache_rows = affordable_rows(

@@ -1,4 +1,4 @@
-"""Plots a search over optimizers: best and mean score of each round, and the winners by optimizer."""
+"""Plots a search over optimizers: best and mean score of each round, and the optimizers of the winners."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tasks.train.tuning.space import Round
 
 
 def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
-    """Draws a line plot of the scores, and below it a stacked bar of the winning optimizers per round."""
+    """Draws the scores of each round as lines and, below, the optimizers of its winners as a stacked bar."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.5, 0.5])
     layout = make_figure(title, height=640).layout.to_plotly_json()
     figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})

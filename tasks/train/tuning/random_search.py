@@ -1,4 +1,4 @@
-"""Searches optimizers and learning rates at random, as a baseline for the other searches."""
+"""Tries optimizers and learning rates at random, as a baseline for other searches."""
 
 import time
 from collections.abc import Iterator
@@ -13,25 +13,25 @@ from tasks.pool import Submit
 from tasks.train.tuning.runs import TuningRun, run_training
 from tasks.train.tuning.space import Journal, Round, Space, TuningTrial
 
-ROUND_SIZE = 8  # trainings that are submitted at once
+ROUND_SIZE = 8  # number of trainings that are submitted at once
 
 
 @configurable
 class RandomSearch:
     """Search strategy: draws optimizers and learning rates at random, and trains each candidate completely.
 
-    Bergstra, Bengio. Random Search for Hyper-Parameter Optimization. JMLR 2012.
+    References: Bergstra, Bengio. Random Search for Hyper-Parameter Optimization. JMLR 2012.
     """
 
     name: Literal["random"] = "random"
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
-        """Runs or resumes the search, and yields progress after each round of trainings.
+        """Runs or resumes the search, and yields a Progress after each round of trainings.
 
         Args:
-            space: Optimizers, learning rates and the budget.
-            folder: Folder of the journal.
-            submit: Function that runs a call in a worker and returns a future.
+            space: Optimizers, range of learning rates, and the budget of the search.
+            folder: Folder of the journal, from which an interrupted search resumes.
+            submit: Calls a function with arguments in a worker and returns a future.
         """
         journal = Journal(folder, self, space, -(-space.trainings // ROUND_SIZE))
         finished = [trial for search_round in journal.rounds for trial in search_round.trials]
