@@ -29,12 +29,12 @@ from tasks.train.settings import TrainSettings
 PARAMETERS = ["rows", "labels", LAYER]
 # Words of ``control``: number of the assignment (0 while the parent writes one), epoch, first batch, number
 # of batches in the epoch, number of steps before the first batch, number of rounds that learners may start,
-# whether learners must stop. In a round, each learner trains on one batch.
-RUN, EPOCH, FIRST, BATCHES, STEPS, MAX_ROUNDS, STOP = range(7)
+# and whether learners must stop. In a round, each learner trains on one batch.
+ASSIGNMENT, EPOCH, FIRST_BATCH, BATCH_COUNT, STEPS_BEFORE, MAX_ROUNDS, STOP = range(7)
 # Words of ``marks``: number of finished rounds; number, from 1, of a batch with a non-finite gradient; sum
 # and maximum of the staleness (number of steps that other learners finish during a step of this learner);
-# number of trained titles; number of batches that were interrupted because the learner was killed.
-DONE, FAILED, STALE, MAX_STALE, SHOWN, CUT_OFF = range(6)
+# number of trained titles; number of batches that a kill of the learner has interrupted.
+FINISHED_ROUNDS, FAILED_BATCH, STALENESS_SUM, MAX_STALENESS, TRAINED_TITLES, INTERRUPTED_BATCHES = range(6)
 WORDS = 16  # number of 8-byte words in a row: enough that no two learners write to the same cache line
 MAX_SPINS, POLL_SECONDS = 2000, 0.0005  # number of polls without a pause; pause between later polls
 
@@ -81,29 +81,33 @@ class _Learner:
 
         An assignment contains the remaining batches of an epoch.
         """
-        last_run = 0
+        last_assignment = 0
         while not self._control[STOP]:
-            run = int(self._control[RUN])
+            number = int(self._control[ASSIGNMENT])
             fence()
             assignment, progress = self._control.copy(), self._progress.copy()
             fence()
-            if run in (0, last_run) or self._control[RUN] != run:  # the parent writes the next assignment
-                time.sleep(POLL_SECONDS)
+            if number in (0, last_assignment) or self._control[ASSIGNMENT] != number:
+                time.sleep(POLL_SECONDS)  # until the parent has written the next assignment
                 continue
-            last_run, finished_rounds, learners = run, int(progress[DONE]), self._learners
-            round_count = -(-int(assignment[BATCHES] - assignment[FIRST]) // learners)
+            last_assignment, finished_rounds, learners = (
+                number,
+                int(progress[FINISHED_ROUNDS]),
+                self._learners,
+            )
+            round_count = -(-int(assignment[BATCH_COUNT] - assignment[FIRST_BATCH]) // learners)
             for name, tensor in self._private.items():
                 self._last_read[name].copy_(tensor.copy_(self._shared[name]))
-            first_batch = int(assignment[FIRST]) + finished_rounds * learners + self._number
+            first_batch = int(assignment[FIRST_BATCH]) + finished_rounds * learners + self._number
             _, batches = self._loader.epoch(int(assignment[EPOCH]), first_batch, every=learners)
-            for number in range(finished_rounds, round_count):
-                self._wait(lambda number=number: self._control[MAX_ROUNDS] > number)
+            for round_number in range(finished_rounds, round_count):
+                self._wait(lambda number=round_number: self._control[MAX_ROUNDS] > number)
                 if (batch := next(batches, None)) is not None:  # None: the epoch has no batch left
-                    self._train(assignment, first_batch + (number - finished_rounds) * learners, batch)
-                if (number + 1) % self._interval == 0 or number + 1 >= self._control[MAX_ROUNDS]:
+                    self._train(assignment, first_batch + (round_number - finished_rounds) * learners, batch)
+                if (round_number + 1) % self._interval == 0 or round_number + 1 >= self._control[MAX_ROUNDS]:
                     self._exchange_dense()
                 fence()
-                self._progress[DONE] = number + 1
+                self._progress[FINISHED_ROUNDS] = round_number + 1
 
     def _train(self, assignment: np.ndarray, number: int, batch: Batch) -> None:
         """Trains on batch ``number`` of the epoch, unless a killed learner has already claimed this batch.
@@ -112,21 +116,22 @@ class _Learner:
         """
         progress = self._progress
         if self._claimed[number]:
-            progress[CUT_OFF] += 1
+            progress[INTERRUPTED_BATCHES] += 1
             return
         steps_before = self._steps_of_others()
         gradients = self._step.gradients(batch)
         if gradients is None:
-            progress[FAILED] = number + 1
+            progress[FAILED_BATCH] = number + 1
             self._wait(lambda: False)
         assert gradients is not None
         self._losses[number], staleness = gradients.loss, self._steps_of_others() - steps_before
-        progress[SHOWN] += len(gradients.titles)
-        progress[STALE] += staleness
-        progress[MAX_STALE] = max(progress[MAX_STALE], staleness)
+        progress[TRAINED_TITLES] += len(gradients.titles)
+        progress[STALENESS_SUM] += staleness
+        progress[MAX_STALENESS] = max(progress[MAX_STALENESS], staleness)
         self._claimed[number] += 1
-        factor = self._settings.rate_factor(int(assignment[EPOCH]), number, int(assignment[BATCHES]))
-        self._step.apply(gradients, factor, int(assignment[STEPS]) + number - int(assignment[FIRST]) + 1)
+        factor = self._settings.rate_factor(int(assignment[EPOCH]), number, int(assignment[BATCH_COUNT]))
+        step = int(assignment[STEPS_BEFORE]) + number - int(assignment[FIRST_BATCH]) + 1
+        self._step.apply(gradients, factor, step)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         """Waits until the condition is true. Exits the process if the parent requests a stop."""
@@ -140,7 +145,7 @@ class _Learner:
 
     def _steps_of_others(self) -> int:
         """Returns the number of steps that the other learners have finished in this epoch."""
-        return int(self._marks[:, DONE].sum() - self._progress[DONE])
+        return int(self._marks[:, FINISHED_ROUNDS].sum() - self._progress[FINISHED_ROUNDS])
 
     def _exchange_dense(self) -> None:
         """Adds the learner's changes of its dense parameters to the shared ones, and copies the sums back.
@@ -148,9 +153,9 @@ class _Learner:
         The sums of squares of Adagrad are exchanged in this way, too. Other optimizer state, such as the
         moments of Adam, overwrites the shared one.
         """
-        for name, private in self._private.items():
-            shared, last_read = self._shared[name], self._last_read[name]
+        for name, private_copy in self._private.items():
+            shared, exchanged_copy = self._shared[name], self._last_read[name]
             if name.endswith((".rows", ".sum")):
-                last_read.copy_(private.copy_(shared.add_(private - last_read)))
+                exchanged_copy.copy_(private_copy.copy_(shared.add_(private_copy - exchanged_copy)))
             else:
-                shared.copy_(private)
+                shared.copy_(private_copy)
