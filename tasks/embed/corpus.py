@@ -12,7 +12,7 @@ from storage.formats.corpus import open_corpus
 from storage.shapes import Bool, Float32
 from tasks.encoder.title_encoder import TitleEncoder
 
-COLUMNS = ["raw_title", "context", "split", "oov"]
+TITLE_COLUMNS = ["raw_title", "context", "split", "oov"]
 
 
 class EmbeddedTitles(NamedTuple):
@@ -29,10 +29,10 @@ class EmbeddedTitles(NamedTuple):
 
 def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles]:
     """Yields the titles of the Corpus in ``folder`` with their vectors, in blocks (at least one)."""
-    titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
+    titles, corpus = pq.read_table(folder / "titles.parquet", columns=TITLE_COLUMNS), open_corpus(folder)
     for block in row_blocks(len(corpus)):  # the arrays of a million titles would need 6 GB
         rows = np.arange(block.start, block.stop)
-        raw_titles, contexts, splits, oov = titles[block].select(COLUMNS).columns
+        raw_titles, contexts, splits, oov = titles[block].select(TITLE_COLUMNS).columns
         dense = encoder.bag.dense(corpus.sentences[block], corpus.descriptions[block])
         texts = raw_titles.to_pylist(), contexts.to_pylist()
         vectors = encoder.embed_with_context(*texts, dense, corpus.complete_tokens(rows))

@@ -148,8 +148,8 @@ class Delivery(Generic[Item, BatchT]):
         """Yields the batch of each item. The first call starts the worker processes."""
         self._sampler.items = items
         if self._loader is None or self._blocks is None:
-            _, first_bytes = assign_slots(self._batch_maker[items[0]])
-            block_bytes = max(MIN_BLOCK_BYTES, first_bytes * 3 // 2)
+            _, first_batch_bytes = assign_slots(self._batch_maker[items[0]])
+            block_bytes = max(MIN_BLOCK_BYTES, first_batch_bytes * 3 // 2)
             self._blocks = torch.empty(
                 self._sampler.block_count, block_bytes, dtype=torch.uint8
             ).share_memory_()

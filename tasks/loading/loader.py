@@ -108,15 +108,15 @@ class BatchLoader:
         self.workers = workers
         self._delivery = Delivery(self._batches, workers=workers, pin=pin)
 
-    def epoch(self, epoch: int, first: int = 0, every: int = 1) -> tuple[int, Iterator[Batch]]:
+    def epoch(self, epoch: int, first_batch: int = 0, stride: int = 1) -> tuple[int, Iterator[Batch]]:
         """Returns the number of batches of an epoch, and an iterator over some of them.
 
-        The iterator starts with batch ``first`` and yields every ``every``-th batch.
+        The iterator starts with batch ``first_batch`` and yields every ``stride``-th batch.
         """
         rng = np.random.default_rng([self._batches.seed, epoch])
         plans = self._batches.sampler.plan_epoch(self._rows, self._corpus.labels, rng)
         items = [(epoch, number, plan) for number, plan in enumerate(plans)]
-        return len(plans), self._delivery.deliver(items[first::every])
+        return len(plans), self._delivery.deliver(items[first_batch::stride])
 
 
 def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) -> int:

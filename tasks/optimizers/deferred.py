@@ -29,10 +29,10 @@ class DeferredCheck:
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
         """Updates parameters like ParameterGroups.update_, or skips the step if a gradient is not finite."""
         all_finite = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
-        count = self._skipped_steps
-        if count is None:
-            count = all_finite.new_zeros((), dtype=torch.int64)
-        self._skipped_steps = count + (~all_finite | (count > 0))
+        skipped_before = self._skipped_steps
+        if skipped_before is None:
+            skipped_before = all_finite.new_zeros((), dtype=torch.int64)
+        self._skipped_steps = skipped_before + (~all_finite | (skipped_before > 0))
         tensors = [tensor for update in updates.values() for tensor in (update.rows, *update.state.values())]
         copies = [tensor.clone() for tensor in tensors]
         self._groups.update_finite_(updates, factor, step)
@@ -41,6 +41,6 @@ class DeferredCheck:
 
     def pop_skipped_steps(self) -> int:
         """Returns the number of steps that were skipped since the last call. Waits for the GPU."""
-        count: Tensor | None = self._skipped_steps
+        skipped_steps: Tensor | None = self._skipped_steps
         self._skipped_steps = None
-        return 0 if count is None else int(count)
+        return 0 if skipped_steps is None else int(skipped_steps)

@@ -95,9 +95,9 @@ class ASGD(RowOptimizer):
 
         ``average`` is the mean of the rows over the steps after ``t0``.
         """
-        last_step = step - 1
-        eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * last_step) ** self.alpha)
+        previous_steps = step - 1
+        eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * previous_steps) ** self.alpha)
         rows.mul_((1 - self.lambd * eta.double()).to(rows.dtype)).addcmul_(grad, eta, value=-1)
-        steps = last_step - self.t0  # number of averaged steps
-        steps = steps.clamp(min=1) if isinstance(steps, torch.Tensor) else max(1.0, steps)
-        state["average"].lerp_(rows, 1 / steps)
+        count = previous_steps - self.t0  # number of averaged steps
+        count = count.clamp(min=1) if isinstance(count, torch.Tensor) else max(1.0, count)
+        state["average"].lerp_(rows, 1 / count)

@@ -48,7 +48,7 @@ class YellowFin:
         h_min = exp E(log min(h in w)),  h_max = E(max(h in w))
         C = E‖g‖² − ‖E g‖²          the variance of the gradient
         D = E(E‖g‖ / E‖g‖²)         the distance to the optimum
-        √μ = max(x, (√(h_max / h_min) − 1) / (√(h_max / h_min) + 1)), where x is the result of _root
+        √μ = max(x, (√(h_max / h_min) − 1) / (√(h_max / h_min) + 1)), where x is from _momentum_root
         lr = (1 − √μ)² / h_min, times t / (10 · window) in the first 10 · window steps
 
     A step updates E g only for the rows that occur in the step. When a row occurs again, the decay of the
@@ -101,27 +101,31 @@ class YellowFin:
         updated_share = sum(update.grad.numel() for update in updates) / coordinates
         memory["window"][(step - 1) % self.window] = curvature
         curvatures = memory["window"][: min(step, self.window)]
-        *means, distance, mean_square, sparsity = memory["averages"].tolist()
+        *averages, distance, mean_grad_square, sparsity = memory["averages"].tolist()
         minimum, maximum = float(curvatures.min()), float(curvatures.max())
         values = math.log(minimum + _TINY), maximum, curvature, math.sqrt(curvature)
-        low, high, square, norm = map(self._average, means, values)
-        distance = self._average(distance, norm / (square + _TINY))
+        log_min, max_curvature, mean_curvature, mean_norm = map(self._average, averages, values)
+        distance = self._average(distance, mean_norm / (mean_curvature + _TINY))
         sparsity = self._average(sparsity, updated_share)
-        change = sum(self._update_mean_(update, step) for update in updates)
-        mean_square = max(0.0, self.beta**2 * mean_square + change)
-        averages = [low, high, square, norm, distance, mean_square, sparsity]
+        square_change = sum(self._update_mean_(update, step) for update in updates)
+        mean_grad_square = max(0.0, self.beta**2 * mean_grad_square + square_change)
+        averages = [log_min, max_curvature, mean_curvature, mean_norm, distance, mean_grad_square, sparsity]
         memory["averages"].copy_(torch.tensor(averages, dtype=torch.float64))
         if step == 1:
             return optimizer
         correction = 1 - self.beta**step
-        share = sparsity / correction if self.sparsity_debias else 1.0
-        h_min, h_max = math.exp(low / correction) * share, high / correction * share
-        variance = max(square / correction - mean_square / correction**2, _TINY) * share
+        sparsity_factor = sparsity / correction if self.sparsity_debias else 1.0
+        h_min = math.exp(log_min / correction) * sparsity_factor
+        h_max = max_curvature / correction * sparsity_factor
+        variance = (
+            max(mean_curvature / correction - mean_grad_square / correction**2, _TINY) * sparsity_factor
+        )
         condition_root = math.sqrt(max((h_max + _TINY) / (h_min + _TINY), 1.0))
-        root = _root(distance / correction / math.sqrt(share), h_min, variance)
-        root = max(root, (condition_root - 1) / (condition_root + 1))
-        rate = (1 - root) ** 2 / (h_min + _TINY) * min(1.0, step / (10 * self.window))
-        return replace(optimizer, learning_rate=rate * self.rate_factor, momentum=min(root**2, 1 - 1e-6))
+        momentum_root = _momentum_root(distance / correction / math.sqrt(sparsity_factor), h_min, variance)
+        momentum_root = max(momentum_root, (condition_root - 1) / (condition_root + 1))
+        rate = (1 - momentum_root) ** 2 / (h_min + _TINY) * min(1.0, step / (10 * self.window))
+        momentum = min(momentum_root**2, 1 - 1e-6)
+        return replace(optimizer, learning_rate=rate * self.rate_factor, momentum=momentum)
 
     def _average(self, average: float, value: float) -> float:
         """Returns the exponential average after a new value."""
@@ -140,7 +144,7 @@ class YellowFin:
 Tuner = NoTuner | YellowFin
 
 
-def _root(distance: float, h_min: float, variance: float) -> float:
+def _momentum_root(distance: float, h_min: float, variance: float) -> float:
     """Returns the x = √μ in [0, 1] that minimises x² D² + (1 − x)⁴ C / h_min².
 
     y = x − 1 is the root of y³ + p y + p = 0, which is computed by Vieta's substitution.

@@ -28,7 +28,7 @@ from storage.shapes import Float32, Int64
 from tasks.form import configurable, setting
 from tasks.recurrent.alphabet import Alphabet
 
-CELLS = {"gru": "GRU", "lstm": "LSTM", "elman": "RNN"}  # name of a cell -> name of a class in torch.nn
+CELL_CLASSES = {"gru": "GRU", "lstm": "LSTM", "elman": "RNN"}  # name of a cell -> name of a class in torch.nn
 _BATCH_STRINGS = 4096  # number of strings in a batch outside training
 
 
@@ -69,16 +69,16 @@ def pack_strings(strings: Ragged, max_length: int, *, right_to_left: bool) -> Pa
         right_to_left: Whether the network reads a string from its last character to the first.
     """
     lengths = np.minimum(strings.lengths, max_length)
-    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-    sorted_lengths = lengths[order]
-    finished = np.cumsum(np.bincount(sorted_lengths, minlength=1))  # strings with at most each length
-    batch_sizes = len(order) - finished[:-1]
-    starts = np.cumsum(batch_sizes) - batch_sizes
+    string_order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    sorted_lengths = lengths[string_order]
+    finished_counts = np.cumsum(np.bincount(sorted_lengths, minlength=1))  # strings with at most each length
+    batch_sizes = len(string_order) - finished_counts[:-1]
+    step_starts = np.cumsum(batch_sizes) - batch_sizes
     step = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
-    rank = np.arange(int(sorted_lengths.sum())) - starts[step]
-    starts = strings.offsets[order]
-    indices = (starts + sorted_lengths - 1)[rank] - step if right_to_left else starts[rank] + step
-    return Packing(order, indices, batch_sizes)
+    ranks = np.arange(int(sorted_lengths.sum())) - step_starts[step]
+    starts = strings.offsets[string_order]
+    indices = (starts + sorted_lengths - 1)[ranks] - step if right_to_left else starts[ranks] + step
+    return Packing(string_order, indices, batch_sizes)
 
 
 class CharacterEncoder:
@@ -90,7 +90,8 @@ class CharacterEncoder:
         generator = torch.Generator().manual_seed(seed)
         self.rows = torch.randn(len(alphabet), settings.character_dim, generator=generator)
         self.rows[0] = 0.0  # row of rare characters; remains zero if training strings have none
-        cell = getattr(nn, CELLS[settings.cell])(settings.character_dim, settings.hidden, device="meta")
+        cell_class = getattr(nn, CELL_CLASSES[settings.cell])
+        cell = cell_class(settings.character_dim, settings.hidden, device="meta")
         self.cell = cell.to_empty(device="cpu")
         bound = settings.hidden**-0.5
         with torch.no_grad():

@@ -42,17 +42,18 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def unsupported_reason(
-    settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool
+    settings: TrainSettings, groups: ParameterGroups, device: torch.device, is_resident: bool
 ) -> str:
     """Returns why the compiled step does not support the settings, or "" if it supports them."""
     objective, optimizers = settings.objective, (updater.optimizer for updater in groups.updaters.values())
-    unsupported = sorted({optimizer.name for optimizer in optimizers if type(optimizer) not in UPDATE_RULES})
+    other_optimizers = [optimizer for optimizer in optimizers if type(optimizer) not in UPDATE_RULES]
+    names = ", ".join(sorted({optimizer.name for optimizer in other_optimizers}))
     reasons = {
         "numba is not installed": not available(),
-        f"the table is {settings.table.name} on {device}": not resident or device.type != "cpu",
+        f"the table is {settings.table.name} on {device}": not is_resident or device.type != "cpu",
         f"the objective is {objective.name}": type(objective) is not Label,
         f"the encoder is {settings.encoder.name}": type(settings.encoder) is not Bag,
-        f"the optimizer is {', '.join(unsupported)}": unsupported,
+        f"the optimizer is {names}": names,
         f"the tuner is {settings.tuner.name}": not isinstance(settings.tuner, NoTuner),
         f"clipping is {settings.clipping.name}": not isinstance(settings.clipping, NoClipping),
         f"precision is {settings.precision}": settings.precision == "bfloat16",
@@ -80,8 +81,8 @@ class _Parameter:
         self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer
     ) -> None:
         self._optimizer, self._rule = optimizer, UPDATE_RULES[type(optimizer)]
-        no_state = torch.zeros(0, 1)
-        first, second = state.get("first", state.get("sum", no_state)), state.get("second", no_state)
+        no_tensor = torch.zeros(0, 1)
+        first, second = state.get("first", state.get("sum", no_tensor)), state.get("second", no_tensor)
         self._arrays, self._weights = [tensor.numpy() for tensor in (rows, first, second)], weights.numpy()
         # A dense parameter has one entry per row: row i has the i-th gradient with weight 1.
         offsets, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)
@@ -120,7 +121,7 @@ class Gradients(NamedTuple):
 
     loss: float
     entries: Entries  # tokens of the titles of the batch
-    titles: np.ndarray  # float32 (titles, dim): gradients of the sums of rows
+    title_sums: np.ndarray  # float32 (titles, dim): gradients of the sums of rows
     labels: np.ndarray  # float32 (labels, dim): gradients of the label vectors
     layer: np.ndarray | None  # float32 (dim, features): gradient of the sentence layer; None if there is none
 
@@ -178,7 +179,7 @@ class CompiledStep:
         """Updates the parameters in step number ``step``, with learning rates multiplied by ``factor``."""
         ids = gradients.entries[0]
         self._touched[ids] = True
-        self._parameters["rows"].update_(gradients.titles, factor, step, gradients.entries)
+        self._parameters["rows"].update_(gradients.title_sums, factor, step, gradients.entries)
         self._parameters["labels"].update_(gradients.labels, factor, step)
         if gradients.layer is not None:
             self._parameters[LAYER].update_(gradients.layer, factor, step)
@@ -188,9 +189,9 @@ class CompiledStep:
         bags, targets, scratch = batch.bags, batch.targets, self._scratch_array
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
-        starts = scratch("starts", len(ids) + 1, dtype=torch.int32)
+        row_offsets = scratch("row_offsets", len(ids) + 1, dtype=torch.int32)
         entry_titles = scratch("titles", len(tokens), dtype=torch.int32)
-        entries = ids, starts, entry_titles, scratch("weights", len(tokens))
+        entries = ids, row_offsets, entry_titles, scratch("weights", len(tokens))
         _loops.group_by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
         bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)
         _loops.sum_rows(self._rows, *entries, bag)
@@ -202,12 +203,12 @@ class CompiledStep:
         units, unit_factors = scratch("units", labels, dim), scratch("unit_factors", labels)
         np.copyto(units, self._labels)
         _loops.make_unit(units, unit_factors)
-        excess = self._product(vectors, units.T, "excess")
+        cosine_grads = self._product(vectors, units.T, "cosine_grads")
         target_arrays = (getattr(targets, name).numpy() for name in ("aired", "titles", "labels", "shares"))
-        loss = _loops.cross_entropy_(excess, *self._temperatures, *target_arrays)
-        label_grads = self._product(excess.T, vectors, "label_grads")
+        loss = _loops.cross_entropy_(cosine_grads, *self._temperatures, *target_arrays)
+        label_grads = self._product(cosine_grads.T, vectors, "label_grads")
         squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
-        grads, layer_grads = self._product(excess, units, "grads"), None
+        grads, layer_grads = self._product(cosine_grads, units, "grads"), None
         if sentence_vectors:
             _, factors, projections, projection_factors = sentence_vectors
             squared_norm += _loops.unit_backward(grads, vectors, factors, grads)
@@ -243,10 +244,10 @@ class CompiledStep:
 
     def _scratch_array(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
         """Returns an uninitialised array, if possible in the memory of the last array with this name."""
-        size = math.prod(shape)
-        if name not in self._scratch or len(self._scratch[name]) < size:
-            self._scratch[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
-        return self._scratch[name][:size].reshape(shape)
+        count = math.prod(shape)
+        if name not in self._scratch or len(self._scratch[name]) < count:
+            self._scratch[name] = torch.empty(count * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
+        return self._scratch[name][:count].reshape(shape)
 
 
 def max_title_tokens(corpus: OpenCorpus) -> int:
@@ -272,25 +273,25 @@ def choose_backend(
     Raises:
         ValueError: The backend of the settings, or of the checkpoint, is not available.
     """
-    required, origin = settings.backend, f"train.backend is {settings.backend}"
+    backend, requirement = settings.backend, f"train.backend is {settings.backend}"
     if resumed_backend:
-        if required not in ("auto", resumed_backend):
-            raise ValueError(f"the checkpoint has backend {resumed_backend}, but {origin}")
-        required, origin = resumed_backend, f"the checkpoint has backend {resumed_backend}"
+        if backend not in ("auto", resumed_backend):
+            raise ValueError(f"the checkpoint has backend {resumed_backend}, but {requirement}")
+        backend, requirement = resumed_backend, f"the checkpoint has backend {resumed_backend}"
     learners = settings.runner.learners if isinstance(settings.runner, Hogwild) else 0
-    resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
-    reason = unsupported_reason(settings, groups, table.device, resident)
-    if learners and (reason or required == "torch"):
-        reason = reason or origin
+    is_resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
+    reason = unsupported_reason(settings, groups, table.device, is_resident)
+    if learners and (reason or backend == "torch"):
+        reason = reason or requirement
         raise ValueError(f"train.runner is hogwild, but {reason}; choose train.runner=sequential")
     if learners:
         return "compiled", f"training with backend compiled in {learners} learners (hogwild)"
-    if required == "compiled" and reason:
-        raise ValueError(f"{origin}, but {reason}")
+    if backend == "compiled" and reason:
+        raise ValueError(f"{requirement}, but {reason}")
     titles_shown = titles * settings.epochs
-    if required == "torch":
-        reason = origin
-    elif required == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
+    if backend == "torch":
+        reason = requirement
+    elif backend == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
         reason = f"{titles_shown:,} titles are shown; the compiled step saves time from {MIN_TITLES_SHOWN:,}"
     if reason:
         return "torch", f"training with backend torch: {reason}"

@@ -45,9 +45,9 @@ class TuningSet:
             is_validation = open_array(corpus.folder, "family_hash")[rows] < share
         self.training, self.validation = rows[~is_validation], rows[is_validation]
         base_size = MAX_BASE_TITLES if share else COLLAPSE_SAMPLE
-        base = self.training[:: -(-len(self.training) // base_size) or 1]
+        base_rows = self.training[:: -(-len(self.training) // base_size) or 1]
         self._bagger = Bagger(corpus.kinds)
-        title_sets = self.validation, base
+        title_sets = self.validation, base_rows
         self._validation_tokens, self._base_tokens = (without_context(corpus, rows) for rows in title_sets)
         self._sentence_vectors = [(corpus.sentences[rows], corpus.descriptions[rows]) for rows in title_sets]
         labels = (corpus.labels.take(rows).multi_hot(len(corpus.label_names)) for rows in title_sets)
@@ -104,9 +104,9 @@ def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
 
     References: O. Roy, M. Vetterli, The effective rank, EUSIPCO 2007, definition 1.
     """
-    values = torch.linalg.eigvalsh((vectors.T @ vectors).double()).clamp(min=0).sqrt()  # singular values
-    shares = values / values.sum().clamp(min=1e-30)
-    return float(torch.special.entr(shares).sum().exp()) if values.any() else 0.0
+    singular_values = torch.linalg.eigvalsh((vectors.T @ vectors).double()).clamp(min=0).sqrt()
+    shares = singular_values / singular_values.sum().clamp(min=1e-30)
+    return float(torch.special.entr(shares).sum().exp()) if singular_values.any() else 0.0
 
 
 def without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:

@@ -17,53 +17,55 @@ C4, C5, C6 = (np.float32(value) for value in (0.0096845805, 0.0012387821, 0.0002
 
 
 @no_type_check
-def group_by_row(tokens, kinds, offsets, alpha, powers, starts, titles, weights):
+def group_by_row(tokens, kinds, title_offsets, alpha, powers, row_offsets, titles, weights):
     """Groups the entries (tokens of titles) of a batch by row instead of by title.
 
     Args:
         tokens: Position of the row of each entry in the distinct rows of the batch.
         kinds: Token kind of each entry.
-        offsets: Offsets of the entries of each title, (titles + 1,).
+        title_offsets: Offsets of the entries of each title, (titles + 1,).
         alpha: Weight α of each token kind.
         powers: powers[n] is the factor on the weight of a token if n tokens of its title have its kind.
-        starts: Output, int32 (distinct rows + 1,): offsets of the entries of each row.
+        row_offsets: Output, int32 (distinct rows + 1,): offsets of the entries of each row.
         titles: Output, int32 (entries,): title of each entry.
         weights: Output, float32 (entries,): weight α_kind · powers[n] of each entry.
     """
     kind_counts, kind_weights = np.zeros(len(alpha), np.int64), np.empty(len(alpha), np.float32)
-    starts[:] = 0
+    row_offsets[:] = 0
     for entry in range(len(tokens)):
-        starts[tokens[entry] + 1] += 1
-    for row in range(1, len(starts)):
-        starts[row] += starts[row - 1]
-    for title in range(len(offsets) - 1):
-        begin, end = offsets[title], offsets[title + 1]
+        row_offsets[tokens[entry] + 1] += 1
+    for row in range(1, len(row_offsets)):
+        row_offsets[row] += row_offsets[row - 1]
+    for title in range(len(title_offsets) - 1):
+        begin, end = title_offsets[title], title_offsets[title + 1]
         kind_counts[:] = 0
         for entry in range(begin, end):
             kind_counts[kinds[entry]] += 1
         for kind in range(len(alpha)):
             kind_weights[kind] = alpha[kind] * powers[kind_counts[kind]]
         for entry in range(begin, end):
-            position = starts[tokens[entry]]  # next free entry of the row; finally the start of the next row
-            starts[tokens[entry]] = position + 1
+            position = row_offsets[
+                tokens[entry]
+            ]  # next free entry of the row, in the end that of the next row
+            row_offsets[tokens[entry]] = position + 1
             titles[position], weights[position] = title, kind_weights[kinds[entry]]
-    for row in range(len(starts) - 1, 0, -1):
-        starts[row] = starts[row - 1]
-    starts[0] = 0
+    for row in range(len(row_offsets) - 1, 0, -1):
+        row_offsets[row] = row_offsets[row - 1]
+    row_offsets[0] = 0
 
 
 @no_type_check
-def sum_rows(rows, ids, starts, titles, weights, sums):
+def sum_rows(rows, ids, row_offsets, titles, weights, sums):
     """Writes the weighted sum of the rows of each title to ``sums``, (titles, dim).
 
     The function reads the rows in the order of the table, which is twice as fast as title by title. ``ids``
-    are the distinct rows of the batch; ``starts``, ``titles`` and ``weights`` are the outputs of
+    are the distinct rows of the batch; ``row_offsets``, ``titles`` and ``weights`` are the outputs of
     group_by_row.
     """
     sums[:] = ZERO
     for number in range(len(ids)):
         row = rows[ids[number]]
-        for entry in range(starts[number], starts[number + 1]):
+        for entry in range(row_offsets[number], row_offsets[number + 1]):
             title_sum, weight = sums[titles[entry]], weights[entry]
             for axis in range(len(row)):
                 title_sum[axis] += weight * row[axis]
@@ -84,21 +86,21 @@ def make_unit(vectors, factors):
 
 
 @no_type_check
-def unit_backward(grads, units, factors, result):
-    """Computes the backward pass of ``make_unit``: writes factor · (g − (g·u) u) to ``result``.
+def unit_backward(grads, units, factors, vector_grads):
+    """Computes the backward pass of ``make_unit``: writes factor · (g − (g·u) u) to ``vector_grads``.
 
     g is the gradient of the unit vector u of a vector, and ``factors`` are those of ``make_unit``. Returns
-    the sum of squares of ``result``.
+    the sum of squares of ``vector_grads``.
     """
     square_sum = np.float64(0)
     for number in range(len(grads)):
-        grad, unit_vector, result_row, factor = grads[number], units[number], result[number], factors[number]
+        grad, unit_vector, vector_grad = grads[number], units[number], vector_grads[number]
         projection, square = ZERO, ZERO
         for axis in range(len(grad)):
             projection += grad[axis] * unit_vector[axis]
         for axis in range(len(grad)):
-            value = factor * (grad[axis] - projection * unit_vector[axis])
-            result_row[axis] = value
+            value = factors[number] * (grad[axis] - projection * unit_vector[axis])
+            vector_grad[axis] = value
             square += value * value
         square_sum += square
     return square_sum
@@ -107,13 +109,13 @@ def unit_backward(grads, units, factors, result):
 @no_type_check
 def sum_of_squares(grads):
     """Returns the sum of squares of ``grads``, which is not finite if any element is not finite."""
-    total = np.float64(0)
+    square_sum = np.float64(0)
     for number in range(len(grads)):
         grad, square = grads[number], ZERO
         for axis in range(len(grad)):
             square += grad[axis] * grad[axis]
-        total += square
-    return total
+        square_sum += square
+    return square_sum
 
 
 @no_type_check
@@ -127,14 +129,14 @@ def cross_entropy_(cosines, temperature, aired_temperature, aired, titles, label
     The softmax does not subtract the maximum, because exp((cosine − 1) / τ) cannot overflow. This number is
     a normal float if 2 / τ < 87.
     """
-    count, num_labels, entry, loss = len(cosines), cosines.shape[1], 0, np.float64(0)
+    num_titles, num_labels, entry, loss = len(cosines), cosines.shape[1], 0, np.float64(0)
     bits = np.empty(num_labels, np.int32)
     powers_of_two = bits.view(np.float32)  # 2^k, written as exponent bits
-    share_of_title = ONE / np.float32(count)
-    for title in range(count):
+    title_share = ONE / np.float32(num_titles)
+    for title in range(num_titles):
         row = cosines[title]
         title_temperature = aired_temperature if aired[title] else temperature
-        scale, first_entry, total = LOG2E / title_temperature, entry, ZERO
+        scale, first_entry, exp_sum = LOG2E / title_temperature, entry, ZERO
         while entry < len(titles) and titles[entry] == title:
             loss -= shares[entry] * (row[labels[entry]] - ONE)
             entry += 1
@@ -147,19 +149,19 @@ def cross_entropy_(cosines, temperature, aired_temperature, aired, titles, label
             row[label] = C0 + fraction * (C1 + fraction * (C2 + fraction * upper_terms))
         for label in range(num_labels):
             row[label] *= powers_of_two[label]
-            total += row[label]
-        factor = share_of_title / total
+            exp_sum += row[label]
+        factor = title_share / exp_sum
         for label in range(num_labels):
             row[label] *= factor
-        logarithm = title_temperature * np.log(total)
+        logarithm = title_temperature * np.log(exp_sum)
         for position in range(first_entry, entry):
             loss += shares[position] * logarithm
-            row[labels[position]] -= shares[position] * share_of_title
-    return loss / count
+            row[labels[position]] -= shares[position] * title_share
+    return loss / num_titles
 
 
 @no_type_check
-def update_(rows, first, second, ids, row_weights, starts, titles, weights, grads, rule, constants):
+def update_(rows, first, second, ids, row_weights, row_offsets, titles, weights, grads, rule, constants):
     """Updates the rows of ``ids`` and their optimizer state by the update rule ``rule``.
 
     The gradient of a row is Σ weight · grads[title] over its entries. ``first`` is the accumulator of
@@ -172,7 +174,7 @@ def update_(rows, first, second, ids, row_weights, starts, titles, weights, grad
     for number in range(len(ids)):
         row_id, row = ids[number], rows[ids[number]]
         grad[:] = ZERO
-        for entry in range(starts[number], starts[number + 1]):
+        for entry in range(row_offsets[number], row_offsets[number + 1]):
             weight, title_grad = weights[entry], grads[titles[entry]]
             for axis in range(len(grad)):
                 grad[axis] += weight * title_grad[axis]

@@ -33,12 +33,12 @@ class CrossEntropy(torch.autograd.Function):
         weights = shares * temperatures.index_select(0, targets.titles)
         loss = -torch.dot(log_p.view(-1).index_select(0, positions), weights) / count
         if any(ctx.needs_input_grad):
-            excess = log_p.exp_().view(-1).index_add_(0, positions, shares, alpha=-1.0).view_as(log_p)
-            excess.div_(count)  # (p − t) / n
-            label_grads = (excess.T @ vectors).to(vectors.dtype)  # (labels, dim)
+            cosine_grads = log_p.exp_().view(-1).index_add_(0, positions, shares, alpha=-1.0).view_as(log_p)
+            cosine_grads.div_(count)  # (p − t) / n
+            label_grads = (cosine_grads.T @ vectors).to(vectors.dtype)  # (labels, dim)
             projections = torch.linalg.vecdot(label_grads, units).unsqueeze(1)
             label_grads.addcmul_(units, projections, value=-1.0).div_(lengths)
-            ctx.save_for_backward((excess @ units).to(vectors.dtype), label_grads)
+            ctx.save_for_backward((cosine_grads @ units).to(vectors.dtype), label_grads)
         return loss
 
     @staticmethod

@@ -46,8 +46,9 @@ class _LeaveOneOut(BaseObjective):
     packs: int = setting(128, "Number of packs in a batch, which has pack × packs titles", ge=2)
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[GroupPlan]:
-        drawn = (rng.random(len(rows)) * labels.lengths[rows]).astype(np.int64)
-        drawn_labels = labels.values[labels.offsets[rows] + drawn]
+        """Draws a label for each title, and splits the titles into packs and the packs into batches."""
+        label_positions = (rng.random(len(rows)) * labels.lengths[rows]).astype(np.int64)
+        drawn_labels = labels.values[labels.offsets[rows] + label_positions]
         order = rng.permutation(len(rows))
         order = order[drawn_labels[order].argsort(kind="stable")]
         starts = np.flatnonzero(np.diff(drawn_labels[order], prepend=-1))  # first title of each label
@@ -58,6 +59,7 @@ class _LeaveOneOut(BaseObjective):
         return [GroupPlan(rows[batch], drawn_labels[batch]) for batch in batches]
 
     def collate(self, plan: GroupPlan, labels: Ragged, aired: np.ndarray) -> Groups:
+        """Returns the groups of a batch."""
         group_labels, group_ids = np.unique(plan.drawn_labels, return_inverse=True)
         title_labels = labels.take(plan.rows)
         columns = np.searchsorted(group_labels, title_labels.values).clip(max=len(group_labels) - 1)
@@ -69,34 +71,39 @@ class _LeaveOneOut(BaseObjective):
 
     @staticmethod
     def scores(vectors: Tensor, groups: Groups, *, unit_means: bool) -> tuple[Tensor, Tensor]:
+        """Returns the scores, (titles, groups), and whether the group of a title has other titles, (titles,).
+
+        If ``unit_means`` is set, a score is divided by the length of the mean vector of the group.
+        """
         from storage.tables.segment_sums import count_entries
 
-        # Returns the scores (titles, groups), and whether the group of a title has other titles, (titles,).
         # Autocast is off, because the difference of bfloat16 products would have too few significant bits in
         # small groups.
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-            n_groups, columns = groups.excluded.shape[1], groups.group_ids.unsqueeze(1)
-            sums = vectors.new_zeros(n_groups, vectors.shape[1])  # (groups, dim)
+            num_groups, columns = groups.excluded.shape[1], groups.group_ids.unsqueeze(1)
+            group_sums = vectors.new_zeros(num_groups, vectors.shape[1])  # (groups, dim)
             if vectors.device.type == "cpu":
-                sums = sums.index_add(0, groups.group_ids, vectors)
+                group_sums = group_sums.index_add(0, groups.group_ids, vectors)
             else:  # on a GPU, index_add is not deterministic, but index_put is
-                sums = sums.index_put((groups.group_ids,), vectors, accumulate=True)
-            sizes = count_entries(groups.group_ids, n_groups).to(vectors.dtype)
-            products = vectors @ sums.T  # (titles, groups)
-            squares = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 if dropout removed all tokens
-            other_counts = sizes.index_select(0, groups.group_ids) - 1
-            group_products = products.gather(1, columns).squeeze(1)
-            other_products = group_products - squares  # v·(S − v)
+                group_sums = group_sums.index_put((groups.group_ids,), vectors, accumulate=True)
+            group_sizes = count_entries(groups.group_ids, num_groups).to(vectors.dtype)
+            products = vectors @ group_sums.T  # (titles, groups)
+            title_squares = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 if dropout removed all tokens
+            other_counts = group_sizes.index_select(0, groups.group_ids) - 1
+            own_products = products.gather(1, columns).squeeze(1)
+            other_products = own_products - title_squares  # v·(S − v)
             if unit_means:
-                squared = torch.linalg.vecdot(sums, sums)
+                sum_squares = torch.linalg.vecdot(group_sums, group_sums)
                 # on a GPU, the backward pass of index_select is not deterministic, but that of indexing is
-                group_squared = squared[groups.group_ids]
-                length = (group_squared - 2 * group_products + squares).clamp(min=1e-6).sqrt()  # ‖S − v‖
-                group_scores, scores = other_products / length, products / squared.clamp(min=1e-12).sqrt()
+                own_sum_squares = sum_squares[groups.group_ids]
+                rest_squares = own_sum_squares - 2 * own_products + title_squares  # ‖S − v‖²
+                own_scores = other_products / rest_squares.clamp(min=1e-6).sqrt()
+                scores = products / sum_squares.clamp(min=1e-12).sqrt()
             else:
-                group_scores, scores = other_products / other_counts.clamp(min=1), products / sizes
-            return scores.scatter(1, columns, group_scores.unsqueeze(1)), other_counts > 0
+                own_scores = other_products / other_counts.clamp(min=1)
+                scores = products / group_sizes
+            return scores.scatter(1, columns, own_scores.unsqueeze(1)), other_counts > 0
 
 
 @configurable
@@ -139,4 +146,5 @@ class LeaveOneOutHinge(_LeaveOneOut):
 
 
 def _mean(losses: Tensor, is_counted: Tensor) -> Tensor:
+    """Returns the mean of the losses that are counted; zero if there are none."""
     return torch.where(is_counted, losses, torch.zeros_like(losses)).sum() / is_counted.sum().clamp(min=1)

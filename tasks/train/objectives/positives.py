@@ -65,9 +65,9 @@ class Tags(BasePositives):
         group_of_title = np.empty(len(corpus), dtype=np.int32)
         for block in row_blocks(len(corpus)):
             labels = corpus.labels.between(block.start, block.stop).multi_hot(len(corpus.label_names))
-            sets, inverse = np.unique(np.packbits(labels, axis=1), axis=0, return_inverse=True)
-            group_ids = [set_numbers.setdefault(members.tobytes(), len(set_numbers)) for members in sets]
-            group_of_title[block] = np.array(group_ids, dtype=np.int32)[inverse.reshape(-1)]
+            label_sets, set_of_title = np.unique(np.packbits(labels, axis=1), axis=0, return_inverse=True)
+            group_ids = [set_numbers.setdefault(bits.tobytes(), len(set_numbers)) for bits in label_sets]
+            group_of_title[block] = np.array(group_ids, dtype=np.int32)[set_of_title.reshape(-1)]
         groups = Ragged(np.arange(len(corpus) + 1), group_of_title)
         return lambda anchors, rng: draw_companion(groups, anchors, rng)
 
@@ -114,13 +114,13 @@ class Topics(BasePositives):
         names = pq.read_table(corpus.folder / "token_names.parquet", columns=["token"])["token"]
         words = names.take(vocabulary).to_pylist()
         vocabulary = vocabulary[np.array([word not in FUNCTION_WORDS for word in words], dtype=bool)]
-        cells = np.ones(len(tokens.values)), tokens.values, tokens.offsets
-        counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
-        num_topics = max(1, min(self.topics, *counts.shape))
+        matrix_arrays = np.ones(len(tokens.values)), tokens.values, tokens.offsets
+        word_counts = csr_matrix(matrix_arrays, (len(rows), len(corpus.kinds)))[:, vocabulary]
+        num_topics = max(1, min(self.topics, *word_counts.shape))
         model = NMF(num_topics, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
         with warnings.catch_warnings(), threadpool_limits(1):  # more threads are slower and not reproducible
             warnings.simplefilter("ignore", ConvergenceWarning)  # the argmax does not need full convergence
-            shares = model.fit_transform(TfidfTransformer().fit_transform(counts))  # (rows, topics)
+            shares = model.fit_transform(TfidfTransformer().fit_transform(word_counts))  # (rows, topics)
         topics = np.full(len(corpus), -1, dtype=np.int32)
         topics[rows] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
         arrays = {
@@ -213,13 +213,15 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
     """
     memberships = groups.take(rows)
     order = memberships.values.argsort(kind="stable")  # entries sorted by group
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
+    entry_ranks = np.empty_like(order)
+    entry_ranks[order] = np.arange(len(order))
     group_numbers, sizes = np.unique(memberships.values, return_inverse=True, return_counts=True)[1:]
-    entry = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
-    size, start = sizes[group_numbers[entry]], offsets_of(sizes)[group_numbers[entry]]
-    shift = 1 + (rng.random(len(rows)) * (size - 1)).astype(np.int64)
-    return rows[memberships.row_ids[order[start + (rank[entry] - start + shift) % size]]]
+    drawn_entries = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
+    drawn_groups, ranks = group_numbers[drawn_entries], entry_ranks[drawn_entries]
+    group_sizes, group_starts = sizes[drawn_groups], offsets_of(sizes)[drawn_groups]
+    shifts = 1 + (rng.random(len(rows)) * (group_sizes - 1)).astype(np.int64)
+    companion_ranks = group_starts + (ranks - group_starts + shifts) % group_sizes
+    return rows[memberships.row_ids[order[companion_ranks]]]
 
 
 def nearest_of_class(

@@ -14,8 +14,8 @@ from tasks.form import configurable, setting
 from tasks.train.memory import EMPTY, HitOrMiss, Memory, Rule
 from tasks.train.objectives.label import LabelMode, LabelTargets
 
-PREFIX = "memory_"  # prefix of the names of buffers: memory_keys, memory_values, …
-TITLES = f"{PREFIX}titles"  # name of a buffer, int64 (labels,): number of training titles of each label
+BUFFER_PREFIX = "memory_"  # prefix of the names of buffers: memory_keys, memory_values, …
+LABEL_COUNTS = f"{BUFFER_PREFIX}titles"  # buffer, int64 (labels,): number of training titles of each label
 
 
 @configurable
@@ -57,13 +57,13 @@ class RareMemory(LabelMode):
         labels = corpus.labels.take(corpus.training).values
         label_counts = np.bincount(labels, minlength=len(corpus.label_names)).astype(np.int64)
         memory = Memory.empty(self.slots, dim)._asdict()
-        buffers = {f"{PREFIX}{name}": tensor for name, tensor in memory.items()}
-        return {TITLES: torch.from_numpy(label_counts)} | buffers
+        buffers = {f"{BUFFER_PREFIX}{name}": tensor for name, tensor in memory.items()}
+        return {LABEL_COUNTS: torch.from_numpy(label_counts)} | buffers
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
         """Returns the mean loss of unit vectors (titles, dim), and writes the vectors to the memory."""
-        label_loss, label_counts = super().loss(vectors, targets, parameters), parameters[TITLES]
-        memory = Memory(*(parameters[f"{PREFIX}{name}"] for name in Memory._fields))
+        label_loss, label_counts = super().loss(vectors, targets, parameters), parameters[LABEL_COUNTS]
+        memory = Memory(*(parameters[f"{BUFFER_PREFIX}{name}"] for name in Memory._fields))
         queries = vectors.float()
         labels, other_labels = split_rarest_label(targets, label_counts, len(vectors))
         # A query is zero if dropout removed all tokens of the title. It is not written.
@@ -77,8 +77,8 @@ class RareMemory(LabelMode):
             result.keys_before.index_select(0, slots.clamp(min=0))
             for slots in (result.same_label_slots, result.other_label_slots)
         )
-        difference = torch.linalg.vecdot(queries, other_label_keys - same_label_keys)
-        losses = torch.where(has_both, (difference + self.margin).clamp(min=0), 0.0)
+        cosine_differences = torch.linalg.vecdot(queries, other_label_keys - same_label_keys)
+        losses = torch.where(has_both, (cosine_differences + self.margin).clamp(min=0), 0.0)
         return label_loss + self.memory_weight * (losses.sum() / has_both.sum().clamp(min=1))
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class RareMemory(LabelMode):
         of a slot is the number of titles that were written after the slot.
         """
         names = json.loads((folder / "label_names.json").read_text(encoding="utf-8"))
-        buffer_names = (f"{PREFIX}{name}" for name in ("values", "ages", "hits"))
+        buffer_names = (f"{BUFFER_PREFIX}{name}" for name in ("values", "ages", "hits"))
         values, ages, hits = (buffers[name].cpu().numpy() for name in buffer_names)
         slot_counts, details = np.bincount(values[values != EMPTY], minlength=len(names)), []
         for label in np.argsort(-slot_counts, kind="stable")[: np.count_nonzero(slot_counts)].tolist():
@@ -119,10 +119,10 @@ def split_rarest_label(
         the other labels of each title, as offsets, int64 (titles + 1,), and label ids.
     """
     num_labels = len(label_counts)
-    rank = label_counts.index_select(0, targets.labels) * num_labels + targets.labels
-    lowest_rank = torch.full((title_count,), torch.iinfo(torch.int64).max, device=rank.device)
-    lowest_rank.scatter_reduce_(0, targets.titles, rank, "amin")
-    is_other = rank != lowest_rank.index_select(0, targets.titles)
+    rarity_ranks = label_counts.index_select(0, targets.labels) * num_labels + targets.labels
+    lowest_ranks = torch.full((title_count,), torch.iinfo(torch.int64).max, device=rarity_ranks.device)
+    lowest_ranks.scatter_reduce_(0, targets.titles, rarity_ranks, "amin")
+    is_other = rarity_ranks != lowest_ranks.index_select(0, targets.titles)
     other_counts = torch.bincount(targets.titles[is_other], minlength=title_count)
     offsets = torch.cat([other_counts.new_zeros(1), other_counts.cumsum(0)])
-    return lowest_rank % num_labels, (offsets, targets.labels[is_other])
+    return lowest_ranks % num_labels, (offsets, targets.labels[is_other])

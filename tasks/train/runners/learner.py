@@ -99,7 +99,7 @@ class _Learner:
             for name, tensor in self._private.items():
                 self._last_read[name].copy_(tensor.copy_(self._shared[name]))
             first_batch = int(assignment[FIRST_BATCH]) + finished_rounds * learners + self._number
-            _, batches = self._loader.epoch(int(assignment[EPOCH]), first_batch, every=learners)
+            _, batches = self._loader.epoch(int(assignment[EPOCH]), first_batch, stride=learners)
             for round_number in range(finished_rounds, round_count):
                 self._wait(lambda number=round_number: self._control[MAX_ROUNDS] > number)
                 if (batch := next(batches, None)) is not None:  # None: the epoch has no batch left
@@ -125,7 +125,7 @@ class _Learner:
             self._wait(lambda: False)
         assert gradients is not None
         self._losses[number], staleness = gradients.loss, self._steps_of_others() - steps_before
-        progress[TRAINED_TITLES] += len(gradients.titles)
+        progress[TRAINED_TITLES] += len(gradients.title_sums)
         progress[STALENESS_SUM] += staleness
         progress[MAX_STALENESS] = max(progress[MAX_STALENESS], staleness)
         self._claimed[number] += 1

@@ -72,7 +72,7 @@ class ESGD:
         for number in range(len(journal.rounds), generation_count):
             started, members = time.perf_counter(), last_members(journal.rounds, self.population)
             rng = np.random.default_rng([space.seed, number])
-            trials, trained_members = self._descend(space, folder, members, number, rng, submit)
+            trials, trained_members = self._train_generation(space, folder, members, number, rng, submit)
             members = self._evolve(space, folder, trained_members, number, rng, submit)
             winners = tuple((member.rule, member.score) for member in members[: self.elite])
             state, seconds = [asdict(member) for member in members], time.perf_counter() - started
@@ -84,10 +84,10 @@ class ESGD:
 
     def write_best(self, space: Space, folder: Path, file: Path) -> None:
         """Writes the state of the best member of a finished search to ``file``, as a checkpoint."""
-        best = last_members(read_rounds(folder), self.population)[0]
-        write_member(space.corpus, folder, space.candidates[0].settings, best, file)
+        best_member = last_members(read_rounds(folder), self.population)[0]
+        write_member(space.corpus, folder, space.candidates[0].settings, best_member, file)
 
-    def _descend(
+    def _train_generation(
         self,
         space: Space,
         folder: Path,
@@ -138,9 +138,9 @@ class ESGD:
         scores = _map_in_workers(score_members, offspring, space, folder, submit, settings)
         offspring = [replace(member, score=score) for member, score in zip(offspring, scores, strict=True)]
         ranked = sorted([*members, *offspring], key=lambda member: -member.score)  # stable: parents first
-        elite, others = ranked[: self.elite], ranked[self.elite :]
-        survivors = rng.choice(len(others), self.population - self.elite, replace=False)
-        return elite + [others[index] for index in sorted(survivors.tolist())]
+        elite, other_members = ranked[: self.elite], ranked[self.elite :]
+        survivors = rng.choice(len(other_members), self.population - self.elite, replace=False)
+        return elite + [other_members[index] for index in sorted(survivors.tolist())]
 
 
 def last_members(rounds: Sequence[Round], population: int) -> list[Member]:
@@ -156,7 +156,7 @@ def _map_in_workers(
     space: Space,
     folder: Path,
     submit: Submit,
-    *leading: object,
+    *arguments: object,
 ) -> list[ResultT]:
     """Splits ``items`` into pieces, and calls ``function(corpus, folder, *leading, piece)`` in workers.
 
@@ -164,6 +164,6 @@ def _map_in_workers(
         The concatenated results, in the order of ``items``.
     """
     bounds = np.linspace(0, len(items), min(space.pieces, len(items)) + 1).astype(int).tolist()
-    pieces = [items[begin:end] for begin, end in pairwise(bounds)]
-    futures = [submit(function, space.corpus, folder, *leading, piece) for piece in pieces]
+    pieces = [items[start:end] for start, end in pairwise(bounds)]
+    futures = [submit(function, space.corpus, folder, *arguments, piece) for piece in pieces]
     return [result for future in futures for result in future.result()]

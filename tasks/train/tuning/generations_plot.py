@@ -17,18 +17,18 @@ def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
     figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
-    numbers = list(range(1, len(rounds) + 1))
-    best = [search_round.winners[0][1] for search_round in rounds]
+    round_numbers = list(range(1, len(rounds) + 1))
+    best_scores = [search_round.winners[0][1] for search_round in rounds]
     scores = [[trial.score for trial in search_round.trials] for search_round in rounds]
-    means = [sum(round_scores) / len(round_scores) for round_scores in scores]
-    for name, values, colour in (("best", best, BLUE), ("mean of trained members", means, GREY)):
-        line = {"color": colour, "width": 2}
-        figure.add_scatter(x=numbers, y=values, name=name, mode="lines+markers", line=line, row=1, col=1)
+    mean_scores = [sum(round_scores) / len(round_scores) for round_scores in scores]
+    for name, values, colour in (("best", best_scores, BLUE), ("mean of trained members", mean_scores, GREY)):
+        style = {"mode": "lines+markers", "line": {"color": colour, "width": 2}}
+        figure.add_scatter(x=round_numbers, y=values, name=name, **style, row=1, col=1)
     optimizers = sorted({optimizer for search_round in rounds for optimizer, _ in search_round.winners})
     for index, optimizer in enumerate(optimizers):
-        counts = [sum(name == optimizer for name, _ in search_round.winners) for search_round in rounds]
+        win_counts = [sum(name == optimizer for name, _ in search_round.winners) for search_round in rounds]
         colour = PALETTE[index % len(PALETTE)]
-        figure.add_bar(x=numbers, y=counts, name=optimizer, marker={"color": colour}, row=2, col=1)
+        figure.add_bar(x=round_numbers, y=win_counts, name=optimizer, marker={"color": colour}, row=2, col=1)
     figure.update_yaxes(title_text="tuning score", row=1, col=1)
     figure.update_yaxes(title_text="winners by optimizer", row=2, col=1)
     figure.update_xaxes(title_text="generation", row=2, col=1)

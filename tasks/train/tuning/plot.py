@@ -24,22 +24,22 @@ def plot_ranking(rankings: Sequence[Ranking]) -> go.Figure:
     figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
-    for number, (measure, axis) in enumerate(PANELS):
-        panel: dict[str, Any] = {"row": number // 2 + 1, "col": number % 2 + 1}
+    for panel_number, (measure, axis) in enumerate(PANELS):
+        panel: dict[str, Any] = {"row": panel_number // 2 + 1, "col": panel_number % 2 + 1}
         figure.update_xaxes(title_text=AXIS_TITLES[axis], **panel)
-        figure.update_yaxes(title_text=None if number % 2 else AXIS_TITLES[measure], **panel)
+        figure.update_yaxes(title_text=None if panel_number % 2 else AXIS_TITLES[measure], **panel)
         for run in runs:
             x, y = ([getattr(epoch, key) for epoch in run.marks] for key in (axis, measure))
             line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
-            style = {"mode": "lines+markers", "marker": {"size": 5}, "line": line, "showlegend": number == 0}
-            label = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
-            hover = f"{run.name}: %{{y:.4f}} at {axis} %{{x:.4g}}<extra></extra>"
-            is_visible = run.size == sizes[-1]
-            figure.add_scatter(x=x, y=y, visible=is_visible, hovertemplate=hover, **style, **label, **panel)
+            style = {"mode": "lines+markers", "marker": {"size": 5}, "line": line}
+            legend = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
+            legend["showlegend"] = panel_number == 0
+            style["hovertemplate"] = f"{run.name}: %{{y:.4f}} at {axis} %{{x:.4g}}<extra></extra>"
+            figure.add_scatter(x=x, y=y, visible=run.size == sizes[-1], **style, **legend, **panel)
     visibility = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}
     buttons = [
         {"label": f"{size} dimensions", "method": "restyle", "args": visibility[size]} for size in sizes
     ]
-    corner = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
-    menu = {"buttons": buttons, "active": len(sizes) - 1, **corner}
+    menu_position = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
+    menu = {"buttons": buttons, "active": len(sizes) - 1, **menu_position}
     return figure.update_layout(showlegend=True, updatemenus=[menu])

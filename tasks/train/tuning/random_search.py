@@ -34,16 +34,17 @@ class RandomSearch:
             submit: Calls a function with arguments in a worker and returns a future.
         """
         journal = Journal(folder, self, space, -(-space.trainings // ROUND_SIZE))
-        finished = [trial for search_round in journal.rounds for trial in search_round.trials]
-        while len(finished) < space.trainings:
+        finished_trials = [trial for search_round in journal.rounds for trial in search_round.trials]
+        while len(finished_trials) < space.trainings:
             started = time.perf_counter()
-            numbers = range(len(finished), min(len(finished) + ROUND_SIZE, space.trainings))
+            first = len(finished_trials)
+            numbers = range(first, min(first + ROUND_SIZE, space.trainings))
             draws = [space.draw(np.random.default_rng([space.seed, number])) for number in numbers]
             futures = [submit(run_training, space.corpus, *draw) for draw in draws]
             trials = [_to_trial(future.result()) for future in futures]
-            finished += trials
-            best = max(finished, key=lambda trial: trial.score)
-            winners = ((f"{best.name} {best.rate:.3g}", best.score),)
+            finished_trials += trials
+            best_trial = max(finished_trials, key=lambda trial: trial.score)
+            winners = ((f"{best_trial.name} {best_trial.rate:.3g}", best_trial.score),)
             yield journal.add(Round(tuple(trials), winners, time.perf_counter() - started))
 
 

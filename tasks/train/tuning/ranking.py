@@ -30,11 +30,14 @@ def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
         for name in dict.fromkeys(run.name for run in runs_of_size):
             runs_of_optimizer = [run for run in runs_of_size if run.name == name]
             best = max(runs_of_optimizer, key=lambda run: run.score)
-            near_best = (epoch for epoch in best.marks if epoch.score >= NEAR_BEST * best_score)
-            first = next(near_best, None)
+            near_best_epochs = (epoch for epoch in best.marks if epoch.score >= NEAR_BEST * best_score)
+            first_near_best = next(near_best_epochs, None)
             factors = [run.factor for run in runs_of_optimizer]
             at_the_edge = len(factors) > 1 and best.factor in (min(factors), max(factors))
-            rankings.append(Ranking(best, first and first.step, first and first.seconds, at_the_edge))
+            steps, seconds = (
+                (first_near_best.step, first_near_best.seconds) if first_near_best else (None, None)
+            )
+            rankings.append(Ranking(best, steps, seconds, at_the_edge))
     return sorted(rankings, key=lambda ranking: (ranking.run.size, -ranking.run.score))
 
 
@@ -62,16 +65,16 @@ def compare_with_preset(rankings: Sequence[Ranking], preset: str) -> str:
                 "numbers of state"
             )
         return f"{text} It has the best score{runner_up}."
-    titles = rankings[0].run.titles
-    two_errors = 1 / math.sqrt(max(titles, 1))  # two standard errors of a fraction of one half
+    title_count = rankings[0].run.titles
+    error_margin = 1 / math.sqrt(max(title_count, 1))  # two standard errors of a fraction of one half
     comparison, advice = "within", "; keep the optimizer of the presets unless the best has less state."
-    if scores[best] - scores[preset] >= two_errors:
+    if scores[best] - scores[preset] >= error_margin:
         comparison, advice = "more than", f": consider train.optimizer={best}."
     slowdown = seconds[best] / max(seconds[preset], 1e-9)
     return (
         f"{text} The best is {best}: {scores[best]:.3f}, {state[best]:.2f} numbers of state, {slowdown:.1f} "
-        f"times the seconds. The difference is {comparison} two standard errors ({two_errors:.3f}) of a "
-        f"score of {titles} titles{advice}"
+        f"times the seconds. The difference is {comparison} two standard errors ({error_margin:.3f}) of a "
+        f"score of {title_count} titles{advice}"
     )
 
 

@@ -53,25 +53,25 @@ def run_training(corpus: Path, candidate: Candidate, factor: float) -> TuningRun
         factor: Factor on the default learning rate of the optimizer.
     """
     settings = candidate.scale_rate(factor)
-    training, epochs, trouble = _TimedTraining(corpus, settings), [], ""
+    training, epoch_metrics, trouble = _TimedTraining(corpus, settings), [], ""
     try:
         for progress in training.run():
             if metrics := progress.metrics:
                 steps, seconds = training.trainer.steps, training.seconds
-                epochs.append(EpochMetrics(steps, seconds, metrics["loss"], metrics["tuning_score"]))
+                epoch_metrics.append(EpochMetrics(steps, seconds, metrics["loss"], metrics["tuning_score"]))
             elif progress.step < progress.total:
                 trouble = progress.note
     except Diverged as error:
         trouble = str(error)
-    sizes = {name: math.prod(section.shape) for name, section in training.table.sections().items()}
+    section_sizes = {name: math.prod(section.shape) for name, section in training.table.sections().items()}
     return TuningRun(
         name=candidate.name,
         size=settings.dim,
         factor=factor,
         rate=candidate.rate * factor,
         titles=len(training.tuning_set.validation),
-        state=sum(sizes.values()) / sizes["rows"] - 1,
-        marks=tuple(epochs),
+        state=sum(section_sizes.values()) / section_sizes["rows"] - 1,
+        marks=tuple(epoch_metrics),
         trouble=trouble,
     )
 

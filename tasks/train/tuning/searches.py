@@ -36,8 +36,8 @@ def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
 
     The text ``workers`` describes the workers, as in "threads, 2 at a time".
     """
-    heading = "| size | search | best score | by | trainings | steps | seconds |"
-    lines = [heading, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
+    header = "| size | search | best score | by | trainings | steps | seconds |"
+    lines = [header, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.size, -outcome.score)):
         cost_cells = f"{outcome.trainings} | {outcome.steps} | {outcome.seconds:.1f}"
         cells = f"{outcome.size} | {outcome.search} | {outcome.score:.4f} | {outcome.optimizer}"
@@ -59,11 +59,11 @@ def rounds_csv(rounds: Sequence[Round]) -> str:
     writer = csv.writer(text)
     writer.writerow(["round", "best", "by", "mean", "winners", "drawn", "set back", "seconds"])
     for number, search_round in enumerate(rounds, start=1):
-        name, best = search_round.winners[0]
-        mean = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
+        name, best_score = search_round.winners[0]
+        mean_score = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
         winners = _count_names(optimizer for optimizer, _ in search_round.winners)
         optimizers = _count_names(trial.name for trial in search_round.trials)
         restored = sum(not trial.kept for trial in search_round.trials)
-        scores, seconds = [f"{best:.4f}", name, f"{mean:.4f}"], f"{search_round.seconds:.2f}"
+        scores, seconds = [f"{best_score:.4f}", name, f"{mean_score:.4f}"], f"{search_round.seconds:.2f}"
         writer.writerow([number, *scores, winners, optimizers, restored, seconds])
     return text.getvalue()

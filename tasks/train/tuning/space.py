@@ -42,8 +42,8 @@ class Space:
     def draw(self, rng: np.random.Generator) -> tuple[Candidate, float]:
         """Draws a candidate, and the factor on its learning rate from a log-uniform distribution."""
         candidate = self.candidates[rng.integers(len(self.candidates))]
-        lowest, highest = (math.log(rate) for rate in self.rates)
-        return candidate, math.exp(rng.uniform(lowest, highest))
+        log_min, log_max = (math.log(rate) for rate in self.rates)
+        return candidate, math.exp(rng.uniform(log_min, log_max))
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,14 @@ class Journal:
                 )
             self.rounds = read_rounds(folder)
 
-    def add(self, finished: Round) -> Progress:
+    def add(self, finished_round: Round) -> Progress:
         """Stores a finished round, and returns the Progress of the search."""
-        self.rounds.append(finished)
+        self.rounds.append(finished_round)
         rounds = [asdict(search_round) for search_round in self.rounds]
         write_json(self._file, {"about": self._identity, "rounds": rounds})
-        name, best_score = finished.winners[0]
-        mean_score = sum(trial.score for trial in finished.trials) / len(finished.trials)
-        metrics = {"best_score": best_score, "seconds": finished.seconds, "mean_score": mean_score}
+        name, best_score = finished_round.winners[0]
+        mean_score = sum(trial.score for trial in finished_round.trials) / len(finished_round.trials)
+        metrics = {"best_score": best_score, "seconds": finished_round.seconds, "mean_score": mean_score}
         return Progress(len(self.rounds), self.total, metrics, f"best score {best_score:.4f} by {name}")
 
 

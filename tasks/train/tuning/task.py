@@ -50,18 +50,19 @@ def train_candidates(
             metrics = f"loss {last_epoch.loss:.4f}, score {last_epoch.score:.4f}, {last_epoch.seconds:.2f} s"
             summary = f"{metrics}; {summary}" if summary else metrics
         logger.info("%s at %d, rate %.3g: %s", tuning_run.name, size, tuning_run.rate, summary)
-    best, tracking = max(runs, key=lambda tuning_run: tuning_run.score), Tracking(workspace.home)
+    best_run, tracking = max(runs, key=lambda tuning_run: tuning_run.score), Tracking(workspace.home)
     tags = {"mlflow.parentRunId": run, "guidespace.optimizer": candidate.name}
-    parameters = {"size": size, "rate": best.rate, **asdict(candidate.scale_rate(best.factor))}
-    child = tracking.start_run(f"{run}/{candidate.name}/{size}", f"{candidate.name} {size}", tags, parameters)
+    parameters = {"size": size, "rate": best_run.rate, **asdict(candidate.scale_rate(best_run.factor))}
+    key, title = f"{run}/{candidate.name}/{size}", f"{candidate.name} {size}"
+    child_run = tracking.start_run(key, title, tags, parameters)
     scores = {f"score_at_rate_{tuning_run.rate:.3g}": tuning_run.score for tuning_run in runs}
     steps = [
         (epoch.step, {"loss": epoch.loss, "score": epoch.score, "seconds": epoch.seconds})
-        for epoch in best.marks
+        for epoch in best_run.marks
     ]
-    last_step = best.marks[-1].step if best.marks else 0
-    tracking.log_steps(child, [*steps, (last_step, {"best_score": best.score, **scores})])
-    tracking.end_run(child, "FINISHED" if best.score else "FAILED")
+    last_step = best_run.marks[-1].step if best_run.marks else 0
+    tracking.log_steps(child_run, [*steps, (last_step, {"best_score": best_run.score, **scores})])
+    tracking.end_run(child_run, "FINISHED" if best_run.score else "FAILED")
     return runs
 
 
@@ -70,10 +71,10 @@ def log_ranking(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run
     """Logs the ranking, its plot and the comparison with the presets to MLflow; returns them as Markdown."""
     all_runs = [tuning_run for runs_of_optimizer in runs for tuning_run in runs_of_optimizer]
     rankings, tracking = rank(all_runs), Tracking(Workspace(home).home)
-    text = rankings_markdown(rankings, compare_with_preset(rankings, preset))
+    markdown = rankings_markdown(rankings, compare_with_preset(rankings, preset))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "tuning.md").write_text(text, encoding="utf-8")
+        (folder / "tuning.md").write_text(markdown, encoding="utf-8")
         runs_json = json.dumps([asdict(tuning_run) for tuning_run in all_runs], indent=0)
         (folder / "runs.json").write_text(runs_json, encoding="utf-8")
         plot_ranking(rankings).write_html(folder / "tuning.html", include_plotlyjs=True, div_id="tuning")
@@ -82,8 +83,8 @@ def log_ranking(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run
     tracking.log_progress(run, 0, scores)
     if TaskRunContext.get():
         description = "Comparison of optimizers, each with its best learning rate, for each vector size"
-        create_markdown_artifact(text, key="tuning", description=description)
-    return text
+        create_markdown_artifact(markdown, key="tuning", description=description)
+    return markdown
 
 
 @task(task_run_name="member", cache_policy=NO_CACHE)
@@ -92,13 +93,13 @@ def run_piece(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return function(*arguments)
 
 
-@task(task_run_name="{method.name}-{size}", cache_policy=NO_CACHE)
+@task(task_run_name="{strategy.name}-{size}", cache_policy=NO_CACHE)
 def search(
     home: str,
     corpus: Corpus,
     settings: TrainSettings,
     tuning: TuningSettings,
-    method: Search,
+    strategy: Search,
     size: int,
     run: str,
 ) -> Outcome:
@@ -108,42 +109,43 @@ def search(
     """
     logger, workspace, tracking = get_run_logger(), Workspace(home), Tracking(Workspace(home).home)
     space = tuning.space(workspace.folder(corpus), settings, size)
-    inputs = corpus, list(space.candidates), list(space.rates), space.trainings, method
+    inputs = corpus, list(space.candidates), list(space.rates), space.trainings, strategy
     folder = workspace.artifact_folder(Checkpoint, STAGE.key(*inputs)).with_suffix(".partial")
-    tags = {"mlflow.parentRunId": run, "guidespace.search": method.name}
-    parameters = {"size": size, **asdict(method)}
-    child = tracking.start_run(f"{run}/{method.name}/{size}", f"{method.name} {size}", tags, parameters)
-    for progress in method.search(
+    tags = {"mlflow.parentRunId": run, "guidespace.search": strategy.name}
+    parameters = {"size": size, **asdict(strategy)}
+    key, title = f"{run}/{strategy.name}/{size}", f"{strategy.name} {size}"
+    child_run = tracking.start_run(key, title, tags, parameters)
+    for progress in strategy.search(
         space, folder, lambda function, *arguments: run_piece.submit(function, arguments)
     ):
-        tracking.log_progress(child, progress.step, progress.metrics)
+        tracking.log_progress(child_run, progress.step, progress.metrics)
         logger.info("round %d of %d: %s", progress.step, progress.total, progress.note)
     rounds = read_rounds(folder)
-    figure = plot_rounds(rounds, f"{method.name} at {size} dimensions")
+    figure = plot_rounds(rounds, f"{strategy.name} at {size} dimensions")
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "rounds.csv").write_text(rounds_csv(rounds), encoding="utf-8")
         figure.write_html(Path(name) / "rounds.html", include_plotlyjs=True, div_id="rounds")
-        tracking.log_folder(child, Path(name))
-    if isinstance(method, ESGD):
+        tracking.log_folder(child_run, Path(name))
+    if isinstance(strategy, ESGD):
         with STAGE.publish(home, *inputs) as draft:
-            method.write_best(space, folder, draft.folder / "checkpoint.safetensors")
+            strategy.write_best(space, folder, draft.folder / "checkpoint.safetensors")
         logger.info("published the state of the best member in %s", draft.folder)
     shutil.rmtree(folder)
-    tracking.end_run(child)
-    return Outcome.from_rounds(method.name, size, rounds)
+    tracking.end_run(child_run)
+    return Outcome.from_rounds(strategy.name, size, rounds)
 
 
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
 def log_searches(home: str, outcomes: Sequence[Outcome], tuning: TuningSettings, run: str) -> str:
     """Logs the results of all searches to MLflow and Prefect; returns them as a Markdown table."""
     workers = f"{tuning.pool}, {tuning.space(Path(), TrainSettings(), 2).pieces} at a time"
-    text, tracking = searches_markdown(outcomes, workers), Tracking(Workspace(home).home)
-    tracking.log_text(run, text, "searches.md")
+    markdown, tracking = searches_markdown(outcomes, workers), Tracking(Workspace(home).home)
+    tracking.log_text(run, markdown, "searches.md")
     scores = {f"score/{outcome.size}/{outcome.search}": outcome.score for outcome in outcomes}
     seconds = {f"seconds/{outcome.size}/{outcome.search}": outcome.seconds for outcome in outcomes}
     tracking.log_progress(run, 0, scores | seconds)
     if TaskRunContext.get():
         create_markdown_artifact(
-            text, key="searches", description="Comparison of searches with equal budgets"
+            markdown, key="searches", description="Comparison of searches with equal budgets"
         )
-    return text
+    return markdown
