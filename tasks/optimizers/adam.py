@@ -18,10 +18,10 @@ class _Adam(RowOptimizer):
     """Base class of Adam and its variants."""
 
     STATE = {"first": 0.0, "second": 0.0}
-    learning_rate: float = setting(0.1, "Learning rate at the start", gt=0)
-    beta1: float = setting(0.9, "Decay of the first moment", ge=0, lt=1)
-    beta2: float = setting(0.999, "Decay of the second moment", ge=0, lt=1)
-    epsilon: float = setting(1e-8, "Added to the divisor to keep it above 0", gt=0)
+    learning_rate: float = setting(0.1, "Learning rate at the start of training", gt=0)
+    beta1: float = setting(0.9, "Decay rate of the first moment", ge=0, lt=1)
+    beta2: float = setting(0.999, "Decay rate of the second moment", ge=0, lt=1)
+    epsilon: float = setting(1e-8, "Constant that is added to the divisor, so that it is not 0", gt=0)
 
     def _update_moments_(self, grad: Tensor, state: State) -> tuple[Tensor, Tensor]:
         """Updates the moments in ``state`` and returns the first and the second moment."""
@@ -82,8 +82,8 @@ class Adamax(_Adam):
 
     STATE = {"first": 0.0, "largest": 0.0}
     name: Literal["adamax"] = "adamax"
-    learning_rate: float = setting(0.2, "Learning rate at the start", gt=0)
-    beta2: float = setting(0.999, "Decay of the maximum of absolute gradients", ge=0, lt=1)
+    learning_rate: float = setting(0.2, "Learning rate at the start of training", gt=0)
+    beta2: float = setting(0.999, "Decay rate of the maximum of absolute gradients", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= lr · weight / (1 − β₁^t) · first / largest``.
@@ -101,7 +101,7 @@ class NAdam(_Adam):
     """Optimizer NAdam: Adam with Nesterov momentum (Dozat. ICLR workshop 2016, algorithm 2)."""
 
     name: Literal["nadam"] = "nadam"
-    learning_rate: float = setting(0.03, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(0.03, "Learning rate at the start of training", gt=0)
     momentum_decay: float = setting(
         0.004, "ψ: speed at which the momentum rises from beta1 / 2 to beta1", ge=0
     )

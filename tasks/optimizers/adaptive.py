@@ -19,8 +19,8 @@ class Adagrad(RowOptimizer):
 
     STATE = {"sum": "initial_accumulator_value"}
     name: Literal["adagrad"] = "adagrad"
-    learning_rate: float = setting(0.05, "Learning rate at the start", gt=0)
-    epsilon: float = setting(1e-10, "Added to the divisor to keep it above 0", gt=0)
+    learning_rate: float = setting(0.05, "Learning rate at the start of training", gt=0)
+    epsilon: float = setting(1e-10, "Constant that is added to the divisor, so that it is not 0", gt=0)
     initial_accumulator_value: float = setting(
         0.0, "Initial sum of squares; a value above 0 shortens the first steps", ge=0
     )
@@ -42,8 +42,8 @@ class RowwiseAdagrad(RowOptimizer):
     """
 
     name: Literal["rowwise_adagrad"] = "rowwise_adagrad"
-    learning_rate: float = setting(0.07, "Learning rate at the start", gt=0)
-    epsilon: float = setting(1e-10, "Added to the divisor to keep it above 0", gt=0)
+    learning_rate: float = setting(0.07, "Learning rate at the start of training", gt=0)
+    epsilon: float = setting(1e-10, "Constant that is added to the divisor, so that it is not 0", gt=0)
 
     def initial_state(self, rows: Tensor) -> State:
         """Returns the initial sum of squares of each row: zeros, (tokens, 1)."""
@@ -68,9 +68,9 @@ class Adadelta(RowOptimizer):
 
     STATE = {"squares": 0.0, "moves": 0.0}
     name: Literal["adadelta"] = "adadelta"
-    learning_rate: float = setting(1000.0, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(1000.0, "Learning rate at the start of training", gt=0)
     rho: float = setting(0.9, "Decay of the averages of squared steps and squared gradients", ge=0, lt=1)
-    epsilon: float = setting(1e-6, "Added to the divisor to keep it above 0", gt=0)
+    epsilon: float = setting(1e-6, "Constant that is added to the divisor, so that it is not 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= lr · weight · δ`` with ``δ = √(moves + ε) / √(squares + ε) · grad``.
@@ -96,9 +96,9 @@ class RMSprop(RowOptimizer):
     """
 
     name: Literal["rmsprop"] = "rmsprop"
-    learning_rate: float = setting(0.01, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(0.01, "Learning rate at the start of training", gt=0)
     alpha: float = setting(0.99, "Decay of the averages of the gradient and of its square", ge=0, lt=1)
-    epsilon: float = setting(1e-8, "Added to the divisor to keep it above 0", gt=0)
+    epsilon: float = setting(1e-8, "Constant that is added to the divisor, so that it is not 0", gt=0)
     momentum: float = setting(0.0, "Fraction of the velocity that a step retains; 0: no velocity", ge=0, lt=1)
     centered: bool = setting(
         False, "Divide by the standard deviation of the gradient instead of its root mean square"
@@ -142,7 +142,7 @@ class Rprop(RowOptimizer):
 
     STATE = {"length": "learning_rate", "last": 0.0}
     name: Literal["rprop"] = "rprop"
-    learning_rate: float = setting(0.1, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(0.1, "Learning rate at the start of training", gt=0)
     etaminus: float = setting(0.5, "Factor on the step length if the sign changes", gt=0, lt=1)
     etaplus: float = setting(1.2, "Factor on the step length if the sign is unchanged", gt=1)
     step_size_min: float = setting(1e-6, "Lower bound of the step length", gt=0)
@@ -174,8 +174,8 @@ class SMORMS3(RowOptimizer):
 
     STATE = {"memory": 1.0, "mean": 0.0, "squares": 0.0}
     name: Literal["smorms3"] = "smorms3"
-    learning_rate: float = setting(0.05, "Learning rate at the start", gt=0)
-    epsilon: float = setting(1e-16, "Added to the divisor to keep it above 0", gt=0)
+    learning_rate: float = setting(0.05, "Learning rate at the start of training", gt=0)
+    epsilon: float = setting(1e-16, "Constant that is added to the divisor, so that it is not 0", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= weight · grad · min(lr, agreement) / (√squares + ε)``.

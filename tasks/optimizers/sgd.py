@@ -12,7 +12,7 @@ class SGD(RowOptimizer):
     """Optimizer: stochastic gradient descent without momentum."""
 
     name: Literal["sgd"] = "sgd"
-    learning_rate: float = setting(500.0, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(500.0, "Learning rate at the start of training", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= lr · weight · grad``."""
@@ -28,7 +28,7 @@ class Momentum(RowOptimizer):
 
     STATE = {"velocity": 0.0}
     name: Literal["momentum"] = "momentum"
-    learning_rate: float = setting(150.0, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(150.0, "Learning rate at the start of training", gt=0)
     momentum: float = setting(0.9, "Fraction of the velocity that is kept", ge=0, lt=1)
     dampening: float = setting(0.0, "Share of the gradient that is not added to the velocity", ge=0, lt=1)
 
@@ -55,7 +55,7 @@ class Nesterov(RowOptimizer):
 
     STATE = {"velocity": 0.0}
     name: Literal["nesterov"] = "nesterov"
-    learning_rate: float = setting(150.0, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(150.0, "Learning rate at the start of training", gt=0)
     momentum: float = setting(0.9, "Fraction of the velocity that is kept", gt=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
@@ -79,7 +79,7 @@ class ASGD(RowOptimizer):
     """
 
     name: Literal["asgd"] = "asgd"
-    learning_rate: float = setting(500.0, "Learning rate at the start", gt=0)
+    learning_rate: float = setting(500.0, "Learning rate at the start of training", gt=0)
     lambd: float = setting(
         1e-4, "λ: weight decay; a larger value also makes the step length fall faster", ge=0
     )

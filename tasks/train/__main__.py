@@ -1,8 +1,8 @@
 """Trains on the folder of a Corpus, in an environment without Prefect and pydantic.
 
-The command needs only torch, NumPy, pyarrow and safetensors. It writes checkpoint.safetensors to the folder
-OUT. If the command is repeated, it resumes an interrupted training. It continues a finished training if the
-settings now have more epochs.
+The command needs only torch, NumPy, pyarrow and safetensors. It writes checkpoint.safetensors to its output
+folder. If the command is repeated, it resumes an interrupted training. It continues a finished training if
+the settings now have more epochs.
 """
 
 import argparse

@@ -130,7 +130,7 @@ class Checkpointer:
         write_checkpoint(self._last_file, trainer, position)
 
     def mark_best(self, trainer: Trainer) -> None:
-        """Makes ``best.safetensors`` a hard link to ``last.safetensors``, or a copy of it."""
+        """Makes ``best.safetensors`` a hard link to ``last.safetensors`` (a copy if links are impossible)."""
         with replaced_file(self._best_file) as new_file:
             new_file.unlink(missing_ok=True)  # a killed process may have left it
             try:

@@ -65,7 +65,7 @@ def unsupported_reason(
 
 
 class _CompiledLoops:
-    """Compiles a function of step_loops.py when it is first used as an attribute."""
+    """Provides the functions of step_loops.py as attributes; compiles a function when it is first used."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return compiled(getattr(step_loops, name), fastmath=True)
@@ -75,7 +75,7 @@ _loops = _CompiledLoops()
 
 
 class _Parameter:
-    """A table or dense parameter with its optimizer state, as NumPy views, and with its update rule."""
+    """Stores a table or dense parameter and its optimizer state, as NumPy views, and its update rule."""
 
     def __init__(
         self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer
@@ -89,9 +89,10 @@ class _Parameter:
         self._entries = offsets[:-1].astype(np.int64), offsets, offsets[:-1], ones
 
     def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
-        """Updates the rows of ``entries`` from the gradients of titles, or all rows if ``entries`` is None.
+        """Updates rows in place. The gradient of a row is the weighted sum of ``grads`` over its entries.
 
-        ``factor`` multiplies the learning rate, and ``step`` is the number of the step, from 1.
+        If ``entries`` is None, all rows are updated, and row i has the gradient ``grads[i]``. ``factor``
+        multiplies the learning rate, and ``step`` is the number of the step, from 1.
         """
         ids, *entry_arrays = entries or self._entries
         constants = tuple(map(np.float32, self._constants(factor, step)))
@@ -131,7 +132,7 @@ class CompiledStep:
 
     Args:
         settings: Settings for which ``unsupported_reason`` returns "".
-        groups: Optimizers by parameter.
+        groups: Optimizers of the parameters.
         tensors: Token rows, label vectors, sentence layer, their optimizer state, and ``touched`` (bool
             (tokens,): rows that occurred in any step), by their names in a checkpoint.
         weights: Factor on the learning rate of each token row, float32 (tokens, 1).
@@ -167,7 +168,7 @@ class CompiledStep:
         """Performs step number ``step`` (from 1) with the learning rates multiplied by ``factor``.
 
         Returns:
-            The mean loss, a float64 scalar. If a gradient is not finite, None; nothing was updated.
+            The mean loss, a float64 scalar; None if a gradient is not finite, and nothing was updated.
         """
         gradients = self.gradients(batch)
         if gradients is None:
@@ -262,7 +263,7 @@ def choose_backend(
 
     Args:
         settings: Settings of the run.
-        groups: Optimizers by parameter.
+        groups: Optimizers of the parameters.
         table: Table of the token rows.
         titles: Number of training titles in an epoch.
         resumed_backend: Backend that wrote the checkpoint from which the run resumes; "" for a new run.
@@ -287,12 +288,13 @@ def choose_backend(
     if learners:
         return "compiled", f"training with backend compiled in {learners} learners (hogwild)"
     if backend == "compiled" and reason:
-        raise ValueError(f"{requirement}, but {reason}")
+        remedy = "" if resumed_backend else "; choose train.backend=auto"
+        raise ValueError(f"{requirement}, but {reason}{remedy}")
     titles_shown = titles * settings.epochs
     if backend == "torch":
         reason = requirement
     elif backend == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
-        reason = f"{titles_shown:,} titles are shown; the compiled step saves time from {MIN_TITLES_SHOWN:,}"
+        reason = f"training shows {titles_shown:,} titles; compiling saves time from {MIN_TITLES_SHOWN:,}"
     if reason:
         return "torch", f"training with backend torch: {reason}"
     return "compiled", "training with backend compiled"

@@ -31,7 +31,7 @@ class TuningSet:
 
     Args:
         corpus: The opened Corpus.
-        share: Share of first words, from 0 to 1, whose titles are validation titles; 0: none.
+        share: Share of first words, from 0 to 1; titles with these first words are validation titles.
 
     Attributes:
         training: Corpus rows of the titles to train on.
@@ -71,7 +71,7 @@ class TuningSet:
         return scores
 
     def _tuning_score(self, validation: Tensor, base: Tensor) -> float:
-        """Returns the tuning score of the vectors of validation titles among those of training titles."""
+        """Returns the tuning score of the vectors of validation titles and of (base) training titles."""
         neighbours = map(torch.from_numpy, top_neighbours(validation.numpy(), base.numpy(), NEIGHBOUR_COUNT))
         precisions, is_correct = [], []
         for neighbour_ids, cosines, labels in zip(
@@ -99,8 +99,8 @@ def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
 def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
     """Returns the effective number of dimensions of vectors, from 1 to dim; 0 if all vectors are zero.
 
-    It is exp(entropy of the singular values, divided by their sum). A low value does not mean that the
-    vectors have collapsed: in a corpus with two categories, all vectors may lie on one line.
+    The result is exp(H), where H is the entropy of the singular values, normalised to sum to 1. A low value
+    does not mean that the vectors have collapsed: with two categories, all vectors may lie on a line.
 
     References: O. Roy, M. Vetterli, The effective rank, EUSIPCO 2007, definition 1.
     """

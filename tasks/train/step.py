@@ -43,7 +43,7 @@ class Trainer:
         device: Device that computes the training steps.
 
     Raises:
-        ValueError: The backend that the settings require does not support other settings.
+        ValueError: ``train.backend`` is a backend that does not support the other settings.
     """
 
     def __init__(self, corpus: OpenCorpus, settings: TrainSettings, device: torch.device) -> None:
@@ -149,7 +149,7 @@ class Trainer:
             tokens: Token ids of each title.
             bagger: Forms bags (token ids with weights) from the token ids.
             dense: Sentence features of each title, (titles, features).
-            untrained: Whether the vectors include tokens whose rows occurred in no step.
+            untrained: Whether the vectors include tokens whose rows no step has updated.
 
         Returns:
             Unit vectors, float32 (titles, dim), on the CPU. A title that has neither tokens nor sentence
@@ -171,7 +171,7 @@ class Trainer:
         return self.table.sections() | {name: as_section(tensor) for name, tensor in self._tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """Restores all tensors of a checkpoint, of which ``read(name)[start:stop]`` reads rows."""
+        """Restores all tensors from a checkpoint. ``read(name)[start:stop]`` reads rows of a tensor."""
         self.table.restore(read)
         for name, tensor in self._tensors().items():
             tensor.copy_(read(name)[:])

@@ -58,8 +58,8 @@ def group_by_row(tokens, kinds, title_offsets, alpha, powers, row_offsets, title
 def sum_rows(rows, ids, row_offsets, titles, weights, sums):
     """Writes the weighted sum of the rows of each title to ``sums``, (titles, dim).
 
-    The function reads the rows in the order of the table, which is twice as fast as title by title. ``ids``
-    are the distinct rows of the batch; ``row_offsets``, ``titles`` and ``weights`` are the outputs of
+    Reading the rows in the order of the table is twice as fast as reading them title by title. ``ids`` are
+    the distinct rows of the batch; ``row_offsets``, ``titles`` and ``weights`` are the outputs of
     group_by_row.
     """
     sums[:] = ZERO
@@ -73,7 +73,7 @@ def sum_rows(rows, ids, row_offsets, titles, weights, sums):
 
 @no_type_check
 def make_unit(vectors, factors):
-    """Normalises vectors in place, and writes 1 / norm of each vector (0 below MIN_NORM) to ``factors``."""
+    """Normalises vectors in place; writes 1 / norm of each vector to ``factors``, or 0 if norm < MIN_NORM."""
     for number in range(len(vectors)):
         vector, square = vectors[number], ZERO
         for axis in range(len(vector)):
@@ -89,8 +89,8 @@ def make_unit(vectors, factors):
 def unit_backward(grads, units, factors, vector_grads):
     """Computes the backward pass of ``make_unit``: writes factor · (g − (g·u) u) to ``vector_grads``.
 
-    g is the gradient of the unit vector u of a vector, and ``factors`` are those of ``make_unit``. Returns
-    the sum of squares of ``vector_grads``.
+    g is the gradient with respect to a unit vector u of ``units``. ``factors`` is an output of ``make_unit``.
+    Returns the sum of squares of ``vector_grads``.
     """
     square_sum = np.float64(0)
     for number in range(len(grads)):

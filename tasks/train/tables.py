@@ -99,7 +99,7 @@ class OffloadedTable:
     )
     mover: Literal["auto", "uva", "staged"] = setting(
         "auto",
-        "uva: the GPU reads rows from host memory (needs CuPy); staged: the CPU gathers and sends them",
+        "How rows move to a GPU: uva: the GPU reads host memory (needs CuPy); staged: the CPU gathers rows",
     )
 
     def build(

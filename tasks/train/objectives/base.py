@@ -37,7 +37,7 @@ class BaseObjective:
         return {}
 
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Sampler:
-        """Returns the sampler of batches; by default the objective itself, which then has its methods."""
+        """Returns the sampler of batches. By default, the objective is the sampler."""
         return self  # pyright: ignore[reportReturnType]
 
     def refresh_(

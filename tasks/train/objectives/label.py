@@ -48,9 +48,9 @@ class LabelMode(BaseObjective):
         512, "Number of titles in a step; smaller if an epoch would have fewer than 16 steps", ge=1
     )
     temperature: float = setting(
-        0.4, "Temperature of titles without context; lower values give stronger gradients", gt=0
+        0.4, "Temperature τ of titles without context tokens; lower values give stronger gradients", gt=0
     )
-    context_temperature: float = setting(0.2, "Temperature of titles with context", gt=0)
+    context_temperature: float = setting(0.2, "Temperature τ of titles with context tokens", gt=0)
 
     def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
         """Returns the shape of the trained category vectors."""

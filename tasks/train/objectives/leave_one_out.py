@@ -111,7 +111,9 @@ class LeaveOneOutSoftmax(_LeaveOneOut):
     """Objective: cross-entropy of the group of a title, by a softmax over the groups of the batch."""
 
     name: Literal["leave_one_out_softmax"] = "leave_one_out_softmax"
-    temperature: float = setting(0.2, "Temperature; lower values give stronger gradients", gt=0)
+    temperature: float = setting(
+        0.2, "Temperature of the softmax; lower values give stronger gradients", gt=0
+    )
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
         """Returns the mean loss of the titles in groups of at least two titles; zero if there are none."""

@@ -176,7 +176,9 @@ class Swarm:
             with contextlib.suppress(BrokenPipeError, EOFError):  # raised if it is killed while it starts
                 process.start()
                 return process
-        raise RuntimeError(f"learner {number} was killed {MAX_KILLS} times at its start; did memory run out?")
+        raise RuntimeError(
+            f"learner {number} was killed {MAX_KILLS} times at its start; check that memory suffices"
+        )
 
     def _replace_killed(self, marks: np.ndarray) -> None:
         """Starts a replacement for each learner that was killed.
@@ -193,8 +195,8 @@ class Swarm:
             self._kills[number] = finished_rounds, kills + 1 if finished_rounds == rounds_before else 0
             if kills >= MAX_KILLS:
                 raise RuntimeError(
-                    f"learner {number} was killed {kills} times without a finished step; did memory run "
-                    "out? Reduce train.runner.learners"
+                    f"learner {number} was killed {kills} times without a finished step; check that "
+                    "memory suffices, or reduce train.runner.learners"
                 )
             self._replaced_learners += 1
             self._processes[number] = self._start(number)

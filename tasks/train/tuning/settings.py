@@ -55,7 +55,7 @@ class TuningSettings:
         if invalid_values := [size for size in self.sizes if not 2 <= size <= 4096]:  # as in train.dim
             raise ValueError(f"sizes: {invalid_values[0]} is not a number of dimensions from 2 to 4096")
         if invalid_values := [rate for rate in self.rates if not 0 < rate < math.inf]:
-            raise ValueError(f"rates: {invalid_values[0]} is not a factor above 0")
+            raise ValueError(f"rates: {invalid_values[0]} is not a finite factor above 0")
 
     def space(self, corpus: Path, settings: TrainSettings, size: int) -> Space:
         """Returns the search space, with the budget of a search, for vectors with ``size`` dimensions.
