@@ -14,7 +14,7 @@ class NoClipping:
     name: Literal["none"] = "none"
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
-        """Does nothing."""
+        """Leaves the gradients unchanged."""
 
 
 @configurable

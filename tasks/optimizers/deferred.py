@@ -20,7 +20,7 @@ class DeferredCheck:
     A step that does not update parameters is a skipped step.
 
     Args:
-        groups: Optimizers of the parameters, by parameter group; without a tuner.
+        groups: Parameter groups. Their settings must have no tuner, because a tuner reads gradients.
     """
 
     def __init__(self, groups: ParameterGroups) -> None:

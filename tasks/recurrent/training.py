@@ -118,7 +118,7 @@ class RecurrentTraining:
         return {**table, **self.dense.tensors(), **self.groups.tensors()}
 
     def restore(self, epoch: int, steps: int, tensors: Mapping[str, Tensor]) -> None:
-        """Restores the state of an earlier run with the same settings, from ``tensors`` and its counters."""
+        """Restores an earlier run with the same settings from its epoch, number of steps and tensors."""
         self.epoch, self.steps = epoch, steps
         for name, tensor in self.tensors().items():
             tensor.copy_(tensors[name])

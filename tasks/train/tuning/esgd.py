@@ -158,7 +158,7 @@ def _map_in_workers(
     submit: Submit,
     *arguments: object,
 ) -> list[ResultT]:
-    """Splits ``items`` into pieces, and calls ``function(corpus, folder, *leading, piece)`` in workers.
+    """Splits ``items`` into pieces, and calls ``function(corpus, folder, *arguments, piece)`` in workers.
 
     Returns:
         The concatenated results, in the order of ``items``.
