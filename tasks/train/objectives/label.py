@@ -14,6 +14,12 @@ from tasks.train.objectives.base import BaseObjective
 MIN_STEPS, MIN_TITLES = 16, 64  # minimum number of steps in an epoch, and of titles in a batch
 
 
+def batch_starts(title_count: int, batch_size: int) -> range:
+    """Returns the positions at which all batches except the first begin. Few titles have small batches."""
+    size = min(batch_size, max(MIN_TITLES, title_count // MIN_STEPS))
+    return range(size, title_count, size)
+
+
 class LabelPlan(NamedTuple):
     """Titles of a batch."""
 
@@ -58,9 +64,8 @@ class LabelMode(BaseObjective):
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[LabelPlan]:
         """Shuffles the titles and splits them into batches. Batches are smaller if there are few titles."""
-        size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))
-        bounds = range(size, len(rows), size)
-        return [LabelPlan(batch) for batch in np.split(rng.permutation(rows), bounds)]
+        batches = np.split(rng.permutation(rows), batch_starts(len(rows), self.batch_size))
+        return [LabelPlan(batch) for batch in batches]
 
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
         """Returns the categories of the titles of a batch, with equal shares of the categories of a title."""

@@ -12,7 +12,7 @@ from storage.formats.corpus import OpenCorpus
 from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
-from tasks.train.objectives.label import MIN_STEPS, MIN_TITLES
+from tasks.train.objectives.label import batch_starts
 from tasks.train.objectives.positives import Draw, Nearest, Positives
 
 
@@ -110,9 +110,8 @@ class NeighbourhoodSampler:
         """Shuffles the anchors and splits them into batches. Batches are smaller if there are few anchors."""
         assert self.draw
         anchors = rng.permutation(rows)
-        size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))
         pairs = np.stack([anchors, self.draw(anchors, rng)])
-        batches = np.split(pairs, range(size, len(rows), size), axis=1)
+        batches = np.split(pairs, batch_starts(len(rows), self.batch_size), axis=1)
         return [NeighbourhoodPlan(batch.reshape(-1)) for batch in batches]
 
     def collate(self, plan: NeighbourhoodPlan, labels: Ragged, aired: np.ndarray) -> NeighbourhoodTargets:

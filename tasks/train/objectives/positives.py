@@ -170,7 +170,7 @@ class Nearest(BasePositives):
     neighbours: int = setting(50, "Number of nearest titles from which a positive is drawn", ge=1, le=1000)
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Returns the table of nearest titles, int32 (titles, neighbours), with -1 until the first refresh."""
+        """Returns a table of nearest titles, int32 (titles, neighbours), which ``refresh_`` fills."""
         return {"neighbours": torch.full((len(corpus), self.neighbours), -1, dtype=torch.int32)}
 
     def refresh_(

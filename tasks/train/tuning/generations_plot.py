@@ -3,20 +3,15 @@
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from tasks.plotting import BLUE, GREY, GRID, make_figure
-from tasks.train.tuning.plot import PALETTE
+from tasks.plotting import BLUE, GREY
+from tasks.train.tuning.plot import PALETTE, make_subplot_figure
 from tasks.train.tuning.space import Round
 
 
 def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
     """Draws the scores of each round as lines and, below, the optimizers of its winners as a stacked bar."""
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.5, 0.5])
-    layout = make_figure(title, height=640).layout.to_plotly_json()
-    figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
-    figure.update_xaxes(gridcolor=GRID, zeroline=False)
-    figure.update_yaxes(gridcolor=GRID, zeroline=False)
+    figure = make_subplot_figure(title, 640, rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06)
     round_numbers = list(range(1, len(rounds) + 1))
     best_scores = [search_round.winners[0][1] for search_round in rounds]
     scores = [[trial.score for trial in search_round.trials] for search_round in rounds]

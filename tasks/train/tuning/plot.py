@@ -15,15 +15,22 @@ PANELS = (("loss", "step"), ("loss", "seconds"), ("score", "step"), ("score", "s
 AXIS_TITLES = {"step": "steps", "seconds": "training seconds", "loss": "mean loss", "score": "tuning score"}
 
 
+def make_subplot_figure(title: str, height: int, **subplots: Any) -> go.Figure:
+    """Returns a figure in the style of our plots, with subplots according to arguments of make_subplots."""
+    figure, layout = make_subplots(**subplots), make_figure(title, height=height).layout.to_plotly_json()
+    figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
+    figure.update_xaxes(gridcolor=GRID, zeroline=False)
+    return figure.update_yaxes(gridcolor=GRID, zeroline=False)
+
+
 def plot_ranking(rankings: Sequence[Ranking]) -> go.Figure:
     """Draws loss and tuning score of each run over steps and over seconds. A menu selects the vector size."""
     runs = [ranking.run for ranking in rankings]
     sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
-    figure = make_subplots(rows=2, cols=2, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.1)
-    layout = make_figure("Comparison of optimizers", height=820).layout.to_plotly_json()
-    figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
-    figure.update_xaxes(gridcolor=GRID, zeroline=False)
-    figure.update_yaxes(gridcolor=GRID, zeroline=False)
+    spacing = {"horizontal_spacing": 0.04, "vertical_spacing": 0.1}
+    figure = make_subplot_figure(
+        "Comparison of optimizers", 820, rows=2, cols=2, shared_yaxes=True, **spacing
+    )
     for panel_number, (measure, axis) in enumerate(PANELS):
         panel: dict[str, Any] = {"row": panel_number // 2 + 1, "col": panel_number % 2 + 1}
         figure.update_xaxes(title_text=AXIS_TITLES[axis], **panel)
