@@ -91,19 +91,19 @@ class _LeaveOneOut(BaseObjective):
             products = vectors @ group_sums.T  # (titles, groups)
             title_squares = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 if dropout removed all tokens
             other_counts = group_sizes.index_select(0, groups.group_ids) - 1
-            own_products = products.gather(1, columns).squeeze(1)
-            other_products = own_products - title_squares  # v·(S − v)
+            group_products = products.gather(1, columns).squeeze(1)
+            other_products = group_products - title_squares  # v·(S − v)
             if unit_means:
                 sum_squares = torch.linalg.vecdot(group_sums, group_sums)
                 # on a GPU, the backward pass of index_select is not deterministic, but that of indexing is
-                own_sum_squares = sum_squares[groups.group_ids]
-                rest_squares = own_sum_squares - 2 * own_products + title_squares  # ‖S − v‖²
-                own_scores = other_products / rest_squares.clamp(min=1e-6).sqrt()
+                group_sum_squares = sum_squares[groups.group_ids]
+                rest_squares = group_sum_squares - 2 * group_products + title_squares  # ‖S − v‖²
+                group_scores = other_products / rest_squares.clamp(min=1e-6).sqrt()
                 scores = products / sum_squares.clamp(min=1e-12).sqrt()
             else:
-                own_scores = other_products / other_counts.clamp(min=1)
+                group_scores = other_products / other_counts.clamp(min=1)
                 scores = products / group_sizes
-            return scores.scatter(1, columns, own_scores.unsqueeze(1)), other_counts > 0
+            return scores.scatter(1, columns, group_scores.unsqueeze(1)), other_counts > 0
 
 
 @configurable
