@@ -204,17 +204,17 @@ class CompiledStep:
         units, unit_factors = scratch("units", labels, dim), scratch("unit_factors", labels)
         np.copyto(units, self._labels)
         _loops.make_unit(units, unit_factors)
-        cosine_grads = self._product(vectors, units.T, "cosine_grads")
+        cosine_grads = self._multiply(vectors, units.T, "cosine_grads")
         target_arrays = (getattr(targets, name).numpy() for name in ("aired", "titles", "labels", "shares"))
         loss = _loops.cross_entropy_(cosine_grads, *self._temperatures, *target_arrays)
-        label_grads = self._product(cosine_grads.T, vectors, "label_grads")
+        label_grads = self._multiply(cosine_grads.T, vectors, "label_grads")
         squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
-        grads, layer_grads = self._product(cosine_grads, units, "grads"), None
+        grads, layer_grads = self._multiply(cosine_grads, units, "grads"), None
         if sentence_vectors:
             _, factors, projections, projection_factors = sentence_vectors
             squared_norm += _loops.unit_backward(grads, vectors, factors, grads)
             squared_norm += _loops.unit_backward(grads, projections, projection_factors, projections)
-            layer_grads = self._product(projections.T, bags.dense.numpy(), "layer_grads")
+            layer_grads = self._multiply(projections.T, bags.dense.numpy(), "layer_grads")
             squared_norm += _loops.sum_of_squares(layer_grads)
         squared_norm += _loops.unit_backward(grads, bag, bag_factors, grads)
         result = Gradients(loss, entries, grads, label_grads, layer_grads)
@@ -229,7 +229,7 @@ class CompiledStep:
         titles, dim = bag.shape
         vectors, factors = self._scratch_array("vectors", titles, dim), self._scratch_array("factors", titles)
         projection_factors = self._scratch_array("projection_factors", titles)
-        projections = self._product(bags.dense.numpy(), self._layer.T, "projections")
+        projections = self._multiply(bags.dense.numpy(), self._layer.T, "projections")
         _loops.make_unit(projections, projection_factors)
         scales = sentence_scales(self._encoder, bags).numpy()
         np.add(bag, np.multiply(scales, projections, out=vectors), out=vectors)
@@ -237,7 +237,7 @@ class CompiledStep:
         projection_factors *= scales[:, 0]
         return _SentenceVectors(vectors, factors, projections, projection_factors)
 
-    def _product(self, left: np.ndarray, right: np.ndarray, name: str) -> np.ndarray:
+    def _multiply(self, left: np.ndarray, right: np.ndarray, name: str) -> np.ndarray:
         """Computes ``left @ right`` in the scratch array with the name ``name``."""
         product = self._scratch_array(name, left.shape[0], right.shape[1])
         torch.mm(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(product))

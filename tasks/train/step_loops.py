@@ -180,11 +180,13 @@ def update_(rows, first, second, ids, row_weights, row_offsets, titles, weights,
                 grad[axis] += weight * title_grad[axis]
         step_size = rate * row_weights[row_id]
         if rule == ADAM:
-            mean, squares = first[row_id], second[row_id]
+            first_moment, second_moment = first[row_id], second[row_id]
             for axis in range(len(grad)):
-                mean[axis] += new_first_share * (grad[axis] - mean[axis])
-                squares[axis] = beta2 * squares[axis] + new_second_share * grad[axis] * grad[axis]
-                row[axis] -= step_size * mean[axis] / (np.sqrt(squares[axis]) / correction + epsilon)
+                first_moment[axis] += new_first_share * (grad[axis] - first_moment[axis])
+                second_moment[axis] = beta2 * second_moment[axis] + new_second_share * grad[axis] * grad[axis]
+                row[axis] -= (
+                    step_size * first_moment[axis] / (np.sqrt(second_moment[axis]) / correction + epsilon)
+                )
         else:
             if rule == ROWWISE_ADAGRAD:
                 square = ZERO

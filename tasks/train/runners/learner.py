@@ -90,11 +90,8 @@ class _Learner:
             if number in (0, last_assignment) or self._control[ASSIGNMENT] != number:
                 time.sleep(POLL_SECONDS)  # until the parent has written the next assignment
                 continue
-            last_assignment, finished_rounds, learners = (
-                number,
-                int(progress[FINISHED_ROUNDS]),
-                self._learners,
-            )
+            last_assignment, learners = number, self._learners
+            finished_rounds = int(progress[FINISHED_ROUNDS])
             round_count = -(-int(assignment[BATCH_COUNT] - assignment[FIRST_BATCH]) // learners)
             for name, tensor in self._private.items():
                 self._last_read[name].copy_(tensor.copy_(self._shared[name]))

@@ -69,11 +69,11 @@ class ESGD:
         """
         generation_count = self.generations(space)
         journal = Journal(folder, self, space, generation_count)
-        for number in range(len(journal.rounds), generation_count):
+        for generation in range(len(journal.rounds), generation_count):
             started, members = time.perf_counter(), last_members(journal.rounds, self.population)
-            rng = np.random.default_rng([space.seed, number])
-            trials, trained_members = self._train_generation(space, folder, members, number, rng, submit)
-            members = self._evolve(space, folder, trained_members, number, rng, submit)
+            rng = np.random.default_rng([space.seed, generation])
+            trials, trained_members = self._train_generation(space, folder, members, generation, rng, submit)
+            members = self._evolve(space, folder, trained_members, generation, rng, submit)
             winners = tuple((member.rule, member.score) for member in members[: self.elite])
             state, seconds = [asdict(member) for member in members], time.perf_counter() - started
             yield journal.add(Round(trials, winners, seconds, state))
@@ -92,7 +92,7 @@ class ESGD:
         space: Space,
         folder: Path,
         members: Sequence[Member],
-        number: int,
+        generation: int,
         rng: np.random.Generator,
         submit: Submit,
     ) -> tuple[tuple[TuningTrial, ...], list[Member]]:
@@ -101,13 +101,13 @@ class ESGD:
         all_epochs, jobs = self.epochs * self.generations(space), []
         for index, (member, (candidate, factor)) in enumerate(zip(members, draws, strict=True)):
             seed = space.seed  # in the first generation, all members start from the same rows
-            if number:
+            if generation:
                 seed = int(np.random.SeedSequence([space.seed, index]).generate_state(1)[0])
             settings = replace(
                 candidate.scale_rate(factor), epochs=all_epochs, patience=all_epochs, seed=seed
             )
-            file = f"{number:04d}-{index:04d}.safetensors"
-            jobs.append(TrainingJob(member, settings, number * self.epochs, self.epochs, file))
+            file = f"{generation:04d}-{index:04d}.safetensors"
+            jobs.append(TrainingJob(member, settings, generation * self.epochs, self.epochs, file))
         results = _map_in_workers(train_members, jobs, space, folder, submit)
         trials, trained_members = [], []
         for job, (candidate, factor), (score, steps) in zip(jobs, draws, results, strict=True):
@@ -123,7 +123,7 @@ class ESGD:
         space: Space,
         folder: Path,
         members: list[Member],
-        number: int,
+        generation: int,
         rng: np.random.Generator,
         submit: Submit,
     ) -> list[Member]:
@@ -133,7 +133,7 @@ class ESGD:
             parents = rng.choice(len(members), self.parents, replace=False).tolist()
             files = tuple(members[index].files[0] for index in parents)
             seed = int(rng.integers(2**31))
-            offspring.append(Member(files, "recombination", 0.0, self.sigma / (number + 1), seed))
+            offspring.append(Member(files, "recombination", 0.0, self.sigma / (generation + 1), seed))
         settings = space.candidates[0].settings
         scores = _map_in_workers(score_members, offspring, space, folder, submit, settings)
         offspring = [replace(member, score=score) for member, score in zip(offspring, scores, strict=True)]

@@ -103,7 +103,7 @@ def restore_member(trainer: Trainer, folder: Path, member: Member) -> None:
     state = {name: section.tensor() for name, section in sections.items() if _is_optimizer_state(name)}
     open_files = [safe_open(folder / file, framework="pt", device="cpu") for file in member.files]
     for number, name in enumerate(sorted(sections.keys() - state.keys())):
-        state[name] = _combine(name, [file.get_tensor(name) for file in open_files], member, number)
+        state[name] = _combine_parents(name, [file.get_tensor(name) for file in open_files], member, number)
     trainer.restore(state.__getitem__)
 
 
@@ -123,7 +123,7 @@ def _is_optimizer_state(name: str) -> bool:
     return name.startswith(("state.", "tuner.")) or ".state." in name
 
 
-def _combine(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
+def _combine_parents(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
     """Computes a tensor of a member from the tensors with the same name of its parents.
 
     Parameters are averaged, and noise is added. A row is touched if it is touched in any parent. Buffers are

@@ -49,5 +49,6 @@ class RandomSearch:
 
 
 def _to_trial(run: TuningRun) -> TuningTrial:
+    """Converts the result of a complete training."""
     steps = run.marks[-1].step if run.marks else 0
     return TuningTrial(run.name, run.factor, run.rate, run.score, not run.trouble, steps)
