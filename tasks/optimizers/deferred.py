@@ -29,10 +29,10 @@ class DeferredCheck:
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
         """Updates parameters like ParameterGroups.update_, or skips the step if a gradient is not finite."""
         is_finite = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
-        skipped_before = self._skipped_steps
-        if skipped_before is None:
-            skipped_before = is_finite.new_zeros((), dtype=torch.int64)
-        self._skipped_steps = skipped_before + (~is_finite | (skipped_before > 0))
+        skipped_count = self._skipped_steps
+        if skipped_count is None:
+            skipped_count = is_finite.new_zeros((), dtype=torch.int64)
+        self._skipped_steps = skipped_count + (~is_finite | (skipped_count > 0))
         tensors = [tensor for update in updates.values() for tensor in (update.rows, *update.state.values())]
         copies = [tensor.clone() for tensor in tensors]
         self._groups.update_finite_(updates, factor, step)

@@ -29,7 +29,7 @@ class Momentum(RowOptimizer):
     STATE = {"velocity": 0.0}
     name: Literal["momentum"] = "momentum"
     learning_rate: float = setting(150.0, "Learning rate at the start of training", gt=0)
-    momentum: float = setting(0.9, "Fraction of the velocity that is kept", ge=0, lt=1)
+    momentum: float = setting(0.9, "Fraction of the velocity that a step retains", ge=0, lt=1)
     dampening: float = setting(0.0, "Share of the gradient that is not added to the velocity", ge=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
@@ -56,7 +56,7 @@ class Nesterov(RowOptimizer):
     STATE = {"velocity": 0.0}
     name: Literal["nesterov"] = "nesterov"
     learning_rate: float = setting(150.0, "Learning rate at the start of training", gt=0)
-    momentum: float = setting(0.9, "Fraction of the velocity that is kept", gt=0, lt=1)
+    momentum: float = setting(0.9, "Fraction of the velocity that a step retains", gt=0, lt=1)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """Computes ``rows -= lr · weight · (grad + momentum · velocity)``.

@@ -158,17 +158,19 @@ class Training:
         position.loss = loss.item()
         return title_count
 
-    def _repeat_skipped_step(self, number: int) -> None:
-        """Repeats the first skipped step, on batch ``number`` of the epoch, to name the non-finite gradient.
+    def _repeat_skipped_step(self, batch_number: int) -> None:
+        """Repeats the first skipped step, on batch ``batch_number`` of the epoch, to name the non-finite gradient.
 
         Raises:
             Diverged: A gradient of the step is not finite.
             RuntimeError: All gradients are finite when the step is repeated.
         """
         self.trainer.defers_check = False
-        count, batches = self.loader.epoch(self.position.epoch, number)
+        count, batches = self.loader.epoch(self.position.epoch, batch_number)
         try:
-            self.trainer.step(next(batches), self.settings.rate_factor(self.position.epoch, number, count))
+            self.trainer.step(
+                next(batches), self.settings.rate_factor(self.position.epoch, batch_number, count)
+            )
         except NonFiniteGradient as error:
             raise Diverged(self._gradient_message(error)) from error
         raise RuntimeError(f"step {self.trainer.steps} was skipped, but its gradient is finite if repeated")
@@ -181,8 +183,8 @@ class Training:
         if not first_batch:  # a run that is resumed within an epoch uses the buffers of its checkpoint
             rows, labels = self.tuning_set.training, self._corpus.labels
             self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._training_vectors)
-        count, loaded = self.loader.epoch(epoch, first_batch)
-        for batch in self.table.prefetch(loaded, lambda batch: batch.bags.ids):
+        count, loaded_batches = self.loader.epoch(epoch, first_batch)
+        for batch in self.table.prefetch(loaded_batches, lambda batch: batch.bags.ids):
             yield count, batch
 
     def _train_epoch_by_learners(

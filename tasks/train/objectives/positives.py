@@ -217,10 +217,10 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
     entry_ranks[order] = np.arange(len(order))
     group_numbers, sizes = np.unique(memberships.values, return_inverse=True, return_counts=True)[1:]
     drawn_entries = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
-    drawn_groups, ranks = group_numbers[drawn_entries], entry_ranks[drawn_entries]
+    drawn_groups, drawn_ranks = group_numbers[drawn_entries], entry_ranks[drawn_entries]
     group_sizes, group_starts = sizes[drawn_groups], offsets_of(sizes)[drawn_groups]
     shifts = 1 + (rng.random(len(rows)) * (group_sizes - 1)).astype(np.int64)
-    companion_ranks = group_starts + (ranks - group_starts + shifts) % group_sizes
+    companion_ranks = group_starts + (drawn_ranks - group_starts + shifts) % group_sizes
     return rows[memberships.row_ids[order[companion_ranks]]]
 
 

@@ -37,8 +37,8 @@ class RandomSearch:
         finished_trials = [trial for search_round in journal.rounds for trial in search_round.trials]
         while len(finished_trials) < space.trainings:
             started = time.perf_counter()
-            first = len(finished_trials)
-            numbers = range(first, min(first + ROUND_SIZE, space.trainings))
+            first_number = len(finished_trials)
+            numbers = range(first_number, min(first_number + ROUND_SIZE, space.trainings))
             draws = [space.draw(np.random.default_rng([space.seed, number])) for number in numbers]
             futures = [submit(run_training, space.corpus, *draw) for draw in draws]
             trials = [_to_trial(future.result()) for future in futures]
