@@ -159,7 +159,7 @@ class Training:
         return title_count
 
     def _repeat_skipped_step(self, batch_number: int) -> None:
-        """Repeats the first skipped step, on batch ``batch_number`` of the epoch, to name the non-finite gradient.
+        """Repeats the first skipped step, on batch ``batch_number``, to name the non-finite gradient.
 
         Raises:
             Diverged: A gradient of the step is not finite.
@@ -168,9 +168,8 @@ class Training:
         self.trainer.defers_check = False
         count, batches = self.loader.epoch(self.position.epoch, batch_number)
         try:
-            self.trainer.step(
-                next(batches), self.settings.rate_factor(self.position.epoch, batch_number, count)
-            )
+            factor = self.settings.rate_factor(self.position.epoch, batch_number, count)
+            self.trainer.step(next(batches), factor)
         except NonFiniteGradient as error:
             raise Diverged(self._gradient_message(error)) from error
         raise RuntimeError(f"step {self.trainer.steps} was skipped, but its gradient is finite if repeated")
