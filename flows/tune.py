@@ -17,7 +17,7 @@ from tasks.ingest.task import ingest
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.task import tokenize
 from tasks.train.settings import TrainSettings
-from tasks.train.tuning.entries import entries
+from tasks.train.tuning.entries import list_candidates
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.task import log_ranking, log_searches, search, train_candidates
 
@@ -85,9 +85,9 @@ def tune(
             table = run_searches.with_options(task_runner=runner)(*inputs)
         else:
             runs_by_optimizer = [
-                train_candidates(home, corpus, entry, size, tuning, night.run)
+                train_candidates(home, corpus, candidate, size, tuning, night.run)
                 for size in tuning.sizes
-                for entry in entries(settings.train, tuning.optimizers)
+                for candidate in list_candidates(settings.train, tuning.optimizers)
             ]
             table = log_ranking(home, runs_by_optimizer, settings.train.optimizer.name, night.run)
         return ComparisonResult(table=table, run=night.run, where=night.tracking.run_location(night.run))

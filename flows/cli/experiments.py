@@ -44,7 +44,7 @@ def tune(
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
     from tasks.overrides import override
-    from tasks.train.tuning.entries import entries
+    from tasks.train.tuning.entries import list_candidates
     from tasks.train.tuning.settings import Search, TuningSettings
 
     check_feeds(feeds, IngestSettings())
@@ -64,7 +64,7 @@ def tune(
     tuning_changes = [change for change in changes if change.startswith("tuning.")]
     tuning = override(tuning, [change.removeprefix("tuning.") for change in tuning_changes])
     settings = choose_settings(preset, [change for change in changes if change not in tuning_changes], feeds)
-    entries(settings.train, tuning.optimizers)  # raises for an unknown optimizer
+    list_candidates(settings.train, tuning.optimizers)  # raises for an unknown optimizer
     return run_and_report("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
 
 

@@ -1,4 +1,4 @@
-"""Computes the vectors of the titles of a corpus, block by block."""
+"""Computes the vectors of all titles of a Corpus, block by block."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,27 +12,27 @@ from storage.formats.corpus import open_corpus
 from storage.shapes import Bool, Float32
 from tasks.encoder.title_encoder import TitleEncoder
 
-COLUMNS = ["raw_title", "context", "split", "oov"]
+TITLE_COLUMNS = ["raw_title", "context", "split", "oov"]
 
 
 class EmbeddedTitles(NamedTuple):
-    """A block of consecutive titles of the corpus with their unit-norm vectors."""
+    """A block of consecutive titles of a Corpus, with their unit-norm vectors."""
 
     raw_titles: list[str]
-    contexts: list[list[str]]  # tokens that describe broadcasts: channel, hour …
-    splits: list[str]
-    oov: Bool[np.ndarray, " titles"]  # whether a word of the title occurs in no training title
-    dense: Float32[np.ndarray, "titles features"]  # sentence and description features, see Bag.dense
+    contexts: list[list[str]]  # context tokens of each title: channel, hour …
+    splits: list[str]  # split of each title: train, unseen_title, …
+    oov: Bool[np.ndarray, " titles"]  # whether the title contains a word that no training title contains
+    dense: Float32[np.ndarray, "titles features"]  # sentence features, from Bag.dense
     vectors: Float32[np.ndarray, "titles dim"]  # vectors without airing context
     full: Float32[np.ndarray, "titles dim"]  # vectors with airing context
 
 
 def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles]:
-    """Computes the vectors of the titles of a Corpus folder and yields them in blocks, at least one."""
-    titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
-    for block in row_blocks(len(corpus)):  # arrays of a million titles would need 6 GB
+    """Yields the titles of the Corpus in ``folder`` with their vectors, in blocks (at least one)."""
+    titles, corpus = pq.read_table(folder / "titles.parquet", columns=TITLE_COLUMNS), open_corpus(folder)
+    for block in row_blocks(len(corpus)):  # the arrays of a million titles would need 6 GB
         rows = np.arange(block.start, block.stop)
-        raw_titles, contexts, splits, oov = titles[block].select(COLUMNS).columns
+        raw_titles, contexts, splits, oov = titles[block].select(TITLE_COLUMNS).columns
         dense = encoder.bag.dense(corpus.sentences[block], corpus.descriptions[block])
         texts = raw_titles.to_pylist(), contexts.to_pylist()
         vectors = encoder.embed_with_context(*texts, dense, corpus.complete_tokens(rows))

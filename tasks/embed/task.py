@@ -1,4 +1,4 @@
-"""The Prefect task of the stage embed, which computes the vectors of all titles."""
+"""Prefect task of the stage embed, which computes the vectors of all titles of a Corpus."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,14 +18,15 @@ STAGE = Stage(Vectors, __file__)
 
 @task(**STAGE.options)
 def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
-    """Publishes vectors of each title: without and with airing context (channel, hour …), and for similarity.
+    """Publishes the vectors of all titles: without and with airing context, and similarity vectors.
 
-    Categories, clusters and the map use vectors with airing context. The artifact also contains word counts
-    of held-out titles and, for titles with unseen words, vectors that ignore these words.
+    Categories, clusters and the map use the vectors with airing context (channel, hour …). The artifact also
+    contains the word counts of held-out titles. For titles with unseen words, it contains vectors without
+    these words.
     """
     workspace = Workspace(home)
     folder, title_encoder = workspace.folder(corpus), TitleEncoder.open(workspace.folder(encoder))
-    count = zero_vectors = 0
+    title_count = zero_vectors = 0
     with STAGE.publish(home, corpus, encoder) as draft:
         with ExitStack() as open_files:
             writers: dict[str, Callable[[np.ndarray], None]] = {}
@@ -35,9 +36,9 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
                         writer = array_writer(draft.folder, name, array.dtype, array.shape[1:])
                         writers[name] = open_files.enter_context(writer)
                     writers[name](array)
-                count += len(block.vectors)
+                title_count += len(block.vectors)
                 zero_vectors += int((~block.vectors.any(axis=1)).sum())
-        draft.counts |= {"titles": count, "dim": title_encoder.width, "unknown": zero_vectors}
+        draft.counts |= {"titles": title_count, "dim": title_encoder.width, "unknown": zero_vectors}
         draft.details["checkpoint"] = workspace.details(encoder).get("checkpoint")
     message = "%(titles)d vectors of %(dim)d dimensions, %(unknown)d of them zero (no known features)"
     get_run_logger().info(message, draft.counts)
@@ -45,19 +46,20 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
 
 
 def _arrays(encoder: TitleEncoder, block: EmbeddedTitles) -> dict[str, np.ndarray]:
-    """Returns the arrays to publish for one block of titles, by array name."""
+    """Returns the arrays to publish for a block of titles, by the names of their files."""
     raw_titles, dense = block.raw_titles, block.dense
-    words, unseen = np.zeros(len(raw_titles), dtype=np.int32), np.zeros(len(raw_titles), dtype=np.int32)
+    word_counts, unseen_counts = np.zeros((2, len(raw_titles)), dtype=np.int32)
     held_out = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])
-    words[held_out], unseen[held_out] = encoder.count_unseen([raw_titles[title] for title in held_out])
+    held_out_titles = [raw_titles[row] for row in held_out]
+    word_counts[held_out], unseen_counts[held_out] = encoder.count_unseen(held_out_titles)
     oov = np.flatnonzero(block.oov)
-    without_unseen = encoder.without_unseen_words().embed([raw_titles[title] for title in oov], dense[oov])
+    without_unseen = encoder.without_unseen_words().embed([raw_titles[row] for row in oov], dense[oov])
     return {
         "vectors": block.vectors,
         "full": block.full,
         "known": np.asarray(block.vectors.any(axis=1)),
-        "words": words,
-        "unseen": unseen,
+        "words": word_counts,
+        "unseen": unseen_counts,
         "unaugmented": without_unseen,
         "similarity": encoder.similarity(dense, block.full),
         "similarity_alone": encoder.similarity(dense, block.vectors),

@@ -1,4 +1,4 @@
-"""Defines the interface by which training objectives form batches."""
+"""Defines the interface of a sampler, by which a training objective forms batches."""
 
 from typing import Any, Protocol
 
@@ -8,18 +8,18 @@ from storage.arrays import Ragged
 
 
 class Sampler(Protocol):
-    """Part of a training objective that groups titles into batches."""
+    """Part of a training objective: groups titles into batches and creates the data for the loss function."""
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
         """Plans the batches of an epoch.
 
         Args:
-            rows: Corpus rows of the titles in the epoch.
+            rows: Corpus rows of the titles of the epoch, int64 (titles,).
             labels: Label ids of all titles of the corpus.
-            rng: Source of randomness.
+            rng: Random generator.
 
         Returns:
-            One plan per batch, with the attribute ``rows``: corpus rows of the titles in the batch.
+            A plan for each batch. Its attribute ``rows`` contains the corpus rows of the titles in the batch.
         """
         ...
 
@@ -29,6 +29,6 @@ class Sampler(Protocol):
         Args:
             plan: Plan of the batch.
             labels: Label ids of all titles of the corpus.
-            aired: bool (titles,), whether a title in the batch has context tokens.
+            aired: Whether each title of the batch is shown with context tokens, bool (titles,).
         """
         ...

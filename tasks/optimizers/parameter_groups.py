@@ -1,8 +1,9 @@
 """Updates embedding tables and dense parameters, each with the optimizer of its parameter group.
 
 A parameter group consists of a pattern and an optimizer, which updates the parameters whose names match the
-pattern. ``train.optimizer`` updates all other parameters. With ``per_row_steps``, the state contains
-``steps``, float32 (tokens, 1): the number of steps in which each row occurred, exact up to 16 million.
+pattern. ``train.optimizer`` updates all other parameters. If ``per_row_steps`` is set, the optimizer state of
+a parameter contains ``steps``, float32 (tokens, 1), the number of steps in which each row has occurred. It is
+exact up to 16 million.
 """
 
 import fnmatch
@@ -21,7 +22,7 @@ from tasks.optimizers.tuners import NoTuner, Tuner
 class ParameterGroup:
     """Setting: a separate optimizer for the parameters whose names match a pattern."""
 
-    pattern: str = setting(..., "Pattern of names (* for any characters), such as rows (the embedding table)")
+    pattern: str = setting(..., "Pattern of parameter names, such as labels* or rows (the embedding table)")
     optimizer: Optimizer = setting(RowwiseAdagrad(), "Optimizer of these parameters")
 
 
@@ -30,12 +31,16 @@ class UpdateSettings:
     """Settings that determine how gradients update parameters: optimizers, clipping and tuner."""
 
     optimizer: Optimizer = setting(RowwiseAdagrad(), "How rows are updated from their gradients and state")
-    tuner: Tuner = setting(NoTuner(), "Adapts rate and momentum of the momentum optimizer during training")
-    clipping: Clipping = setting(NoClipping(), "Gradient clipping")
-    per_row_steps: bool = setting(
-        False, "In bias corrections, count the steps in which a row occurs instead of all steps"
+    tuner: Tuner = setting(
+        NoTuner(), "How learning rate and momentum of the momentum optimizer are adapted during training"
     )
-    groups: tuple[ParameterGroup, ...] = setting((), "Parameters with a separate optimizer, by name")
+    clipping: Clipping = setting(NoClipping(), "How gradients are limited before an update")
+    per_row_steps: bool = setting(
+        False, "Bias corrections use the number of steps in which a row has occurred instead of all steps"
+    )
+    groups: tuple[ParameterGroup, ...] = setting(
+        (), "Separate optimizers for parameters, which are selected by patterns of names"
+    )
 
 
 class NonFiniteGradient(ArithmeticError):
@@ -53,14 +58,14 @@ class NonFiniteGradient(ArithmeticError):
 
 @dataclass(frozen=True)
 class RowUpdater:
-    """Optimizer and tuner of one table or dense parameter."""
+    """Optimizer and tuner of a table or dense parameter."""
 
     optimizer: Optimizer
     tuner: Tuner
     per_row_steps: bool
 
     def initial_state(self, rows: Tensor) -> State:
-        """Returns the optimizer state before the first step, with one entry per row of ``rows``."""
+        """Returns the state of optimizer and tuner of ``rows`` before the first step, as tensors by name."""
         steps = {"steps": rows.new_zeros(len(rows), 1)} if self.per_row_steps else {}
         return self.optimizer.initial_state(rows) | self.tuner.initial_state(self.optimizer, rows) | steps
 
@@ -70,40 +75,42 @@ class ParameterGroups:
 
     Args:
         names: Names of the tables and dense parameters.
-        settings: Optimizer of each group, clipping and tuner.
+        settings: Parameter groups, default optimizer, clipping and tuner.
 
     Attributes:
-        updaters: Optimizer and tuner of each parameter, by name.
-        learning_rate: Learning rate of ``train.optimizer`` in the last step, without the schedule.
+        updaters: Optimizer and tuner of each parameter, by the name of the parameter.
+        learning_rate: Learning rate of ``train.optimizer`` in the last step, without the factor of the
+            schedule.
 
     Raises:
-        ValueError: A pattern matches no name, or the tuner has nothing to tune.
+        ValueError: A pattern matches no name, or no parameter has the optimizer that the tuner adapts.
     """
 
     def __init__(self, names: Iterable[str], settings: UpdateSettings) -> None:
-        self.settings, all_names = settings, ", ".join(names := list(names))
+        self.settings, names = settings, list(names)
+        all_names = ", ".join(names)
         default_updater = RowUpdater(settings.optimizer, settings.tuner, settings.per_row_steps)
         self.updaters = dict.fromkeys(names, default_updater)
         for group in reversed(settings.groups):  # the first match takes precedence
-            matching = fnmatch.filter(names, group.pattern)
-            if not matching:
+            matching_names = fnmatch.filter(names, group.pattern)
+            if not matching_names:
                 raise ValueError(
                     f"the pattern {group.pattern!r} in train.groups matches no parameter; the "
                     f"parameters are {all_names}"
                 )
             updater = RowUpdater(group.optimizer, NoTuner(), settings.per_row_steps)
-            self.updaters |= dict.fromkeys(matching, updater)
-        self._tuned = [name for name in names if self.updaters[name] is default_updater]
-        if not self._tuned and not isinstance(settings.tuner, NoTuner):
+            self.updaters |= dict.fromkeys(matching_names, updater)
+        self._tuned_names = [name for name in names if self.updaters[name] is default_updater]
+        if not self._tuned_names and not isinstance(settings.tuner, NoTuner):
             raise ValueError(
-                f"the tuner {settings.tuner.name} tunes train.optimizer, but groups update all of "
-                f"{all_names}; remove a group, or the tuner"
+                f"the tuner {settings.tuner.name} tunes train.optimizer, but train.groups has other "
+                f"optimizers for all parameters ({all_names}); remove a group, or the tuner"
             )
-        self._memory = settings.tuner.initial_memory()
+        self._tuner_memory = settings.tuner.initial_memory()
         self.learning_rate = settings.optimizer.learning_rate
 
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
-        """Updates the parameters of one step in place.
+        """Updates the parameters of a step in place.
 
         Args:
             updates: Rows, gradients and state of each parameter, by name.
@@ -113,7 +120,7 @@ class ParameterGroups:
         Raises:
             NonFiniteGradient: A gradient contains NaN or infinity.
         """
-        # The sum is not finite if any gradient is not. It takes 0.1 ms of a step of 30 ms, for 15,000 rows.
+        # The sum is not finite if any gradient is not. It takes 0.1 ms of a step of 30 ms with 15,000 rows.
         if not torch.isfinite(torch.stack([update.grad.sum() for update in updates.values()]).sum()):
             for name, update in updates.items():
                 if rows := (~torch.isfinite(update.grad)).any(1).nonzero().squeeze(1).cpu().tolist():
@@ -121,29 +128,30 @@ class ParameterGroups:
         self.update_finite_(updates, factor, step)
 
     def update_finite_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
-        """Updates the parameters of one step in place, from gradients that the caller knows to be finite."""
+        """Updates the parameters of a step in place, without a check whether the gradients are finite."""
         self.settings.clipping.clip_([update.grad for update in updates.values()])
-        inputs = [updates[name] for name in self._tuned if name in updates]
-        main = self.settings.optimizer
-        main = self.settings.tuner.tune_(main, inputs, self._memory, step) if inputs else main
-        self.learning_rate = main.learning_rate
+        tuned_updates = [updates[name] for name in self._tuned_names if name in updates]
+        tuned_optimizer, tuner = self.settings.optimizer, self.settings.tuner
+        if tuned_updates:
+            tuned_optimizer = tuner.tune_(tuned_optimizer, tuned_updates, self._tuner_memory, step)
+        self.learning_rate = tuned_optimizer.learning_rate
         for name, update in updates.items():
-            optimizer = main if name in self._tuned else self.updaters[name].optimizer
+            optimizer = tuned_optimizer if name in self._tuned_names else self.updaters[name].optimizer
             rows, grad, state = update.rows, update.grad, update.state
             rate = rows.new_ones(len(rows), 1) * update.weights * (optimizer.learning_rate * factor)
             steps = state["steps"].add_(1) if self.settings.per_row_steps else step
             optimizer.update_(rows, grad, state, rate, steps)
 
     def tensors(self) -> State:
-        """Returns the state of the tuner for a checkpoint: tensors by name, which ``copy_`` restores."""
-        return {f"tuner.{name}": tensor for name, tensor in self._memory.items()}
+        """Returns the statistics of the tuner, as tensors by their names in a checkpoint."""
+        return {f"tuner.{name}": tensor for name, tensor in self._tuner_memory.items()}
 
 
 class DenseParameters:
-    """Dense parameters and their optimizer state, updated like tables whose rows all occur in every step.
+    """Dense parameters and their optimizer state, updated like tables of which every step contains all rows.
 
-    A row of a parameter is a slice of its first axis: the weights of one output of a linear layer, or one
-    number of a bias.
+    A row of a parameter is a slice along its first axis, such as the weights of one output of a linear layer,
+    or a number of a bias vector.
 
         groups = ParameterGroups(["rows", *dict(module.named_parameters())], settings)
         dense = DenseParameters(dict(module.named_parameters()), groups)
@@ -158,19 +166,21 @@ class DenseParameters:
         self._state = {name: groups.updaters[name].initial_state(rows) for name, rows in self._rows.items()}
 
     def updates(self) -> dict[str, ParameterUpdate]:
-        """Returns the gradients of the last backward pass as updates, and clears the gradients."""
-        grads = {name: parameter.grad for name, parameter in self.parameters.items()}
-        for parameter in self.parameters.values():
+        """Returns the update of each parameter that has a gradient, by name, and clears the gradients."""
+        updates = {}
+        for name, parameter in self.parameters.items():
+            if parameter.grad is not None:
+                grad = _as_rows(parameter.grad)
+                updates[name] = ParameterUpdate(self._rows[name], grad, self._state[name])
             parameter.grad = None
-        rows, state = self._rows, self._state
-        named_grads = {name: _as_rows(grad) for name, grad in grads.items() if grad is not None}
-        return {name: ParameterUpdate(rows[name], grad, state[name]) for name, grad in named_grads.items()}
+        return updates
 
     def tensors(self) -> State:
-        """Returns parameters and state for a checkpoint: tensors by name, which ``copy_`` restores."""
+        """Returns the parameters and their optimizer state, as tensors by their names in a checkpoint."""
         state = {f"{name}.state.{key}": state[key] for name, state in self._state.items() for key in state}
         return {f"{name}.rows": rows for name, rows in self._rows.items()} | state
 
 
 def _as_rows(tensor: Tensor) -> Tensor:
+    """Returns a view of a tensor as a matrix with a row for each element of its first axis."""
     return tensor.reshape(1, 1) if tensor.ndim == 0 else tensor.view(len(tensor), -1)

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: functions from the completed fraction of training to a factor on the rate."""
+"""Learning-rate schedules, which map the completed fraction of training to a factor on the learning rate."""
 
 import math
 from typing import Literal
@@ -22,7 +22,7 @@ class Linear:
     """Schedule: the factor falls linearly from 1 to ``end_factor``, as in fastText and StarSpace."""
 
     name: Literal["linear"] = "linear"
-    end_factor: float = setting(0.0, "Factor at the end of training", ge=0, le=1)
+    end_factor: float = setting(0.0, "Factor on the learning rate at the end of training", ge=0, le=1)
 
     def factor(self, fraction: float) -> float:
         """Returns 1 − (1 − end_factor) · fraction."""
@@ -31,11 +31,13 @@ class Linear:
 
 @configurable
 class Step:
-    """Schedule: multiplies the rate by ``gamma`` after each fraction ``step_size`` of the training."""
+    """Schedule: multiplies the learning rate by ``gamma`` after each fraction ``step_size`` of training."""
 
     name: Literal["step"] = "step"
-    step_size: float = setting(0.25, "Fraction of training between two drops", gt=0, le=1)
-    gamma: float = setting(0.3, "Factor on the rate at each drop", gt=0, le=1)
+    step_size: float = setting(
+        0.25, "Fraction of training between two reductions of the learning rate", gt=0, le=1
+    )
+    gamma: float = setting(0.3, "Factor on the learning rate at each reduction", gt=0, le=1)
 
     def factor(self, fraction: float) -> float:
         """Returns gamma^⌊fraction / step_size⌋."""
@@ -44,14 +46,14 @@ class Step:
 
 @configurable
 class Cosine:
-    """Schedule: the factor falls from 1 to ``eta_min`` along a cosine, in one cycle or several equal ones.
+    """Schedule: the factor falls from 1 to ``eta_min`` along a cosine, once or in several cycles.
 
     References: Loshchilov, Hutter. ICLR 2017, equation 5. https://arxiv.org/abs/1608.03983
     """
 
     name: Literal["cosine"] = "cosine"
-    eta_min: float = setting(0.0, "Factor at the end of each cycle", ge=0, le=1)
-    cycles: int = setting(1, "Number of cycles", ge=1)
+    eta_min: float = setting(0.0, "Factor on the learning rate at the end of each cycle", ge=0, le=1)
+    cycles: int = setting(1, "Number of cycles; each begins with factor 1", ge=1)
 
     def factor(self, fraction: float) -> float:
         """Returns eta_min + (1 − eta_min) · (1 + cos(π · position in the cycle)) / 2."""
@@ -65,10 +67,10 @@ def warmed_up_factor(schedule: Schedule, fraction: float, fraction_after: float,
     """Returns the factor of a schedule, multiplied by a linear warm-up from zero.
 
     Args:
-        schedule: The schedule.
-        fraction: Completed fraction of training before this step.
-        fraction_after: Completed fraction after this step. The warm-up uses it, so that the first factor is
-            not zero.
-        warm_up: Fraction of training in which the factor rises; 0 means no warm-up.
+        schedule: Schedule of the learning rate.
+        fraction: Fraction of training that is complete before the step.
+        fraction_after: Fraction of training that is complete after the step. The warm-up uses it, so that the
+            factor of the first step is not zero.
+        warm_up: Fraction of training in which the factor rises; 0: no warm-up.
     """
     return schedule.factor(fraction) * (min(1.0, fraction_after / warm_up) if warm_up else 1.0)

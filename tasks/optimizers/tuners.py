@@ -1,7 +1,7 @@
 """Tuners adapt the learning rate and momentum of train.optimizer to the gradients during training.
 
 A tuner stores statistics of each row in the optimizer state of the row, and all other statistics in
-``memory``: float64 tensors by name. Checkpoints contain both.
+``memory``, a dictionary of float64 tensors. Checkpoints contain all statistics.
 """
 
 import math
@@ -15,21 +15,21 @@ from tasks.optimizers import Momentum, Optimizer
 from tasks.optimizers.base import ParameterUpdate, State
 
 Updates = Sequence[ParameterUpdate]
-_TINY = 1e-15  # avoids division by zero, as in the code of the authors
+_TINY = 1e-15  # prevents divisions by zero, as in the code of the authors
 
 
 @configurable
 class NoTuner:
-    """Strategy: learning rate and momentum remain as configured."""
+    """Strategy: learning rate and momentum are not adapted."""
 
     name: Literal["none"] = "none"
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns {}: this tuner has no statistics of rows."""
+        """Returns an empty dictionary, because this tuner has no statistics of rows."""
         return {}
 
     def initial_memory(self) -> State:
-        """Returns {}: this tuner has no statistics."""
+        """Returns an empty dictionary, because this tuner has no statistics."""
         return {}
 
     def tune_(self, optimizer: Optimizer, updates: Updates, memory: State, step: int) -> Optimizer:
@@ -42,21 +42,22 @@ class YellowFin:
     """Strategy YellowFin: sets learning rate and momentum of the optimizer "momentum" from past gradients.
 
     Let g be the gradient of step t, h = ‖g‖², and w the last ``window`` steps. E denotes an exponential
-    average with decay β, divided by 1 − β^t. The momentum μ and the learning rate lr of step t are
+    average with decay β, divided by 1 − β^t. The momentum μ and the learning rate lr of step t are computed
+    from the following quantities:
 
         h_min = exp E(log min(h in w)),  h_max = E(max(h in w))
         C = E‖g‖² − ‖E g‖²          the variance of the gradient
         D = E(E‖g‖ / E‖g‖²)         the distance to the optimum
-        √μ = max(x, (√(h_max / h_min) − 1) / (√(h_max / h_min) + 1)), where x is the result of _root
+        √μ = max(x, (√(h_max / h_min) − 1) / (√(h_max / h_min) + 1)), where x is from _momentum_root
         lr = (1 − √μ)² / h_min, times t / (10 · window) in the first 10 · window steps
 
-    A step updates E g only for the rows that occur in it. The decay of the steps in which a row did not occur
-    is applied when it occurs again. ``sparsity_debias`` multiplies h and C by the mean fraction of
-    coordinates that a step updates, and divides D by the square root of this fraction.
+    A step updates E g only for the rows that occur in the step. When a row occurs again, the decay of the
+    steps in which it did not occur is applied first. ``sparsity_debias`` multiplies h and C by the mean share
+    of coordinates that a step updates, and divides D by the square root of this share.
 
-    We differ from the code of the authors: the velocity of a row that does not occur in a step is unchanged.
-    Rate and momentum are used as computed, as in the paper; the code averages them with decay β. Gradients
-    are clipped by ``train.clipping`` only; the code also clips them at a norm that depends on h_max.
+    We differ from the code of the authors: a step does not change the velocity of a row that does not occur
+    in it. Learning rate and momentum are not averaged, as in the paper; the code averages them with decay β.
+    Only ``train.clipping`` clips gradients; the code also clips them at a norm that depends on h_max.
 
     References: Zhang, Mitliagkas. MLSys 2019, algorithms 1 to 4. https://arxiv.org/abs/1706.03471. The
         solution of the cubic equation, slow start and sparsity are from the code of the authors.
@@ -64,14 +65,17 @@ class YellowFin:
 
     name: Literal["yellowfin"] = "yellowfin"
     window: int = setting(20, "Number of recent steps from which h_min and h_max are computed", ge=1)
-    beta: float = setting(0.999, "Decay of all averages", gt=0, lt=1)
+    beta: float = setting(0.999, "Decay of all exponential averages", gt=0, lt=1)
     rate_factor: float = setting(1.0, "Factor on the computed learning rate", gt=0)
-    sparsity_debias: bool = setting(True, "Correct the averages for rows that do not occur in a step")
+    sparsity_debias: bool = setting(True, "Correct the averages, because most rows do not occur in a step")
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns the initial statistics of rows: E g, and the last step in which a row occurred.
+        """Returns the initial statistics of rows: E g, and the last step in which each row occurred.
 
-        The step is stored as float32 (tokens, 1), which is exact up to 2^24.
+        The number of the step is stored as float32 (tokens, 1), which is exact up to 2^24.
+
+        Raises:
+            ValueError: The optimizer is not "momentum".
         """
         if not isinstance(optimizer, Momentum):
             raise ValueError(
@@ -81,46 +85,54 @@ class YellowFin:
         return {"grad_mean": torch.zeros_like(rows), "seen": rows.new_zeros(len(rows), 1)}
 
     def initial_memory(self) -> State:
-        """Returns zeros for h of the recent steps and for the seven averages (without bias correction)."""
+        """Returns the initial h of the last ``window`` steps and the seven initial averages: zeros."""
         return {"window": torch.zeros(self.window).double(), "averages": torch.zeros(7).double()}
 
     def tune_(self, optimizer: Optimizer, updates: Updates, memory: State, step: int) -> Optimizer:
         """Updates the statistics, and returns the optimizer with the learning rate and momentum of this step.
 
-        Step 1 uses the configured learning rate and momentum.
+        In step 1, it returns the optimizer unchanged.
         """
         assert isinstance(optimizer, Momentum)
         curvature = sum(float(update.grad.square().sum(dtype=torch.float64)) for update in updates)
-        size = sum((update.table_rows or len(update.rows)) * update.grad.shape[1] for update in updates)
-        touched_share = sum(update.grad.numel() for update in updates) / size
+        coordinates = sum(
+            (update.table_rows or len(update.rows)) * update.grad.shape[1] for update in updates
+        )
+        updated_share = sum(update.grad.numel() for update in updates) / coordinates
         memory["window"][(step - 1) % self.window] = curvature
-        norms = memory["window"][: min(step, self.window)]
-        *means, distance, mean_square, sparsity = memory["averages"].tolist()
-        values = math.log(float(norms.min()) + _TINY), float(norms.max()), curvature, math.sqrt(curvature)
-        low, high, square, norm = map(self._average, means, values)
-        distance = self._average(distance, norm / (square + _TINY))
-        sparsity = self._average(sparsity, touched_share)
-        change = sum(self._update_mean_(update, step) for update in updates)
-        mean_square = max(0.0, self.beta**2 * mean_square + change)
-        averages = [low, high, square, norm, distance, mean_square, sparsity]
+        curvatures = memory["window"][: min(step, self.window)]
+        *averages, distance, mean_grad_square, sparsity = memory["averages"].tolist()
+        minimum, maximum = float(curvatures.min()), float(curvatures.max())
+        values = math.log(minimum + _TINY), maximum, curvature, math.sqrt(curvature)
+        log_min, max_curvature, mean_curvature, mean_norm = map(self._average, averages, values)
+        distance = self._average(distance, mean_norm / (mean_curvature + _TINY))
+        sparsity = self._average(sparsity, updated_share)
+        square_change = sum(self._update_mean_(update, step) for update in updates)
+        mean_grad_square = max(0.0, self.beta**2 * mean_grad_square + square_change)
+        averages = [log_min, max_curvature, mean_curvature, mean_norm, distance, mean_grad_square, sparsity]
         memory["averages"].copy_(torch.tensor(averages, dtype=torch.float64))
         if step == 1:
             return optimizer
         correction = 1 - self.beta**step
-        share = sparsity / correction if self.sparsity_debias else 1.0
-        h_min, h_max = math.exp(low / correction) * share, high / correction * share
-        variance = max(square / correction - mean_square / correction**2, _TINY) * share
+        sparsity_factor = sparsity / correction if self.sparsity_debias else 1.0
+        h_min = math.exp(log_min / correction) * sparsity_factor
+        h_max = max_curvature / correction * sparsity_factor
+        variance = (
+            max(mean_curvature / correction - mean_grad_square / correction**2, _TINY) * sparsity_factor
+        )
         condition_root = math.sqrt(max((h_max + _TINY) / (h_min + _TINY), 1.0))
-        root = _root(distance / correction / math.sqrt(share), h_min, variance)
-        root = max(root, (condition_root - 1) / (condition_root + 1))
-        rate = (1 - root) ** 2 / (h_min + _TINY) * min(1.0, step / (10 * self.window))
-        return replace(optimizer, learning_rate=rate * self.rate_factor, momentum=min(root**2, 1 - 1e-6))
+        momentum_root = _momentum_root(distance / correction / math.sqrt(sparsity_factor), h_min, variance)
+        momentum_root = max(momentum_root, (condition_root - 1) / (condition_root + 1))
+        rate = (1 - momentum_root) ** 2 / (h_min + _TINY) * min(1.0, step / (10 * self.window))
+        momentum = min(momentum_root**2, 1 - 1e-6)
+        return replace(optimizer, learning_rate=rate * self.rate_factor, momentum=momentum)
 
     def _average(self, average: float, value: float) -> float:
+        """Returns the exponential average after a new value."""
         return self.beta * average + (1 - self.beta) * value
 
     def _update_mean_(self, update: ParameterUpdate, step: int) -> float:
-        """Updates E g of the rows in a step; returns by how much the new gradients change ‖E g‖²."""
+        """Updates E g of the rows in a step; returns the change of ‖E g‖² due to the new gradients."""
         mean, last_steps = update.state["grad_mean"], update.state["seen"]
         mean.mul_(torch.pow(self.beta, step - last_steps))
         square_before = float(mean.square().sum(dtype=torch.float64))
@@ -132,10 +144,10 @@ class YellowFin:
 Tuner = NoTuner | YellowFin
 
 
-def _root(distance: float, h_min: float, variance: float) -> float:
-    """Returns x = √μ in [0, 1] that minimises x² D² + (1 − x)⁴ C / h_min².
+def _momentum_root(distance: float, h_min: float, variance: float) -> float:
+    """Returns the x = √μ in [0, 1] that minimises x² D² + (1 − x)⁴ C / h_min².
 
-    With y = x − 1, this is the root of y³ + p y + p = 0, found by Vieta's substitution.
+    y = x − 1 is the root of y³ + p y + p = 0, which is computed by Vieta's substitution.
     """
     p = (distance + _TINY) ** 2 * (h_min + _TINY) ** 2 / 2 / (variance + _TINY)
     cube = (-math.sqrt(p**2 + 4 / 27 * p**3) - p) / 2

@@ -1,4 +1,4 @@
-"""Maps the characters of training strings to rows of a table, and all other characters to row 0."""
+"""Maps the frequent characters of training strings to rows of a table, and all others to row 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 
-MIN_COUNT = 2  # minimum number of occurrences of a character with a row; rarer characters train row 0
+MIN_COUNT = 2  # minimum number of occurrences of a character that has a row; rarer ones train row 0
 
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Characters, sorted by code point. The character at index i has row i + 1, any other has row 0."""
+    """Characters, sorted by code point. The character at index i has row i + 1; all others have row 0."""
 
     characters: str
 
@@ -30,10 +30,11 @@ class Alphabet:
         """Returns the row of each character of each string, int64, or 0 for unknown characters."""
         alphabet, code_points = _code_points([self.characters]), _code_points(strings)
         indices = np.searchsorted(alphabet, code_points)
-        in_alphabet = np.append(alphabet, 0)[indices] == code_points  # no character is 0
+        in_alphabet = np.append(alphabet, 0)[indices] == code_points  # the appended 0 is no character
         ids = np.where(in_alphabet & (code_points > 0), indices + 1, 0)
         return Ragged(offsets_of([len(text) for text in strings]), ids)
 
 
 def _code_points(strings: Sequence[str]) -> np.ndarray:
+    """Returns the code points of the concatenated strings, uint32 (characters,)."""
     return np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)

@@ -2,9 +2,9 @@
 
     h_t = cell(row[character t], h_{t−1}),   vector = h_{length}
 
-Batches are packed, so that no padding is needed. Strings are sorted by decreasing length, and the first
-characters of all strings are followed by the second characters of all strings that have one, and so on. Each
-step is one matrix product over the strings that have not ended. ``encode`` returns vectors in the original
+Batches are packed, so that no padding is needed. Strings are sorted by decreasing length. The first
+characters of all strings are followed by the second characters of all strings with at least two, and so on. A
+step is a matrix product over the strings that have not ended. ``encode`` returns vectors in the original
 order.
 
 References:
@@ -28,58 +28,70 @@ from storage.shapes import Float32, Int64
 from tasks.form import configurable, setting
 from tasks.recurrent.alphabet import Alphabet
 
-CELLS = {"gru": "GRU", "lstm": "LSTM", "elman": "RNN"}  # classes of torch.nn
-_CHUNK_STRINGS = 4096  # strings per batch outside training
+CELL_CLASSES = {"gru": "GRU", "lstm": "LSTM", "elman": "RNN"}  # name of a cell -> name of a class in torch.nn
+_BATCH_STRINGS = 4096  # number of strings in a batch outside training
 
 
 @configurable
 class Recurrent:
     """Settings of a recurrent network that reads strings character by character."""
 
-    cell: Literal["gru", "lstm", "elman"] = setting("gru", "Recurrent cell: gated, long short-term or plain")
-    character_dim: int = setting(32, "Dimensions of a character's row", ge=1, le=1024)
-    hidden: int = setting(128, "Dimensions of the state and of the vector of a string", ge=1, le=4096)
-    dropout: float = setting(0.1, "Share of numbers in character rows dropped in training", ge=0, lt=1)
-    right_to_left: bool = setting(True, "Read from the last character to the first")
-    max_length: int = setting(64, "Maximum number of characters; longer strings are cut", ge=1, le=10_000)
+    cell: Literal["gru", "lstm", "elman"] = setting(
+        "gru", "Recurrent cell: gated recurrent unit, long short-term memory, or plain (Elman)"
+    )
+    character_dim: int = setting(32, "Number of dimensions of a character embedding", ge=1, le=1024)
+    hidden: int = setting(
+        128, "Number of dimensions of the state, and of the vector of a string", ge=1, le=4096
+    )
+    dropout: float = setting(
+        0.1, "Share of numbers in character embeddings that are set to zero in training", ge=0, lt=1
+    )
+    right_to_left: bool = setting(True, "Read strings from the last character to the first")
+    max_length: int = setting(
+        64, "Maximum number of characters of a string; longer strings are cut", ge=1, le=10_000
+    )
 
 
 class Packing(NamedTuple):
     """Order of the characters of a batch, in which the network reads them without padding."""
 
-    strings: Int64[np.ndarray, " any"]  # nonempty strings, longest first
-    characters: Int64[np.ndarray, " chars"]  # index of each character in the ragged array's values
-    batch_sizes: Int64[np.ndarray, " any"]  # number of unfinished strings at each step
+    strings: Int64[np.ndarray, " any"]  # numbers of the nonempty strings, longest first
+    characters: Int64[np.ndarray, " chars"]  # index of each character in the values of the ragged array
+    batch_sizes: Int64[np.ndarray, " any"]  # number of unfinished strings in each step
 
 
 def pack_strings(strings: Ragged, max_length: int, *, right_to_left: bool) -> Packing:
-    """Computes the order in which the network reads strings, cut to ``max_length`` characters.
+    """Computes the order in which the network reads the characters of strings.
 
-    ``right_to_left`` reads each string from its end.
+    Args:
+        strings: Character ids of each string.
+        max_length: Maximum number of characters of a string; longer strings are cut.
+        right_to_left: Whether the network reads a string from its last character to the first.
     """
     lengths = np.minimum(strings.lengths, max_length)
-    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-    sorted_lengths = lengths[order]
-    finished = np.cumsum(np.bincount(sorted_lengths, minlength=1))  # strings of each length or shorter
-    batch_sizes = len(order) - finished[:-1]
-    starts = np.cumsum(batch_sizes) - batch_sizes
+    string_order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    sorted_lengths = lengths[string_order]
+    finished_counts = np.cumsum(np.bincount(sorted_lengths, minlength=1))  # strings with at most each length
+    batch_sizes = len(string_order) - finished_counts[:-1]
+    step_starts = np.cumsum(batch_sizes) - batch_sizes
     step = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
-    rank = np.arange(int(sorted_lengths.sum())) - starts[step]
-    starts = strings.offsets[order]
-    indices = (starts + sorted_lengths - 1)[rank] - step if right_to_left else starts[rank] + step
-    return Packing(order, indices, batch_sizes)
+    ranks = np.arange(int(sorted_lengths.sum())) - step_starts[step]
+    starts = strings.offsets[string_order]
+    indices = (starts + sorted_lengths - 1)[ranks] - step if right_to_left else starts[ranks] + step
+    return Packing(string_order, indices, batch_sizes)
 
 
 class CharacterEncoder:
-    """Encodes strings by a recurrent cell on ``rows`` of characters, float32 (characters, dim)."""
+    """Encodes strings by a recurrent cell on the character embeddings ``rows``, float32 (characters, dim)."""
 
     def __init__(self, settings: Recurrent, alphabet: Alphabet, *, seed: int = 0) -> None:
-        """Initializes all parameters with the distributions of torch, by the random seed ``seed``."""
+        """Initializes all parameters at random, with the same distributions as torch."""
         self.settings, self.alphabet = settings, alphabet
         generator = torch.Generator().manual_seed(seed)
         self.rows = torch.randn(len(alphabet), settings.character_dim, generator=generator)
-        self.rows[0] = 0.0  # stays zero if no character is rare
-        cell = getattr(nn, CELLS[settings.cell])(settings.character_dim, settings.hidden, device="meta")
+        self.rows[0] = 0.0  # row of rare characters; remains zero if training strings have none
+        cell_class = getattr(nn, CELL_CLASSES[settings.cell])
+        cell = cell_class(settings.character_dim, settings.hidden, device="meta")
         self.cell = cell.to_empty(device="cpu")
         bound = settings.hidden**-0.5
         with torch.no_grad():
@@ -88,11 +100,11 @@ class CharacterEncoder:
 
     @property
     def device(self) -> "torch.device":
-        """Device of the character rows and the parameters."""
+        """Device of the character embeddings and the parameters of the cell."""
         return self.rows.device
 
     def to(self, device: "torch.device") -> "CharacterEncoder":
-        """Moves character rows and parameters to a device and returns the encoder itself."""
+        """Moves the encoder to a device and returns the encoder."""
         self.rows, self.cell = self.rows.to(device), self.cell.to(device)
         return self
 
@@ -103,7 +115,7 @@ class CharacterEncoder:
 
         Args:
             character_rows: Embeddings of characters, float32 (any, dim).
-            strings: Position in ``character_rows`` of each character of each string.
+            strings: Row of ``character_rows`` for each character of each string.
             dropout: Random generator of dropout masks, on the CPU; None: no dropout.
         """
         packing = pack_strings(strings, self.settings.max_length, right_to_left=self.settings.right_to_left)
@@ -116,27 +128,27 @@ class CharacterEncoder:
             mask = torch.rand(inputs.shape, generator=dropout) >= self.settings.dropout
             inputs = inputs * mask.to(character_rows.device) / (1 - self.settings.dropout)
         _, state = self.cell(nn.utils.rnn.PackedSequence(inputs, torch.from_numpy(packing.batch_sizes)))
-        state = state[0] if isinstance(state, tuple) else state  # without the cell state of an LSTM
+        state = state[0] if isinstance(state, tuple) else state  # an LSTM also returns a cell state
         return vectors.index_copy(0, torch.from_numpy(packing.strings).to(character_rows.device), state[0])
 
     def vectors(self, strings: Sequence[str]) -> Float32[np.ndarray, "strings hidden"]:
-        """Computes the vector of each string, without dropout, with the precision of float32."""
-        batches = [np.zeros((0, self.settings.hidden), dtype=np.float32)]
-        # by default, cuDNN computes recurrent networks in TF32, which has ten bits of mantissa
-        exact = torch.backends.cudnn.flags(enabled=torch.backends.cudnn.enabled, allow_tf32=False)
-        with torch.inference_mode(), exact:
-            for start in range(0, len(strings), _CHUNK_STRINGS):
-                ids = self.alphabet.ids(strings[start : start + _CHUNK_STRINGS])
-                batches.append(self.encode(self.rows, ids).cpu().numpy())
-        return np.concatenate(batches)
+        """Computes the vector of each string, without dropout, in float32."""
+        batch_vectors = [np.zeros((0, self.settings.hidden), dtype=np.float32)]
+        # By default, cuDNN computes recurrent networks in TF32, whose mantissa has ten bits.
+        without_tf32 = torch.backends.cudnn.flags(enabled=torch.backends.cudnn.enabled, allow_tf32=False)
+        with torch.inference_mode(), without_tf32:
+            for start in range(0, len(strings), _BATCH_STRINGS):
+                ids = self.alphabet.ids(strings[start : start + _BATCH_STRINGS])
+                batch_vectors.append(self.encode(self.rows, ids).cpu().numpy())
+        return np.concatenate(batch_vectors)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the settings and the alphabet as values that can be stored as JSON."""
+        """Returns the settings and the alphabet as JSON."""
         options = {field.name: getattr(self.settings, field.name) for field in dataclasses.fields(Recurrent)}
         return {**options, "alphabet": self.alphabet.characters}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns all trained parameters as arrays by name."""
+        """Returns the character embeddings and the parameters of the cell, as arrays by name."""
         tensors = {"characters": self.rows, **dict(self.cell.named_parameters())}
         return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
@@ -152,13 +164,13 @@ class CharacterEncoder:
         return encoder
 
     def save(self, folder: Path) -> None:
-        """Writes the encoder to recurrent.safetensors and recurrent.json in a folder."""
+        """Writes the encoder to the files recurrent.safetensors and recurrent.json in a folder."""
         save_file(self.arrays(), folder / "recurrent.safetensors")
         text = json.dumps(self.describe(), indent=1, ensure_ascii=False)
         (folder / "recurrent.json").write_text(text, encoding="utf-8")
 
     @staticmethod
     def open(folder: Path) -> "CharacterEncoder":
-        """Reads an encoder that ``save`` has written."""
+        """Reads the encoder that ``save`` has written to a folder."""
         description = json.loads((folder / "recurrent.json").read_text(encoding="utf-8"))
         return CharacterEncoder.restore(description, load_file(folder / "recurrent.safetensors"))

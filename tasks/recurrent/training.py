@@ -1,9 +1,9 @@
 """Trains a character encoder, and the parameters of its loss, on batches of strings.
 
-A step updates the rows of the characters in its batch and all parameters of the cell and of the loss.
-Parameter groups may assign different optimizers by name, such as "characters", "weight_hh_l0" and
-"head.weight". Random numbers depend on (seed, epoch), so that a run that is resumed after an epoch has the
-same result, bit for bit.
+A step updates the embeddings of the characters in its batch, and all parameters of the cell and of the loss.
+Parameter groups may assign different optimizers to parameters by name, such as "characters", "weight_hh_l0"
+and "head.weight". Random numbers depend on (seed, epoch), so that a run that is resumed after an epoch has
+bitwise the same result as an uninterrupted one.
 
     training = RecurrentTraining(encoder, strings, batches, loss, settings, head=nn.Linear(128, classes))
     for progress in training.run():
@@ -25,19 +25,21 @@ from tasks.optimizers.parameter_groups import DenseParameters, ParameterGroups, 
 from tasks.optimizers.schedules import Linear, Schedule
 from tasks.recurrent.encoder import CharacterEncoder
 
-CHARACTERS = "characters"
+CHARACTERS = "characters"  # name of the character embeddings in parameter groups and checkpoints
 Batch = tuple[np.ndarray, Any]
-"""Ids of the strings of a batch, int64 (bags,), and their targets for the loss."""
+"""Numbers of the strings in a batch, int64 (bags,), and their targets for the loss."""
 
 
 @configurable
 class RecurrentTrainingSettings(UpdateSettings):
     """Settings of the training of a character encoder."""
 
-    optimizer: Optimizer = setting(Adam(learning_rate=0.003), "How rows and parameters are updated")
+    optimizer: Optimizer = setting(
+        Adam(learning_rate=0.003), "How character embeddings and parameters are updated"
+    )
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
-    epochs: int = setting(10, "Epochs; each shows every training string", ge=1, le=10_000)
-    batch_size: int = setting(256, "Strings of a batch", ge=2)
+    epochs: int = setting(10, "Number of epochs; an epoch shows every training string", ge=1, le=10_000)
+    batch_size: int = setting(256, "Number of strings in a batch", ge=2)
     seed: int = setting(1, "Seed of all random numbers", ge=0)
 
 
@@ -54,15 +56,16 @@ class RecurrentTraining:
         *,
         head: "torch.nn.Module | None" = None,
     ) -> None:
-        """Prepares the training, which ``run`` performs.
+        """Prepares a training, which ``run`` performs.
 
         Args:
             encoder: Encoder to train in place, on its device.
-            strings: Character ids of all training strings, by ``encoder.alphabet.ids``.
-            batches: Returns the batches of an epoch, drawn with a random generator.
-            loss: Maps vectors, float32 (bags, hidden), and the targets of the batch to a scalar loss.
+            strings: Character ids of all training strings, from ``encoder.alphabet.ids``.
+            batches: Draws the batches of an epoch with a random generator.
+            loss: Maps the vectors of a batch, float32 (bags, hidden), and its targets to a scalar.
             settings: Optimizer, schedule and duration.
-            head: Trained module that the loss uses, on the same device; parameter names begin with ``head.``.
+            head: Module on the same device that the loss uses and that is also trained. The names of its
+                parameters begin with ``head.``.
         """
         from storage.tables import Resident
 
@@ -82,14 +85,15 @@ class RecurrentTraining:
             batches = list(self._batches(rng))
             loss_sum = torch.zeros((), device=self.encoder.device)
             for number, (string_ids, targets) in enumerate(batches):
-                progress = (self.epoch + number / len(batches)) / self.settings.epochs
-                loss_sum += self._step(string_ids, targets, self.settings.schedule.factor(progress), dropout)
+                fraction = (self.epoch + number / len(batches)) / self.settings.epochs
+                loss_sum += self._step(string_ids, targets, self.settings.schedule.factor(fraction), dropout)
             self.epoch += 1
             yield Progress(self.epoch, self.settings.epochs, {"loss": loss_sum.item() / max(1, len(batches))})
 
     def _step(
         self, string_ids: np.ndarray, targets: Any, factor: float, dropout: "torch.Generator"
     ) -> Tensor:
+        """Trains on a batch, with learning rates multiplied by ``factor``, and returns the loss."""
         from storage.tables import update_rows
 
         strings = self.strings.take(string_ids)
@@ -109,12 +113,12 @@ class RecurrentTraining:
         return loss.detach()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns all tensors to store, by name. ``restore`` also requires ``epoch`` and ``steps``."""
+        """Returns all tensors of a checkpoint, by name. ``restore`` also requires ``epoch`` and ``steps``."""
         table = {f"{CHARACTERS}.{name}": tensor for name, tensor in self.table.tensors().items()}
         return {**table, **self.dense.tensors(), **self.groups.tensors()}
 
     def restore(self, epoch: int, steps: int, tensors: Mapping[str, Tensor]) -> None:
-        """Restores the state of an earlier run with the same settings."""
+        """Restores an earlier run with the same settings from its epoch, number of steps and tensors."""
         self.epoch, self.steps = epoch, steps
         for name, tensor in self.tensors().items():
             tensor.copy_(tensors[name])

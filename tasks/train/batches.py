@@ -1,6 +1,4 @@
-"""Opens the batches of a training run, in the main process and in learner processes (runners/learner.py)."""
-
-from pathlib import Path
+"""Opens the loader of training batches, in the main process and in learner processes (runners/learner.py)."""
 
 import numpy as np
 from torch import Tensor
@@ -11,7 +9,6 @@ from tasks.train.settings import TrainSettings
 
 
 def open_batches(
-    folder: Path,
     corpus: OpenCorpus,
     settings: TrainSettings,
     rows: np.ndarray,
@@ -23,16 +20,15 @@ def open_batches(
     """Opens a loader of the batches of a training run.
 
     Args:
-        folder: Folder of the Corpus.
         corpus: The opened Corpus.
         settings: Settings of the run.
         rows: Corpus rows of the titles to load, int64 (titles,).
         buffers: Buffers of the objective, by name.
-        workers: Number of loader processes; 0: none, -1: depends on the number of titles.
-        pin: Whether batches are in page-locked memory, from which copies to a GPU are faster.
+        workers: Number of loader processes; 0: this process loads the batches; -1: see train.workers.
+        pin: Whether the loader copies batches to page-locked memory, from which copies to a GPU are faster.
     """
     return BatchLoader(
-        folder,
+        corpus.folder,
         settings.objective.sampler(corpus, buffers),
         rows=rows,
         dropout=settings.dropout,
@@ -45,6 +41,6 @@ def open_batches(
 
 
 def first_batch_ids(corpus: OpenCorpus, settings: TrainSettings, buffers: dict[str, Tensor]) -> Tensor:
-    """Returns the distinct token ids of the first batch, int64, in ascending order."""
-    loader = open_batches(corpus.folder, corpus, settings, corpus.training, buffers, workers=0)
+    """Returns the distinct token ids of the first training batch, int64 (any,), in ascending order."""
+    loader = open_batches(corpus, settings, corpus.training, buffers, workers=0)
     return next(loader.epoch(0)[1]).bags.ids

@@ -1,10 +1,10 @@
 """Training step in machine code, compiled by numba: the backend "compiled" of train.backend.
 
 The backend supports the label objective and a resident table on a CPU. Its result equals that of the backend
-"torch" up to rounding (1e-5 of a step); tests/tasks/train/numpy_step.py is the reference of both. It is
-faster because it does not copy rows, state and gradients to arrays of the batch: it sums the gradient of a
-row over the titles that contain the token and applies the sum immediately, and computes the softmax in place.
-torch computes the matrix products. The loops release the GIL.
+"torch" up to rounding (1e-5 of a step); tests/tasks/train/numpy_step.py is the reference of both backends. It
+is faster because it does not copy rows, state and gradients to arrays of the batch. Instead, it sums the
+gradient of a row over the titles that contain the token and applies the sum immediately. It also computes the
+softmax in place. torch computes the matrix products. The loops release the GIL.
 
 A step with a non-finite gradient changes nothing. The backend "torch" repeats this step and raises the error.
 """
@@ -33,26 +33,27 @@ from tasks.train.runners import Hogwild
 from tasks.train.settings import TrainSettings
 
 MIN_TEMPERATURE = 0.03  # lowest τ for which exp(−2 / τ) is a normal float32
-MIN_TITLES_SHOWN = 80_000  # loading the machine code takes 0.5 s, and each title saves about 6 µs
-RULES = {SGD: step_loops.SGD, RowwiseAdagrad: step_loops.ROWWISE_ADAGRAD, Adam: step_loops.ADAM}
+MIN_TITLES_SHOWN = 80_000  # loading the machine code takes 0.5 s, and a title then takes about 6 µs less
+UPDATE_RULES = {SGD: step_loops.SGD, RowwiseAdagrad: step_loops.ROWWISE_ADAGRAD, Adam: step_loops.ADAM}
 
-# An entry is a token of a title of the batch; entries are grouped by token. The arrays: distinct token ids,
-# offsets of the entries of each id, title of each entry, weight of each entry.
+# The entries of a batch (an entry is a token of a title), grouped by token, as four arrays: distinct token
+# ids, offsets of the entries of each id, title of each entry, weight of each entry.
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def unsupported_reason(
-    settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool
+    settings: TrainSettings, groups: ParameterGroups, device: torch.device, is_resident: bool
 ) -> str:
     """Returns why the compiled step does not support the settings, or "" if it supports them."""
     objective, optimizers = settings.objective, (updater.optimizer for updater in groups.updaters.values())
-    unsupported_names = sorted({optimizer.name for optimizer in optimizers if type(optimizer) not in RULES})
+    other_optimizers = [optimizer for optimizer in optimizers if type(optimizer) not in UPDATE_RULES]
+    names = ", ".join(sorted({optimizer.name for optimizer in other_optimizers}))
     reasons = {
         "numba is not installed": not available(),
-        f"the table is {settings.table.name} on {device}": not resident or device.type != "cpu",
+        f"the table is {settings.table.name} on {device}": not is_resident or device.type != "cpu",
         f"the objective is {objective.name}": type(objective) is not Label,
         f"the encoder is {settings.encoder.name}": type(settings.encoder) is not Bag,
-        f"the optimizer is {', '.join(unsupported_names)}": unsupported_names,
+        f"the optimizer is {names}": names,
         f"the tuner is {settings.tuner.name}": not isinstance(settings.tuner, NoTuner),
         f"clipping is {settings.clipping.name}": not isinstance(settings.clipping, NoClipping),
         f"precision is {settings.precision}": settings.precision == "bfloat16",
@@ -64,7 +65,7 @@ def unsupported_reason(
 
 
 class _CompiledLoops:
-    """Gives access to the functions in step_loops.py, which it compiles at their first use."""
+    """Provides the functions of step_loops.py as attributes; compiles a function when it is first used."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return compiled(getattr(step_loops, name), fastmath=True)
@@ -74,57 +75,56 @@ _loops = _CompiledLoops()
 
 
 class _Parameter:
-    """Parameter (table or dense matrix) with its optimizer state, as NumPy views, and its update rule."""
+    """Stores a table or dense parameter and its optimizer state, as NumPy views, and its update rule."""
 
     def __init__(
         self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer
     ) -> None:
-        self._optimizer, self._rule = optimizer, RULES[type(optimizer)]
-        first, second = state.get("first", state.get("sum")), state.get("second")
-        empty_state = torch.zeros(0, 1)
-        tensors = (rows, *(empty_state if moment is None else moment for moment in (first, second)))
-        self._arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
+        self._optimizer, self._rule = optimizer, UPDATE_RULES[type(optimizer)]
+        no_tensor = torch.zeros(0, 1)
+        first, second = state.get("first", state.get("sum", no_tensor)), state.get("second", no_tensor)
+        self._arrays, self._weights = [tensor.numpy() for tensor in (rows, first, second)], weights.numpy()
         # A dense parameter has one entry per row: row i has the i-th gradient with weight 1.
-        ends, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)
-        self._entries = ends[:-1].astype(np.int64), ends, ends[:-1], ones
+        offsets, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)
+        self._entries = offsets[:-1].astype(np.int64), offsets, offsets[:-1], ones
 
     def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
-        """Updates the rows of ``entries`` (None: all rows) from the gradients of titles.
+        """Updates rows in place. The gradient of a row is the weighted sum of ``grads`` over its entries.
 
-        ``factor`` multiplies the learning rate, and ``step`` is the number of the step, from 1.
+        If ``entries`` is None, all rows are updated, and row i has the gradient ``grads[i]``. ``factor``
+        multiplies the learning rate, and ``step`` is the number of the step, from 1.
         """
-        ids, starts, titles, values = entries or self._entries
+        ids, *entry_arrays = entries or self._entries
         constants = tuple(map(np.float32, self._constants(factor, step)))
-        arguments = self._weights, starts, titles, values, grads, self._rule, constants
-        _loops.update_(*self._arrays, ids, *arguments)
+        _loops.update_(*self._arrays, ids, self._weights, *entry_arrays, grads, self._rule, constants)
 
     def _constants(self, factor: float, step: int) -> Sequence[float]:
-        """Returns the constants of the update rule that ``step_loops.update_`` expects."""
-        rule = self._optimizer
-        rate, epsilon = rule.learning_rate * factor, getattr(rule, "epsilon", 0.0)
-        if not isinstance(rule, Adam):
+        """Returns the constants of the update rule, in the order that ``step_loops.update_`` expects."""
+        optimizer = self._optimizer
+        rate, epsilon = optimizer.learning_rate * factor, getattr(optimizer, "epsilon", 0.0)
+        if not isinstance(optimizer, Adam):
             return rate, epsilon, 0.0, 0.0, 0.0, 1.0
-        root = (1 - rule.beta2**step) ** 0.5
-        return rate / (1 - rule.beta1**step), epsilon, 1 - rule.beta1, rule.beta2, 1 - rule.beta2, root
+        beta1, beta2 = optimizer.beta1, optimizer.beta2
+        return rate / (1 - beta1**step), epsilon, 1 - beta1, beta2, 1 - beta2, (1 - beta2**step) ** 0.5
 
 
 class _SentenceVectors(NamedTuple):
-    """Title vectors with projected sentence features, and intermediate results for the backward pass."""
+    """Title vectors with projected sentence features x, and intermediate results for the backward pass."""
 
     vectors: np.ndarray  # (titles, dim): normalise(bag + β · |x| · normalise(W x))
     factors: np.ndarray  # (titles,): 1 / norm before the normalisation
-    part: np.ndarray  # (titles, dim): normalise(W x)
-    part_factors: np.ndarray  # (titles,): β · |x| / |W x|
+    projections: np.ndarray  # (titles, dim): normalise(W x)
+    projection_factors: np.ndarray  # (titles,): β · |x| / |W x|
 
 
 class Gradients(NamedTuple):
-    """Gradients of a batch. The next batch overwrites the arrays."""
+    """Loss and gradients of a batch. The next batch overwrites the arrays."""
 
     loss: float
-    entries: Entries  # tokens of the batch
-    titles: np.ndarray  # float32 (titles, dim): gradients of the sums of rows
+    entries: Entries  # tokens of the titles of the batch
+    title_sums: np.ndarray  # float32 (titles, dim): gradients of the sums of rows
     labels: np.ndarray  # float32 (labels, dim): gradients of the label vectors
-    layer: np.ndarray | None  # float32 (dim, features): gradient of the sentence layer; None without features
+    layer: np.ndarray | None  # float32 (dim, features): gradient of the sentence layer; None if there is none
 
 
 class CompiledStep:
@@ -132,10 +132,10 @@ class CompiledStep:
 
     Args:
         settings: Settings for which ``unsupported_reason`` returns "".
-        groups: Optimizers by parameter.
-        tensors: Token rows, label vectors, sentence layer, the optimizer state of each, and ``touched`` (bool
-            (tokens,): rows that occurred in a step), by their names in a checkpoint.
-        weights: Factor on the step of each row, float32 (tokens, 1).
+        groups: Optimizers of the parameters.
+        tensors: Token rows, label vectors, sentence layer, their optimizer state, and ``touched`` (bool
+            (tokens,): rows that occurred in any step), by their names in a checkpoint.
+        weights: Factor on the learning rate of each token row, float32 (tokens, 1).
         max_tokens: Maximum number of tokens of a title.
     """
 
@@ -150,10 +150,10 @@ class CompiledStep:
         assert isinstance(settings.objective, Label)
         self._encoder, self._rows = settings.encoder, tensors["rows"].numpy()
         self._touched = tensors["touched"].numpy()
-        objective, counts = settings.objective, torch.arange(max_tokens + 1).clamp(min=1).float()
+        objective, token_counts = settings.objective, torch.arange(max_tokens + 1).clamp(min=1).float()
         self._temperatures = np.float32(objective.temperature), np.float32(objective.context_temperature)
         self._alpha = settings.encoder.weights()
-        self._powers = counts.pow(-settings.encoder.length_power).numpy()
+        self._powers = token_counts.pow(-settings.encoder.length_power).numpy()
         self._labels, self._layer = (tensors[f"{name}.rows"].numpy() for name in ("labels", LAYER))
         self._scratch: dict[str, np.ndarray] = {}
         self._parameters = {}
@@ -168,7 +168,7 @@ class CompiledStep:
         """Performs step number ``step`` (from 1) with the learning rates multiplied by ``factor``.
 
         Returns:
-            The loss, a float64 scalar. If a gradient is not finite, changes nothing and returns None.
+            The mean loss, a float64 scalar; None if a gradient is not finite, and nothing was updated.
         """
         gradients = self.gradients(batch)
         if gradients is None:
@@ -178,123 +178,123 @@ class CompiledStep:
 
     def apply(self, gradients: Gradients, factor: float, step: int) -> None:
         """Updates the parameters in step number ``step``, with learning rates multiplied by ``factor``."""
-        parameters, (_, entries, titles, labels, layer) = self._parameters, gradients
-        self._touched[entries[0]] = True
-        parameters["rows"].update_(titles, factor, step, entries)
-        parameters["labels"].update_(labels, factor, step)
-        if layer is not None:
-            parameters[LAYER].update_(layer, factor, step)
+        ids = gradients.entries[0]
+        self._touched[ids] = True
+        self._parameters["rows"].update_(gradients.title_sums, factor, step, gradients.entries)
+        self._parameters["labels"].update_(gradients.labels, factor, step)
+        if gradients.layer is not None:
+            self._parameters[LAYER].update_(gradients.layer, factor, step)
 
     def gradients(self, batch: Batch) -> Gradients | None:
-        """Computes the gradients of a batch, without an update. Returns None if one is not finite."""
+        """Computes the gradients of a batch, without an update. Returns None if a gradient is not finite."""
         bags, targets, scratch = batch.bags, batch.targets, self._scratch_array
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
-        starts = scratch("starts", len(ids) + 1, dtype=torch.int32)
+        row_offsets = scratch("row_offsets", len(ids) + 1, dtype=torch.int32)
         entry_titles = scratch("titles", len(tokens), dtype=torch.int32)
-        entries = ids, starts, entry_titles, scratch("values", len(tokens))
+        entries = ids, row_offsets, entry_titles, scratch("weights", len(tokens))
         _loops.group_by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
         bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)
         _loops.sum_rows(self._rows, *entries, bag)
         _loops.make_unit(bag, bag_factors)
-        vectors, vectors_with_context = bag, None
+        vectors, sentence_vectors = bag, None
         if bags.dense.shape[1]:
-            vectors_with_context = self._with_sentences(bag, bags)
-            vectors = vectors_with_context.vectors
+            sentence_vectors = self._add_sentences(bag, bags)
+            vectors = sentence_vectors.vectors
         units, unit_factors = scratch("units", labels, dim), scratch("unit_factors", labels)
         np.copyto(units, self._labels)
         _loops.make_unit(units, unit_factors)
-        excess = self._product(vectors, units.T, "excess")
-        target_tensors = (targets.aired, targets.titles, targets.labels, targets.shares)
-        target_arrays = (tensor.numpy() for tensor in target_tensors)
-        loss = _loops.cross_entropy_(excess, *self._temperatures, *target_arrays)
-        label_grads = self._product(excess.T, vectors, "of_labels")
+        cosine_grads = self._multiply(vectors, units.T, "cosine_grads")
+        target_arrays = (getattr(targets, name).numpy() for name in ("aired", "titles", "labels", "shares"))
+        loss = _loops.cross_entropy_(cosine_grads, *self._temperatures, *target_arrays)
+        label_grads = self._multiply(cosine_grads.T, vectors, "label_grads")
         squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
-        grads, layer_grads = self._product(excess, units, "grads"), None
-        if vectors_with_context:
-            squared_norm += _loops.unit_backward(grads, vectors, vectors_with_context.factors, grads)
-            part = vectors_with_context.part
-            squared_norm += _loops.unit_backward(grads, part, vectors_with_context.part_factors, part)
-            layer_grads = self._product(part.T, bags.dense.numpy(), "of_layer")
+        grads, layer_grads = self._multiply(cosine_grads, units, "grads"), None
+        if sentence_vectors:
+            _, factors, projections, projection_factors = sentence_vectors
+            squared_norm += _loops.unit_backward(grads, vectors, factors, grads)
+            squared_norm += _loops.unit_backward(grads, projections, projection_factors, projections)
+            layer_grads = self._multiply(projections.T, bags.dense.numpy(), "layer_grads")
             squared_norm += _loops.sum_of_squares(layer_grads)
         squared_norm += _loops.unit_backward(grads, bag, bag_factors, grads)
         result = Gradients(loss, entries, grads, label_grads, layer_grads)
         return result if np.isfinite(squared_norm) else None
 
-    def _with_sentences(self, bag: np.ndarray, bags: Bags) -> _SentenceVectors:
-        """Adds the sentence part β · |x| · normalise(W x) to ``bag`` and normalises the sum.
+    def _add_sentences(self, bag: np.ndarray, bags: Bags) -> _SentenceVectors:
+        """Returns normalise(bag + β · |x| · normalise(W x)) and intermediate results.
 
-        ``bag`` are unit vectors (titles, dim); x are the sentence features, W is the sentence layer and β the
-        sentence weight of the encoder.
+        ``bag`` contains the unit vector of the tokens of each title, (titles, dim). x are the sentence
+        features of a title, W is the sentence layer, and β is the sentence weight of the encoder.
         """
         titles, dim = bag.shape
         vectors, factors = self._scratch_array("vectors", titles, dim), self._scratch_array("factors", titles)
-        part_factors = self._scratch_array("part_factors", titles)
-        part = self._product(bags.dense.numpy(), self._layer.T, "part")
-        _loops.make_unit(part, part_factors)
+        projection_factors = self._scratch_array("projection_factors", titles)
+        projections = self._multiply(bags.dense.numpy(), self._layer.T, "projections")
+        _loops.make_unit(projections, projection_factors)
         scales = sentence_scales(self._encoder, bags).numpy()
-        np.add(bag, np.multiply(scales, part, out=vectors), out=vectors)
+        np.add(bag, np.multiply(scales, projections, out=vectors), out=vectors)
         _loops.make_unit(vectors, factors)
-        part_factors *= scales[:, 0]
-        return _SentenceVectors(vectors, factors, part, part_factors)
+        projection_factors *= scales[:, 0]
+        return _SentenceVectors(vectors, factors, projections, projection_factors)
 
-    def _product(self, left: np.ndarray, right: np.ndarray, name: str) -> np.ndarray:
-        """Computes ``left @ right`` in the scratch array ``name``."""
+    def _multiply(self, left: np.ndarray, right: np.ndarray, name: str) -> np.ndarray:
+        """Computes ``left @ right`` in the scratch array with the name ``name``."""
         product = self._scratch_array(name, left.shape[0], right.shape[1])
         torch.mm(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(product))
         return product
 
     def _scratch_array(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
         """Returns an uninitialised array, if possible in the memory of the last array with this name."""
-        size = math.prod(shape)
-        if name not in self._scratch or len(self._scratch[name]) < size:
-            self._scratch[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
-        return self._scratch[name][:size].reshape(shape)
+        count = math.prod(shape)
+        if name not in self._scratch or len(self._scratch[name]) < count:
+            self._scratch[name] = torch.empty(count * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
+        return self._scratch[name][:count].reshape(shape)
 
 
 def max_title_tokens(corpus: OpenCorpus) -> int:
-    """Returns the maximum number of tokens of a title."""
+    """Returns the largest number of tokens of a title in the corpus."""
     return int(corpus.tokens.lengths.max(initial=0))
 
 
 def choose_backend(
     settings: TrainSettings, groups: ParameterGroups, table: Table, titles: int, resumed_backend: str = ""
 ) -> tuple[str, str]:
-    """Chooses the backend of a run. "auto" selects the compiled step if it is supported and saves time.
+    """Chooses the backend of a run; "auto" selects the compiled step if it is supported and saves time.
 
     Args:
         settings: Settings of the run.
-        groups: Optimizers by parameter.
-        table: Table of the rows.
-        titles: Training titles per epoch.
+        groups: Optimizers of the parameters.
+        table: Table of the token rows.
+        titles: Number of training titles in an epoch.
         resumed_backend: Backend that wrote the checkpoint from which the run resumes; "" for a new run.
 
     Returns:
-        The backend ("torch" or "compiled"), and a line for the log.
+        The backend ("torch" or "compiled"), and a line for the log that states the reason.
 
     Raises:
         ValueError: The backend of the settings, or of the checkpoint, is not available.
     """
-    required, origin = settings.backend, f"train.backend is {settings.backend}"
+    backend, requirement = settings.backend, f"train.backend is {settings.backend}"
     if resumed_backend:
-        if required not in ("auto", resumed_backend):
-            raise ValueError(f"the checkpoint has backend {resumed_backend}, but {origin}")
-        required, origin = resumed_backend, f"the checkpoint has backend {resumed_backend}"
+        if backend not in ("auto", resumed_backend):
+            raise ValueError(f"the checkpoint has backend {resumed_backend}, but {requirement}")
+        backend, requirement = resumed_backend, f"the checkpoint has backend {resumed_backend}"
     learners = settings.runner.learners if isinstance(settings.runner, Hogwild) else 0
-    resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
-    reason = unsupported_reason(settings, groups, table.device, resident)
-    if learners and (reason or required == "torch"):
-        reason = reason or origin
+    is_resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
+    reason = unsupported_reason(settings, groups, table.device, is_resident)
+    if learners and (reason or backend == "torch"):
+        reason = reason or requirement
         raise ValueError(f"train.runner is hogwild, but {reason}; choose train.runner=sequential")
     if learners:
         return "compiled", f"training with backend compiled in {learners} learners (hogwild)"
-    if required == "compiled" and reason:
-        raise ValueError(f"{origin}, but {reason}")
+    if backend == "compiled" and reason:
+        remedy = "" if resumed_backend else "; choose train.backend=auto"
+        raise ValueError(f"{requirement}, but {reason}{remedy}")
     titles_shown = titles * settings.epochs
-    if required == "torch":
-        reason = origin
-    elif required == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
-        reason = f"{titles_shown:,} titles are shown; compiling saves time from {MIN_TITLES_SHOWN:,}"
+    if backend == "torch":
+        reason = requirement
+    elif backend == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
+        reason = f"training shows {titles_shown:,} titles; compiling saves time from {MIN_TITLES_SHOWN:,}"
     if reason:
         return "torch", f"training with backend torch: {reason}"
     return "compiled", "training with backend compiled"

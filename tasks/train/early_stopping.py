@@ -3,11 +3,9 @@
 The validation titles are a part of the training titles, selected by a hash of their first content word, so
 that every run selects the same titles. For each validation title, the 10 nearest of at most 5,000 training
 titles are searched, by vectors without context tokens. The tuning score is the mean of two values: the
-accuracy of the category for which these neighbours vote, and precision@10, the share of neighbours with a
-category of the title. The held-out sets of the evaluation are not used.
+accuracy of the category that most of these neighbours have, and precision@10, which is the share of
+neighbours that have a category in common with the title. The held-out sets of the evaluation are not used.
 """
-
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,71 +19,73 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.text.words import CONTEXT
 from tasks.train.step import Trainer
 
-MAX_BASE_TITLES = 5_000  # maximum number of training titles among which neighbours are searched
-COLLAPSE_SAMPLE = 512  # approximate number of titles in the check for collapsed vectors
-NEIGHBOURS = 10  # k of k-NN
-COLLAPSED = 0.95  # a higher mean cosine of all pairs means collapse; on real guides it is 0.0 to 0.3
-_BLOCK = 1024  # titles per block of neighbour labels; a single block of a million would take gigabytes
+MAX_BASE_TITLES = 5_000  # number of training titles among which neighbours are searched, at most
+COLLAPSE_SAMPLE = 512  # approximate number of titles whose vectors are checked for collapse
+NEIGHBOUR_COUNT = 10  # k of k-NN
+COLLAPSE_COSINE = 0.95  # vectors with a higher mean cosine have collapsed; real guides have 0.0 to 0.3
+_BLOCK_TITLES = 1024  # validation titles that are scored at a time, which limits memory
 
 
 class TuningSet:
-    """Divides the training titles of a Corpus into training and validation titles, and computes scores.
+    """Divides the training titles of a Corpus into training and validation titles, and scores their vectors.
 
     Args:
-        folder: Folder of the Corpus.
         corpus: The opened Corpus.
-        share: Share of first words, from 0 to 1, whose titles are validation titles.
+        share: Share of first words, from 0 to 1; titles with these first words are validation titles.
 
     Attributes:
         training: Corpus rows of the titles to train on.
         validation: Corpus rows of the validation titles.
     """
 
-    def __init__(self, folder: Path, corpus: OpenCorpus, share: float) -> None:
+    def __init__(self, corpus: OpenCorpus, share: float) -> None:
         rows = corpus.training
-        mask = open_array(folder, "family_hash")[rows] < share if share else np.zeros(len(rows), dtype=bool)
-        self.training, self.validation = rows[~mask], rows[mask]
+        is_validation = np.zeros(len(rows), dtype=bool)
+        if share:
+            is_validation = open_array(corpus.folder, "family_hash")[rows] < share
+        self.training, self.validation = rows[~is_validation], rows[is_validation]
         base_size = MAX_BASE_TITLES if share else COLLAPSE_SAMPLE
-        base = self.training[:: -(-len(self.training) // base_size) or 1]
+        base_rows = self.training[:: -(-len(self.training) // base_size) or 1]
         self._bagger = Bagger(corpus.kinds)
-        sets = self.validation, base
-        self._validation_tokens, self._base_tokens = (without_context(corpus, rows) for rows in sets)
-        self._dense = [(corpus.sentences[rows], corpus.descriptions[rows]) for rows in sets]
-        labels = (corpus.labels.take(rows).multi_hot(len(corpus.label_names)) for rows in sets)
+        title_sets = self.validation, base_rows
+        self._validation_tokens, self._base_tokens = (without_context(corpus, rows) for rows in title_sets)
+        self._sentence_vectors = [(corpus.sentences[rows], corpus.descriptions[rows]) for rows in title_sets]
+        labels = (corpus.labels.take(rows).multi_hot(len(corpus.label_names)) for rows in title_sets)
         self._validation_labels, self._base_labels = (torch.from_numpy(array).float() for array in labels)
-        self._frequency = self._base_labels.sum(0)
+        self._label_counts = self._base_labels.sum(0)
 
     def score(self, trainer: Trainer) -> dict[str, float]:
         """Returns scores of the current vectors by name: mean_cosine, effective_rank and tuning_score.
 
-        Without validation titles, tuning_score is missing.
+        The tuning_score is missing if there are no validation titles.
         """
-        validation_dense, base_dense = (trainer.settings.encoder.dense(*features) for features in self._dense)
+        encoder = trainer.settings.encoder
+        validation_dense, base_dense = (encoder.dense(*vectors) for vectors in self._sentence_vectors)
         base = trainer.vectors(self._base_tokens, self._bagger, base_dense)
         sample = base[:: max(1, len(base) // COLLAPSE_SAMPLE)]
         scores = {"mean_cosine": mean_cosine(sample), "effective_rank": effective_rank(sample)}
         if len(self.validation):
-            scores["tuning_score"] = self._score(
+            scores["tuning_score"] = self._tuning_score(
                 trainer.vectors(self._validation_tokens, self._bagger, validation_dense), base
             )
         return scores
 
-    def _score(self, queries: Tensor, base: Tensor) -> float:
-        """Returns the tuning score of validation titles (``queries``) among training titles (``base``)."""
-        neighbours = map(torch.from_numpy, top_neighbours(queries.numpy(), base.numpy(), NEIGHBOURS))
-        precisions, correct = [], []
+    def _tuning_score(self, validation: Tensor, base: Tensor) -> float:
+        """Returns the tuning score of the vectors of validation titles and of (base) training titles."""
+        neighbours = map(torch.from_numpy, top_neighbours(validation.numpy(), base.numpy(), NEIGHBOUR_COUNT))
+        precisions, is_correct = [], []
         for neighbour_ids, cosines, labels in zip(
-            *(tensor.split(_BLOCK) for tensor in (*neighbours, self._validation_labels)), strict=True
+            *(tensor.split(_BLOCK_TITLES) for tensor in (*neighbours, self._validation_labels)), strict=True
         ):
             is_neighbour = (neighbour_ids >= 0).unsqueeze(2)
             # (titles, k, labels)
             neighbour_labels = self._base_labels[neighbour_ids.clamp(min=0)] * is_neighbour
             mean_cosines = (neighbour_labels * cosines.unsqueeze(2)).mean(1)
             # ties are broken by cosine, then by frequency
-            votes = neighbour_labels.sum(1).double() + 1e-3 * mean_cosines + 1e-9 * self._frequency
+            votes = neighbour_labels.sum(1).double() + 1e-3 * mean_cosines + 1e-9 * self._label_counts
             precisions.append((neighbour_labels * labels.unsqueeze(1)).any(2).float().mean(1))
-            correct.append(labels.gather(1, votes.argmax(1, keepdim=True)).squeeze(1))
-        return float((torch.cat(precisions).mean() + torch.cat(correct).mean()) / 2)
+            is_correct.append(labels.gather(1, votes.argmax(1, keepdim=True)).squeeze(1))
+        return float((torch.cat(precisions).mean() + torch.cat(is_correct).mean()) / 2)
 
 
 def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
@@ -97,16 +97,16 @@ def mean_cosine(vectors: Float[Tensor, "titles dim"]) -> float:
 
 
 def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
-    """Returns the effective number of dimensions, from 1 to dim: exp(entropy) of normalised singular values.
+    """Returns the effective number of dimensions of vectors, from 1 to dim; 0 if all vectors are zero.
 
-    Returns 0 if all vectors are zero. A low value does not mean that vectors have collapsed, because the
-    vectors of two categories may lie on one line.
+    The result is exp(H), where H is the entropy of the singular values, normalised to sum to 1. A low value
+    does not mean that the vectors have collapsed: with two categories, all vectors may lie on a line.
 
     References: O. Roy, M. Vetterli, The effective rank, EUSIPCO 2007, definition 1.
     """
-    values = torch.linalg.eigvalsh((vectors.T @ vectors).double()).clamp(min=0).sqrt()  # singular values
-    shares = values / values.sum().clamp(min=1e-30)
-    return float(torch.special.entr(shares).sum().exp()) if values.any() else 0.0
+    singular_values = torch.linalg.eigvalsh((vectors.T @ vectors).double()).clamp(min=0).sqrt()
+    shares = singular_values / singular_values.sum().clamp(min=1e-30)
+    return float(torch.special.entr(shares).sum().exp()) if singular_values.any() else 0.0
 
 
 def without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:

@@ -21,23 +21,27 @@ from tasks.loading.loader import Batch
 from tasks.optimizers.parameter_groups import NonFiniteGradient
 from tasks.train.batches import open_batches
 from tasks.train.checkpoint import Checkpointer, MemoryCheckpointer, Position
-from tasks.train.early_stopping import COLLAPSED, TuningSet
+from tasks.train.early_stopping import COLLAPSE_COSINE, TuningSet
 from tasks.train.runners import OneProcess
 from tasks.train.runners.swarm import Swarm
 from tasks.train.settings import TrainSettings
 from tasks.train.step import Trainer
 
 DIVERGENCE_RATIO = 1.5  # training has diverged if the loss exceeds this multiple of the first epoch's loss
-_FORMATS = {"loss": "loss {:.4f}", "tuning_score": "tuning score {:.4f}"}
-_FORMATS |= {"titles_per_second": "{:.0f} titles/s", "staleness": "staleness {:.2f}"}
-_FORMATS |= {"learners_replaced": "{:.0f} learners replaced"}
+_METRIC_FORMATS = {
+    "loss": "loss {:.4f}",
+    "tuning_score": "tuning score {:.4f}",
+    "titles_per_second": "{:.0f} titles/s",
+    "staleness": "staleness {:.2f}",
+    "learners_replaced": "{:.0f} learners replaced",
+}
 
 
 def choose_device(name: str) -> torch.device:
-    """Returns the device of train.device; "auto" selects a GPU if there is one.
+    """Returns the torch device for a value of train.device; "auto" selects a GPU if there is one.
 
     Raises:
-        ValueError: The device does not exist.
+        ValueError: The value is invalid, or there is no GPU.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -49,7 +53,7 @@ def choose_device(name: str) -> torch.device:
 
 
 class Diverged(ArithmeticError):
-    """Error: a gradient was not finite, the loss diverged, or the vectors collapsed."""
+    """Error: training diverged. A gradient was not finite, the loss rose, or the vectors collapsed."""
 
 
 class Training:
@@ -59,25 +63,25 @@ class Training:
         self.settings, self.corpus_folder, self.position = settings, corpus_folder, Position()
         device, corpus = choose_device(settings.device), open_corpus(corpus_folder)
         validation_share = settings.tuning_share if settings.patience else 0.0
-        self.tuning_set = TuningSet(corpus_folder, corpus, validation_share)
-        if (titles := len(self.tuning_set.training)) < 2:
-            raise ValueError(f"the corpus has {titles} labelled training titles; at least two are needed")
-        self.trainer, training = Trainer(corpus, settings, device), self.tuning_set.training
-        self.table, pin = self.trainer.table, device.type == "cuda"
-        inputs = corpus_folder, corpus, settings, training, self.trainer.buffers
-        self.loader = open_batches(*inputs, workers=settings.workers, pin=pin)
+        self.tuning_set = TuningSet(corpus, validation_share)
+        rows = self.tuning_set.training
+        if len(rows) < 2:
+            raise ValueError(f"the corpus has {len(rows)} labelled training titles; at least two are needed")
+        self.trainer = Trainer(corpus, settings, device)
+        self.table, buffers, pin = self.trainer.table, self.trainer.buffers, device.type == "cuda"
+        self.loader = open_batches(corpus, settings, rows, buffers, workers=settings.workers, pin=pin)
         self._corpus, self.swarm, runner = corpus, None, settings.runner
         if not isinstance(runner, OneProcess):
-            self.swarm = Swarm(runner, self.trainer, corpus_folder, corpus, training, self.loader)
+            self.swarm = Swarm(runner, self.trainer, corpus_folder, rows, self.loader)
         self._learner_metrics: dict[str, float] = {}  # metrics of the last epoch; empty with one process
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """Metrics of each finished epoch."""
+        """Metrics of each finished epoch, by name."""
         return self.position.history
 
     def resume(self, checkpointer: Checkpointer) -> None:
-        """Restores the last checkpoint of a run, if there is one.
+        """Restores the state and the position of the last checkpoint, if there is one.
 
         Raises:
             ValueError: The checkpoint was written with other settings or another corpus.
@@ -87,32 +91,34 @@ class Training:
     def run(self, checkpointer: Checkpointer | MemoryCheckpointer | None = None) -> Iterator[Progress]:
         """Trains the remaining epochs, yields a Progress after each, and restores the best epoch at the end.
 
+        If training diverges after the first epoch, it ends, and the best epoch is restored.
+
         Raises:
-            Diverged: Training failed in the first epoch. A later failure ends training with the best epoch.
+            Diverged: Training diverged in the first epoch.
         """
         try:
-            yield from self._epochs(checkpointer or MemoryCheckpointer())
+            yield from self._train_epochs(checkpointer or MemoryCheckpointer())
         finally:
             if self.swarm:
                 self.swarm.close()
 
-    def _epochs(self, checkpointer: Checkpointer | MemoryCheckpointer) -> Iterator[Progress]:
+    def _train_epochs(self, checkpointer: Checkpointer | MemoryCheckpointer) -> Iterator[Progress]:
         position, epochs = self.position, self.settings.epochs
         while position.epoch < epochs and not self._stop_reason():
-            started, title_count, note, threads = time.perf_counter(), 0, "", torch.get_num_threads()
+            started, title_count, failure, threads = time.perf_counter(), 0, "", torch.get_num_threads()
             torch.set_num_threads(self.settings.threads or threads)
             try:
-                title_count = self._one_epoch(checkpointer)
+                title_count = self._train_epoch(checkpointer)
                 self._finish_epoch()
             except Diverged as error:
                 if not position.best:
                     raise
-                note = f"{error}; epoch {position.best} is kept"
+                failure = f"{error}; epoch {position.best} is kept"
             finally:
                 torch.set_num_threads(threads)
-            if note:
+            if failure:
                 checkpointer.restore_best(self.trainer)
-                yield Progress(position.epoch, epochs, note=note)
+                yield Progress(position.epoch, epochs, note=failure)
                 return
             checkpointer.save(self.trainer, position)
             if position.best == position.epoch:
@@ -123,90 +129,92 @@ class Training:
         if position.best != position.epoch:
             checkpointer.restore_best(self.trainer)
 
-    def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
+    def _train_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Trains on the remaining batches of the epoch and returns the number of titles in these batches."""
         position, settings, saved_at = self.position, self.settings, time.monotonic()
         title_count = skipped_steps = 0
         if self.swarm:
             batches = self.loader.epoch(position.epoch, position.batch)[0]
-            return self._epoch_by_learners(self.swarm, batches, checkpointer)
-        self.trainer.defers = True
-        # The sum stays on the device: .item() would synchronize in every step.
+            return self._train_epoch_by_learners(self.swarm, batches, checkpointer)
+        self.trainer.defers_check = True
+        # The sum of the losses stays on the device, because .item() would synchronize in every step.
         loss = torch.tensor(position.loss, dtype=torch.float64, device=self.trainer.device)
         for batches, batch in self.batches(position.epoch, position.batch):
             try:
                 factor = settings.rate_factor(position.epoch, position.batch, batches)
                 loss += self.trainer.step(batch, factor)
             except NonFiniteGradient as error:
-                raise Diverged(self._explain(error)) from error
+                raise Diverged(self._gradient_message(error)) from error
             position.batch += 1
             title_count += len(batch.bags.offsets) - 1
             if time.monotonic() - saved_at >= settings.save_seconds and position.batch < batches:
-                if skipped_steps := self.trainer.skipped():
+                if skipped_steps := self.trainer.pop_skipped_steps():
                     break
                 position.loss = loss.item()
                 checkpointer.save(self.trainer, position)
                 saved_at = time.monotonic()
-        if skipped_steps := skipped_steps or self.trainer.skipped():
+        if skipped_steps := skipped_steps or self.trainer.pop_skipped_steps():
             self._repeat_skipped_step(position.batch - skipped_steps)
         position.loss = loss.item()
         return title_count
 
-    def _repeat_skipped_step(self, number: int) -> None:
-        """Repeats the first skipped step, batch ``number`` of the epoch, to find the non-finite gradient.
+    def _repeat_skipped_step(self, batch_number: int) -> None:
+        """Repeats the first skipped step, on batch ``batch_number``, to name the non-finite gradient.
 
         Raises:
             Diverged: A gradient of the step is not finite.
-            RuntimeError: All gradients are finite this time.
+            RuntimeError: All gradients are finite when the step is repeated.
         """
-        self.trainer.defers = False
-        count, batches = self.loader.epoch(self.position.epoch, number)
+        self.trainer.defers_check = False
+        count, batches = self.loader.epoch(self.position.epoch, batch_number)
         try:
-            self.trainer.step(next(batches), self.settings.rate_factor(self.position.epoch, number, count))
+            factor = self.settings.rate_factor(self.position.epoch, batch_number, count)
+            self.trainer.step(next(batches), factor)
         except NonFiniteGradient as error:
-            raise Diverged(self._explain(error)) from error
-        raise RuntimeError(f"step {self.trainer.steps} was skipped, but its gradient is finite when repeated")
+            raise Diverged(self._gradient_message(error)) from error
+        raise RuntimeError(f"step {self.trainer.steps} was skipped, but its gradient is finite if repeated")
 
     def batches(self, epoch: int, first_batch: int = 0) -> Iterator[tuple[int, Batch]]:
-        """Yields pairs (number of batches in the epoch, batch), starting with batch number ``first_batch``.
+        """Yields (number of batches in the epoch, batch) for each batch, starting with batch ``first_batch``.
 
-        The caller must finish the step of a batch before it requests the next batch.
+        The caller must finish the training step of a batch before it requests the next batch.
         """
-        if not first_batch:  # a run resumed within an epoch has the buffers of its checkpoint
+        if not first_batch:  # a run that is resumed within an epoch uses the buffers of its checkpoint
             rows, labels = self.tuning_set.training, self._corpus.labels
-            self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._vectors)
-        count, loaded = self.loader.epoch(epoch, first_batch)
-        for batch in self.table.prefetch(loaded, lambda batch: batch.bags.ids):
+            self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._training_vectors)
+        count, loaded_batches = self.loader.epoch(epoch, first_batch)
+        for batch in self.table.prefetch(loaded_batches, lambda batch: batch.bags.ids):
             yield count, batch
 
-    def _epoch_by_learners(
+    def _train_epoch_by_learners(
         self, swarm: Swarm, batches: int, checkpointer: Checkpointer | MemoryCheckpointer
     ) -> int:
         """Trains on the remaining batches of the epoch in learner processes; returns the number of titles."""
-        position = self.position
-        arguments = position.epoch, position.batch, batches, self.settings.save_seconds
+        position, save_seconds = self.position, self.settings.save_seconds
         try:
-            for losses, self._learner_metrics in swarm.run_epoch(*arguments):
-                for loss in losses:  # added one by one, so that a resumed run computes the same sum
+            for losses, self._learner_metrics in swarm.run_epoch(
+                position.epoch, position.batch, batches, save_seconds
+            ):
+                for loss in losses:  # added in order, so that a resumed run computes the same sum
                     position.loss += loss
                 position.batch += len(losses)
                 if position.batch < batches:
                     checkpointer.save(self.trainer, position)
         except NonFiniteGradient as error:
-            raise Diverged(self._explain(error)) from error
+            raise Diverged(self._gradient_message(error)) from error
         return int(self._learner_metrics.pop("shown"))
 
-    def _vectors(self) -> torch.Tensor:
-        """Returns the current vectors of the training titles, including context tokens (channel, hour …)."""
+    def _training_vectors(self) -> torch.Tensor:
+        """Returns the current vectors of the training titles, with their context tokens (channel, hour …)."""
         rows, corpus = self.tuning_set.training, self._corpus
         dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
         return self.trainer.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
 
-    def _explain(self, error: NonFiniteGradient) -> str:
+    def _gradient_message(self, error: NonFiniteGradient) -> str:
         """Returns an error message that names up to three tokens or rows with a non-finite gradient."""
         rows, file = error.rows[:3], self.corpus_folder / "token_names.parquet"
         names = [f"{'token' if error.name == 'rows' else error.name} {row}" for row in rows]
-        if error.name == "rows" and file.exists():  # for example "the ngram '<har' (token 17)"
+        if error.name == "rows" and file.exists():  # names such as "the ngram '<har' (token 17)"
             tokens = zip(names, pq.read_table(file).take(rows).to_pylist(), strict=True)
             names = [f"the {token['kind']} {token['token']!r} ({name})" for name, token in tokens]
         names += [f"{len(error.rows) - 3} others"] if len(error.rows) > 3 else []
@@ -221,7 +229,7 @@ class Training:
         """Computes the scores of a finished epoch and appends the metrics of the epoch to the history.
 
         Raises:
-            Diverged: The loss is not finite or has risen, or all vectors are nearly equal.
+            Diverged: The loss is not finite, the loss has risen, or all vectors are nearly equal.
         """
         position, settings = self.position, self.settings
         loss, rate = position.loss / position.batch, settings.optimizer.learning_rate
@@ -229,7 +237,7 @@ class Training:
         if not math.isfinite(loss):
             raise Diverged(f"the loss is {loss} {advice}")
         scores = self.tuning_set.score(self.trainer)
-        if (cosine := scores["mean_cosine"]) > COLLAPSED:
+        if (cosine := scores["mean_cosine"]) > COLLAPSE_COSINE:
             raise Diverged(f"the vectors have collapsed (mean cosine {cosine:.3f}) {advice}")
         first_loss = self.history[0]["loss"] if self.history else loss
         if loss > DIVERGENCE_RATIO * abs(first_loss):
@@ -243,14 +251,16 @@ class Training:
             position.best = position.epoch
 
     def _stop_reason(self) -> str:
-        """Returns why training stops before its last epoch; "" if it continues."""
+        """Returns the reason why training stops before its last epoch; "" if it continues."""
         best, patience = self.position.best, self.settings.patience
-        text = f"no better tuning score for {patience} epochs; epoch {best} is kept"
-        return text if patience and self.position.epoch - best >= patience else ""
+        if patience and self.position.epoch - best >= patience:
+            return f"no better tuning score for {patience} epochs; epoch {best} is kept"
+        return ""
 
 
-def describe(progress: Progress) -> str:
+def format_progress(progress: Progress) -> str:
     """Formats the progress after an epoch: "epoch 2 of 6: loss 0.1234, 51234 titles/s; note"."""
     metrics = progress.metrics
-    figures = ", ".join(text.format(metrics[name]) for name, text in _FORMATS.items() if name in metrics)
-    return f"epoch {progress.step} of {progress.total}: {'; '.join(filter(None, (figures, progress.note)))}"
+    metric_texts = [text.format(metrics[name]) for name, text in _METRIC_FORMATS.items() if name in metrics]
+    text = "; ".join(filter(None, (", ".join(metric_texts), progress.note)))
+    return f"epoch {progress.step} of {progress.total}: {text}"

@@ -1,4 +1,4 @@
-"""Defines the settings of the stage train: objective, encoder, table, optimizer and duration."""
+"""Defines the settings of the stage train, such as objective, encoder, table, optimizer and duration."""
 
 from typing import Literal
 
@@ -16,36 +16,47 @@ from tasks.train.tables import ResidentTable, TableSettings
 
 @configurable
 class TrainSettings(UpdateSettings):
-    """Settings of training: objective, encoder, table, optimizer, schedule and duration."""
+    """Settings of a training, such as objective, encoder, table, optimizer, schedule and duration."""
 
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
-    warm_up: float = setting(0.0, "Share of training in which the learning rate rises from zero", ge=0, lt=1)
+    warm_up: float = setting(
+        0.0, "Share of training in which the learning rate rises from zero; 0: no warm-up", ge=0, lt=1
+    )
     groups: tuple[ParameterGroup, ...] = setting(
         (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),),
-        "Parameters with a separate optimizer, by name",
+        "Separate optimizers for parameters, which are selected by patterns of names",
     )
-    objective: Objective = setting(Label(), "How batches are formed, and their loss")
+    objective: Objective = setting(Label(), "How batches are formed, and which loss is minimized")
     encoder: Encoder = setting(Bag(), "How the vector of a title is computed from its tokens")
     table: TableSettings = setting(
         ResidentTable(), "Where embedding rows and their optimizer state are stored"
     )
     runner: Runner = setting(
-        OneProcess(), "What performs the steps: this process, or several processes at once"
+        OneProcess(), "Processes that compute the training steps: one, or several at the same time"
     )
     backend: Literal["auto", "torch", "compiled"] = setting(
-        "auto", "What computes a step: torch, or machine code (label objective, CPU); auto: the faster one"
+        "auto",
+        "Code of the training step: torch, or compiled (label objective on a CPU); auto: the faster one",
     )
-    dim: int = setting(128, "Dimensions of a vector", title="Dimensions", ge=2, le=4096)
-    epochs: int = setting(5, "Epochs; each shows every labelled training title once", ge=1, le=10000)
-    initial_std: float = setting(0.1, "Standard deviation of the initial values of rows", gt=0)
-    dropout: float = setting(0.4, "Share of title tokens that each epoch omits at random", ge=0, lt=1)
-    context_dropout: float = setting(0.5, "Share of titles shown without context tokens", ge=0, le=1)
+    dim: int = setting(128, "Number of dimensions of a title vector", title="Dimensions", ge=2, le=4096)
+    epochs: int = setting(
+        5, "Number of epochs; an epoch shows every labelled training title once", ge=1, le=10000
+    )
+    initial_std: float = setting(0.1, "Standard deviation of the initial embedding rows", gt=0)
+    dropout: float = setting(
+        0.4, "Share of the tokens of a title, except context tokens, that are omitted at random", ge=0, lt=1
+    )
+    context_dropout: float = setting(
+        0.5, "Share of titles that are shown without context tokens, drawn at random", ge=0, le=1
+    )
     patience: int = setting(
-        0, "Epochs without a better tuning score after which training ends; 0: no early stopping", ge=0
+        0,
+        "Number of epochs without a better tuning score after which training ends; 0: no early stopping",
+        ge=0,
     )
     tuning_share: float = setting(
         0.05,
-        "Share of first words whose titles are held out from training for the tuning score",
+        "Share of first words; titles with these first words are not trained on and give the tuning score",
         gt=0,
         lt=0.5,
     )
@@ -56,11 +67,11 @@ class TrainSettings(UpdateSettings):
     seed: int = setting(1, "Seed of all random numbers", ge=0)
     device: str = setting("auto", "Device that computes the steps: auto, cpu, cuda or cuda:N")
     threads: int = setting(
-        1, "Number of CPU threads; more than one save little time; 0: torch's default", ge=0
+        1, "Number of CPU threads; more than one saves little time; 0: torch's default", ge=0
     )
     workers: int = setting(
         AUTOMATIC,
-        "Number of processes that load batches; 0: none; -1: chosen by the number of titles",
+        "Number of processes that load batches; 0: none; -1: none if the corpus fits in memory, else up to 4",
         ge=AUTOMATIC,
     )
 
@@ -72,9 +83,12 @@ class TrainSettings(UpdateSettings):
             )
 
     def rate_factor(self, epoch: int, batch: int, batches: int) -> float:
-        """Returns the factor on the learning rates in one batch, from the schedule and the warm-up.
+        """Returns the factor by which schedule and warm-up multiply the learning rates of a training step.
 
-        ``epoch`` and ``batch`` count from 0; ``batches`` is the number of batches in the epoch.
+        Args:
+            epoch: Number of the epoch, from 0.
+            batch: Number of the batch in the epoch, from 0.
+            batches: Number of batches in the epoch.
         """
         start, end = ((epoch + number / batches) / self.epochs for number in (batch, batch + 1))
         return warmed_up_factor(self.schedule, start, end, self.warm_up)

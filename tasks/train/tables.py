@@ -1,6 +1,6 @@
-"""Settings of train.table, which choose where embedding rows and optimizer state are stored.
+"""Settings of train.table: where the embedding rows and their optimizer state are stored.
 
-Training results are bitwise identical for all tables if rows and state are stored as float32.
+The result of training is bitwise identical for all tables if rows and state are stored as float32.
 """
 
 import sys
@@ -16,8 +16,8 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from storage.tables import Section, StateInitializer, Table
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
-BatchIds = Callable[[], Tensor | None]  # returns the row ids of a typical batch, or None if unknown
-_LOOKAHEAD = setting(2, "Batches whose rows are fetched while a step runs", ge=0, le=64)
+BatchIds = Callable[[], Tensor | None]  # returns the row ids of a typical batch; None if they are unknown
+_LOOKAHEAD = setting(2, "Number of batches whose rows are fetched in advance, while a step runs", ge=0, le=64)
 
 
 def _no_batch() -> None: ...
@@ -45,11 +45,15 @@ class ResidentTable:
 
 @configurable
 class MappedTable:
-    """Strategy: rows and optimizer state are in a memory-mapped file, those of frequent tokens in memory."""
+    """Strategy: rows and optimizer state are in a mapped file, with a cache in memory for frequent tokens."""
 
     name: Literal["mapped"] = "mapped"
-    folder: str = setting("", "Folder of scratch files, on a local disk; empty: the temporary folder")
-    cached: float = setting(0.1, "Share of the rows that is kept in memory: the most frequent", gt=0, le=1)
+    folder: str = setting(
+        "", "Folder of the scratch file, on a local disk; empty: the temporary folder of the system"
+    )
+    cached: float = setting(
+        0.1, "Share of the rows, those of the most frequent tokens, that are kept in memory", gt=0, le=1
+    )
     lookahead: int = _LOOKAHEAD
 
     def build(
@@ -62,27 +66,40 @@ class MappedTable:
         """Builds a table in a scratch file from rows, float32 (tokens, dim), for steps on ``device``."""
         from storage.tables import Offloaded
 
-        cached, folder = round(self.cached * rows.shape[0]), Path(self.folder or tempfile.gettempdir())
-        options = {"lookahead": self.lookahead, "folder": folder, "batch": batch()}
-        return Offloaded(rows, updater, device=device, cache_rows=max(1, cached), **options)
+        return Offloaded(
+            rows,
+            updater,
+            device=device,
+            cache_rows=max(1, round(self.cached * rows.shape[0])),
+            lookahead=self.lookahead,
+            folder=Path(self.folder or tempfile.gettempdir()),
+            batch=batch(),
+        )
 
 
 @configurable
 class OffloadedTable:
-    """Strategy: rows and optimizer state are in host memory, and the device has a cache.
+    """Strategy: rows and optimizer state are in host memory, and the training device has a cache.
 
-    The cache contains frequent rows and the rows of the current batch. If all rows fit on the device,
-    ``build`` returns a resident table instead.
+    The cache contains the rows of frequent tokens and of the current batch. If all rows fit on the training
+    device, ``build`` returns a resident table instead.
     """
 
     name: Literal["offloaded"] = "offloaded"
-    cache_bytes: int = setting(0, "Device memory for rows and state; 0: four fifths of the free memory", ge=0)
-    cache_rows: int = setting(0, "Rows cached on the device; 0: as many as fit into cache_bytes", ge=0)
+    cache_bytes: int = setting(
+        0, "Bytes of device memory for rows and state; 0: four fifths of the free memory", ge=0
+    )
+    cache_rows: int = setting(0, "Number of rows in the cache; 0: as many as fit into cache_bytes", ge=0)
     lookahead: int = _LOOKAHEAD
-    row_dtype: DtypeName = setting("float32", "Stored type of rows; rounding to narrower types is stochastic")
-    state_dtype: DtypeName = setting("float32", "Stored type of state that has the shape of the rows")
+    row_dtype: DtypeName = setting(
+        "float32", "Number format of stored rows; 16-bit formats are rounded stochastically"
+    )
+    state_dtype: DtypeName = setting(
+        "float32", "Number format of stored optimizer state, if it has the shape of the rows"
+    )
     mover: Literal["auto", "uva", "staged"] = setting(
-        "auto", "uva: the GPU gathers rows from host memory (needs CuPy); staged: the CPU gathers them"
+        "auto",
+        "How rows move to a GPU: uva: the GPU reads host memory (needs CuPy); staged: the CPU gathers rows",
     )
 
     def build(
@@ -95,19 +112,30 @@ class OffloadedTable:
         """Builds a table in host memory from rows, float32 (tokens, dim), for steps on ``device``.
 
         Raises:
-            ValueError: No row fits in the cache, or ``mover`` is not available.
+            ValueError: The cache is too small for a row, or ``mover`` is not available.
         """
         from storage.tables import Offloaded
         from storage.tables.row_storage import affordable_rows
 
-        types = {"row_dtype": getattr(torch, self.row_dtype), "state_dtype": getattr(torch, self.state_dtype)}
-        available = rows.shape[0], torch.zeros(1, rows.shape[1]), updater, self.cache_bytes, device
-        cached_rows = self.cache_rows or affordable_rows(*available, **types)
-        if cached_rows >= rows.shape[0] and set(types.values()) == {torch.float32}:
+        names = {"row_dtype": self.row_dtype, "state_dtype": self.state_dtype}
+        dtypes = {parameter: getattr(torch, name) for parameter, name in names.items()}
+        (count, dim), cache_rows = rows.shape, self.cache_rows
+        if not cache_rows:
+            cache_rows = affordable_rows(
+                count, torch.zeros(1, dim), updater, self.cache_bytes, device, **dtypes
+            )
+        if cache_rows >= count and set(dtypes.values()) == {torch.float32}:
             return ResidentTable().build(rows, updater, device)
-        options = {"cache_rows": cached_rows, "lookahead": self.lookahead, "transfer": self.mover, **types}
-        options["batch"] = batch()
-        return Offloaded(rows, updater, device=device, **options)
+        return Offloaded(
+            rows,
+            updater,
+            device=device,
+            cache_rows=cache_rows,
+            lookahead=self.lookahead,
+            transfer=self.mover,
+            batch=batch(),
+            **dtypes,
+        )
 
 
 TableSettings = ResidentTable | MappedTable | OffloadedTable

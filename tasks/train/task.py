@@ -1,4 +1,4 @@
-"""The Prefect task of the stage train, which learns the embedding rows of tokens from a Corpus of titles."""
+"""Prefect task of the stage train, which learns the embedding rows of tokens from the titles of a Corpus."""
 
 import shutil
 
@@ -19,29 +19,33 @@ STAGE = Stage(Checkpoint, __file__)
 def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None) -> Checkpoint:
     """Trains the embedding rows of a Corpus and publishes a Checkpoint. Resumes an interrupted training.
 
-    The metrics of each epoch are logged to the MLflow run with the id ``run``, unless it is None.
+    If ``run`` is the id of an MLflow run, the metrics of each epoch are logged to this run.
     """
-    from tasks.train.checkpoint import Checkpointer, write_checkpoint  # here, because they import PyTorch
-    from tasks.train.loop import Training, describe
+    from tasks.train.checkpoint import Checkpointer, write_checkpoint  # these modules import torch
+    from tasks.train.loop import Training, format_progress
 
-    logger, workspace, bar = get_run_logger(), Workspace(home), None
+    logger, workspace, progress_bar = get_run_logger(), Workspace(home), None
     folder = workspace.folder(corpus)
     training = Training(folder, settings)
-    partial = workspace.artifact_folder(Checkpoint, STAGE.key(corpus, settings)).with_suffix(".partial")
-    training.resume(checkpointer := Checkpointer(partial))
+    partial_folder = workspace.artifact_folder(Checkpoint, STAGE.key(corpus, settings)).with_suffix(
+        ".partial"
+    )
+    training.resume(checkpointer := Checkpointer(partial_folder))
     position = training.position
     logger.info("%s", training.trainer.step_description)
     if position.epoch or position.batch:
         logger.info("resuming after epoch %d of %d", position.epoch, settings.epochs)
     if TaskRunContext.get():
-        bar = create_progress_artifact(progress=0.0, key="training", description="Epochs of training done")
+        progress_bar = create_progress_artifact(
+            progress=0.0, key="training", description="Finished epochs of training, in percent"
+        )
     for progress in training.run(checkpointer):
-        if bar:
-            update_progress_artifact(bar, progress=progress.percent)  # pyright: ignore[reportArgumentType]
+        if progress_bar:
+            update_progress_artifact(progress_bar, progress=progress.percent)  # pyright: ignore[reportArgumentType]
         if run and progress.metrics:
             metrics = {f"train/{name}": value for name, value in progress.metrics.items()}
             Tracking(home).log_progress(run, progress.step, metrics)
-        logger.info("%s", describe(progress))
+        logger.info("%s", format_progress(progress))
     with STAGE.publish(home, corpus, settings) as draft:
         write_checkpoint(draft.folder / "checkpoint.safetensors", training.trainer, position)
         draft.counts |= {"tokens": len(training.table), "touched": int(training.trainer.touched.sum())}
@@ -49,5 +53,5 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
         draft.details |= {"history": training.history, "best_epoch": position.best}
         draft.details |= settings.objective.details(folder, training.trainer.buffers)
         draft.details["step"] = training.trainer.step_description
-    shutil.rmtree(partial, ignore_errors=True)
+    shutil.rmtree(partial_folder, ignore_errors=True)
     return draft.artifact

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .conftest import Site
 
 SUBMITTED = re.compile(r"/deployments/deployment/[-0-9a-f]+(\?.*)?$")
-EPOCHS = "Epochs; each shows every labelled training title once"
+EPOCHS = "Number of epochs; an epoch shows every labelled training title once"
 MAX_FORM_LEVELS = 20  # more than the form of the settings has
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

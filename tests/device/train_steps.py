@@ -22,14 +22,14 @@ GPU_SETTINGS = replace(TRAINING, device="cuda", epochs=1, precision="float32")
 @pytest.mark.parametrize("objective", [TRAINING.objective, Label(batch_size=16)], ids=lambda one: one.name)
 def test_the_host_waits_for_no_step_of_a_resident_table(toy_corpus: Path, objective):
     training = Training(toy_corpus, replace(GPU_SETTINGS, objective=objective, optimizer=Adam()))
-    training.trainer.defers = True
+    training.trainer.defers_check = True
     batches = training.batches(0)
     training.trainer.step(next(batches)[1], 1.0)  # uploads the weights of kinds
     before = GPU.synchronisations
     for _, (_, batch) in zip(range(2), batches, strict=False):
         training.trainer.step(batch, 1.0)
     assert training.trainer.steps == 3 and GPU.synchronisations == before
-    assert training.trainer.skipped() == 0 and training.trainer.steps == 3
+    assert training.trainer.pop_skipped_steps() == 0 and training.trainer.steps == 3
 
 
 def test_a_gradient_that_is_not_finite_ends_the_epoch_with_its_rows_as_before(toy_corpus: Path):

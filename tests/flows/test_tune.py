@@ -124,7 +124,7 @@ def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
     )
     assert (
         done.returncode == 2
-        and "no optimizer is called adamm; known are sgd" in done.stderr
+        and "no optimizer is called adamm; the optimizers are sgd" in done.stderr
         and "Traceback" not in done.stderr
     )
 

@@ -1,4 +1,4 @@
-"""Key-value memory for titles of rare categories. A slot stores a vector and a label (Kaiser et al. 2017)."""
+"""Key-value memory for titles of rare categories (Kaiser et al. 2017). A slot stores a vector and a label."""
 
 from tasks.train.memory.bank import EMPTY, Memory, WriteResult
 from tasks.train.memory.rules import AlwaysUpdate, HitOrMiss, Rule

@@ -1,4 +1,4 @@
-"""Training objectives. An objective defines the batches of titles and the loss of a batch."""
+"""Training objectives. An objective defines how titles form batches, and the loss of a batch."""
 
 from tasks.train.objectives.label import Label
 from tasks.train.objectives.leave_one_out import LeaveOneOutHinge, LeaveOneOutSoftmax

@@ -1,4 +1,4 @@
-"""Defines the interface and the defaults of all training objectives."""
+"""Defines the base class of all training objectives."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,41 +15,45 @@ from tasks.loading.sampler import Sampler
 
 @configurable
 class BaseObjective:
-    """Base class of the objectives. An objective defines the batches of titles and the loss of a batch.
+    """Base class of the objectives. An objective defines how titles form batches, and the loss of a batch.
 
-    Subclasses implement ``loss(vectors, targets, parameters)``, which returns a scalar. ``vectors`` are unit
-    vectors (titles, dim), ``targets`` is the result of ``collate``, and ``parameters`` contains the tensors
-    of ``parameters`` and ``buffers`` by name. The function may change buffers in place.
+    Subclasses implement ``loss(vectors, targets, parameters)``, which returns a scalar. ``vectors`` are the
+    unit vectors of the titles of a batch, (titles, dim). ``targets`` is the result of ``collate`` for the
+    batch. ``parameters`` contains the trained parameters and the buffers by name; the loss may change buffers
+    in place.
     """
 
     name: str
 
     def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
-        """Returns the shapes of the trained parameters other than the token rows, by name."""
+        """Returns the shapes of the trained parameters of the objective, by name.
+
+        ``labels`` is the number of labels, and ``dim`` is the number of dimensions of a title vector.
+        """
         return {}
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
-        """Returns the initial buffers by name: tensors in checkpoints that are not trained by gradients."""
+        """Returns the initial buffers, by name. Buffers are stored in checkpoints, but get no gradient."""
         return {}
 
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Sampler:
-        """Returns the sampler of batches. By default, the objective has the methods of Sampler itself."""
+        """Returns the sampler of batches. By default, the objective is the sampler."""
         return self  # pyright: ignore[reportReturnType]
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers. Called at the start of an epoch.
+        """Updates the buffers at the start of an epoch.
 
         Args:
-            buffers: Buffers to update in place.
-            rows: Corpus rows of the training titles, int64 (rows,).
-            labels: Labels of all titles of the corpus.
-            vectors: Returns the current vectors of ``rows``, float32 (rows, dim), on the CPU.
+            buffers: Buffers to update in place, by name.
+            rows: Corpus rows of the training titles, int64 (titles,).
+            labels: Label ids of all titles of the corpus.
+            vectors: Returns the current vectors of the training titles, float32 (titles, dim), on the CPU.
         """
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns a JSON summary of the buffers, which is stored with the Checkpoint.
+        """Returns a summary of the buffers as JSON, which is stored in the details of the Checkpoint.
 
         ``folder`` is the folder of the Corpus, which contains the names of tokens and titles.
         """

@@ -1,4 +1,4 @@
-"""Label objective: the vector of a title should be close to the vectors of its categories."""
+"""Label objective: the vector of a title should be close to the trained vectors of its categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -10,58 +10,65 @@ from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 
-# Small guides use smaller batches: 5 epochs of 3 steps do not train the sentence layer (docs/log).
-MIN_STEPS, MIN_TITLES = 16, 64  # steps per epoch; titles per batch
+# Small guides use smaller batches, because few steps do not train the sentence layer (docs/log).
+MIN_STEPS, MIN_TITLES = 16, 64  # minimum number of steps in an epoch, and of titles in a batch
+
+
+def batch_starts(title_count: int, batch_size: int) -> range:
+    """Returns the positions at which all batches except the first begin. Few titles have small batches."""
+    size = min(batch_size, max(MIN_TITLES, title_count // MIN_STEPS))
+    return range(size, title_count, size)
 
 
 class LabelPlan(NamedTuple):
-    """Titles of one batch."""
+    """Titles of a batch."""
 
     rows: np.ndarray  # int64 (titles,): rows of the titles in the corpus
 
 
 class LabelTargets(NamedTuple):
-    """The categories of the titles of one batch, with one entry per pair of a title and its category."""
+    """Categories of the titles of a batch. An entry is a pair of a title and one of its categories."""
 
-    titles: Tensor  # int64 (entries,), position of the title in the batch, ascending
-    labels: Tensor  # int64 (entries,): label id
-    shares: Tensor  # float32 (entries,): sum to one per title
+    titles: Tensor  # int64 (entries,): position of the title in the batch, ascending
+    labels: Tensor  # int64 (entries,): label id of the category
+    shares: Tensor  # float32 (entries,): 1 / number of categories of the title
     aired: Tensor  # bool (titles,): whether the title has context tokens
 
 
 @configurable
 class LabelMode(BaseObjective):
-    """Base class: cross-entropy of the categories of a title by cosines with trained category vectors L_c.
+    """Base class: cross-entropy of the categories of a title, by cosines with trained category vectors L_c.
 
         loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ )
 
-    v is the vector of the title. t_c is 1 / (number of categories of the title) for its categories, and 0 for
-    all others. The temperature τ is lower for titles with context tokens, because these tokens are more
-    informative.
+    v is the vector of the title. t_c is 1 / (number of categories of the title) for the categories of the
+    title, and 0 for all others. The temperature τ is lower for titles with context tokens, because context
+    tokens are more informative.
 
     References: Wu et al. StarSpace. AAAI 2018. https://arxiv.org/abs/1709.03856
 
     We differ: a softmax over all categories instead of a margin over sampled categories.
     """
 
-    batch_size: int = setting(512, "Titles per step; fewer if an epoch would have too few steps", ge=1)
-    temperature: float = setting(
-        0.4, "Temperature of titles without context; lower values give stronger gradients", gt=0
+    batch_size: int = setting(
+        512, "Number of titles in a step; smaller if an epoch would have fewer than 16 steps", ge=1
     )
-    context_temperature: float = setting(0.2, "Temperature of titles with context", gt=0)
+    temperature: float = setting(
+        0.4, "Temperature τ of titles without context tokens; lower values give stronger gradients", gt=0
+    )
+    context_temperature: float = setting(0.2, "Temperature τ of titles with context tokens", gt=0)
 
     def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
-        """Returns the shape of the label vectors."""
+        """Returns the shape of the trained category vectors."""
         return {"labels": (labels, dim)}
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[LabelPlan]:
-        """Shuffles the titles and splits them into batches, smaller ones if there would be few steps."""
-        size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))
-        bounds = range(size, len(rows), size)
-        return [LabelPlan(batch) for batch in np.split(rng.permutation(rows), bounds)]
+        """Shuffles the titles and splits them into batches. Batches are smaller if there are few titles."""
+        batches = np.split(rng.permutation(rows), batch_starts(len(rows), self.batch_size))
+        return [LabelPlan(batch) for batch in batches]
 
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
-        """Returns the categories of the titles of a batch; each of the n of a title has the share 1 / n."""
+        """Returns the categories of the titles of a batch, with equal shares of the categories of a title."""
         entries = labels.take(plan.rows)
         shares = (1.0 / entries.lengths[entries.row_ids]).astype(np.float32)
         arrays = entries.row_ids, entries.values.astype(np.int64), shares, aired

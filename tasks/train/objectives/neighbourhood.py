@@ -12,54 +12,58 @@ from storage.formats.corpus import OpenCorpus
 from storage.lazy import Tensor, torch
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
-from tasks.train.objectives.label import MIN_STEPS, MIN_TITLES
+from tasks.train.objectives.label import batch_starts
 from tasks.train.objectives.positives import Draw, Nearest, Positives
 
 
 class NeighbourhoodPlan(NamedTuple):
-    """Titles of one batch: anchors, and for each a positive, a title to which it should be close."""
+    """Titles of a batch: anchors and their positives. An anchor should be close to its positive."""
 
-    rows: np.ndarray  # int64 (2 anchors,): corpus rows of the anchors, then of their positives
+    rows: np.ndarray  # int64 (2 · anchors,): corpus rows of the anchors, then of their positives
 
 
 class NeighbourhoodTargets(NamedTuple):
-    """The categories of the titles of one batch."""
+    """Categories of the titles of a batch."""
 
-    members: Tensor  # float32 (2 anchors, labels of the batch): 1 if the title has the label
+    members: Tensor  # float32 (2 · anchors, labels of the batch): 1 if the title has the label, else 0
 
 
 @configurable
 class Neighbourhood(BaseObjective):
-    """Objective: triplet loss. An anchor should be closer to its positive than to its negatives.
+    """Objective: triplet loss. A title (the anchor) should be closer to its positive than to its negatives.
 
         loss = mean_a mean_n [m − cos(a, p) + cos(a, n)]₊
 
     a is an anchor, p is its positive, and m is the margin. The negatives n are the titles of the batch that
     have no category in common with a and violate the margin. An anchor is not attracted to other titles of
-    its category, so one category may form several clusters. An epoch shows every labelled training title once
-    as anchor, together with its positive.
+    its category, so a category may form several clusters. An epoch shows every labelled training title once
+    as an anchor, together with its positive.
 
     References:
         Schroff et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3.
         Hermans et al. In Defense of the Triplet Loss. 2017. https://arxiv.org/abs/1703.07737, section 2.
 
-    We differ: cosines instead of distances. Losses are averaged over the negatives of each anchor first,
-    because the mean over all pairs was worse.
+    We differ: the loss has cosines instead of distances. It is the mean over anchors of the mean over their
+    negatives, because the mean over all pairs of an anchor and a negative gave worse vectors.
     """
 
     name: Literal["neighbourhood"] = "neighbourhood"
-    batch_size: int = setting(512, "Anchors per step; fewer if an epoch would have too few steps", ge=2)
-    margin: float = setting(
-        0.2, "Margin by which the positive must be closer than titles of other classes", gt=0, le=2
+    batch_size: int = setting(
+        512, "Number of anchors in a step; smaller if an epoch would have fewer than 16 steps", ge=2
     )
-    positives: Positives = setting(Nearest(), "How the positive of an anchor is drawn")
+    margin: float = setting(
+        0.2, "Margin by which the positive must be closer than titles of other categories", gt=0, le=2
+    )
+    positives: Positives = setting(
+        Nearest(), "How the positive of an anchor is drawn, which is a title that should be close to it"
+    )
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
         """Returns the buffers of the strategy that draws positives (positives.py)."""
         return self.positives.buffers(corpus)
 
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> "NeighbourhoodSampler":
-        """Returns the sampler of batches."""
+        """Returns a sampler of batches, which draws a positive for each anchor."""
         return NeighbourhoodSampler(self.batch_size, self.positives.draw(corpus, buffers))
 
     def refresh_(
@@ -78,7 +82,7 @@ class Neighbourhood(BaseObjective):
         targets: NeighbourhoodTargets,
         parameters: Mapping[str, Tensor] | None = None,
     ) -> Tensor:
-        """Returns the mean loss of unit vectors (2 anchors, dim); zero if no negative violates the margin."""
+        """Returns the mean loss of unit vectors (2 · anchors, dim); zero if no title violates the margin."""
         anchors = len(vectors) // 2
         is_negative = targets.members[:anchors] @ targets.members.T == 0  # (anchors, titles)
         positive_cosines = torch.linalg.vecdot(vectors[:anchors], vectors[anchors:]).unsqueeze(1)
@@ -91,7 +95,7 @@ class Neighbourhood(BaseObjective):
 class NeighbourhoodSampler:
     """Plans the batches of an epoch in the main process, and collates them in loader processes.
 
-    A copy in a loader process has no function ``draw``, because loader processes do not plan.
+    A pickled copy, as in loader processes, has no function ``draw``, because only the main process plans.
     """
 
     batch_size: int
@@ -103,17 +107,16 @@ class NeighbourhoodSampler:
     def plan_epoch(
         self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator
     ) -> list[NeighbourhoodPlan]:
-        """Shuffles the anchors and splits them into batches, smaller ones if there would be few steps."""
+        """Shuffles the anchors and splits them into batches. Batches are smaller if there are few anchors."""
         assert self.draw
         anchors = rng.permutation(rows)
-        size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))
         pairs = np.stack([anchors, self.draw(anchors, rng)])
-        parts = np.split(pairs, range(size, len(rows), size), axis=1)
-        return [NeighbourhoodPlan(part.reshape(-1)) for part in parts]
+        batches = np.split(pairs, batch_starts(len(rows), self.batch_size), axis=1)
+        return [NeighbourhoodPlan(batch.reshape(-1)) for batch in batches]
 
     def collate(self, plan: NeighbourhoodPlan, labels: Ragged, aired: np.ndarray) -> NeighbourhoodTargets:
         """Returns the categories of the titles of a batch."""
         title_labels = labels.take(plan.rows)
-        distinct, columns = np.unique(title_labels.values, return_inverse=True)
-        members = Ragged(title_labels.offsets, columns).multi_hot(len(distinct))
+        batch_labels, columns = np.unique(title_labels.values, return_inverse=True)
+        members = Ragged(title_labels.offsets, columns).multi_hot(len(batch_labels))
         return NeighbourhoodTargets(torch.from_numpy(members.astype(np.float32)))

@@ -1,9 +1,9 @@
 """Strategies that draw a positive for each anchor of the neighbourhood objective.
 
-A positive is a title to which the anchor should be close. It has the same set of categories as the anchor
-(Tags), has a category and the topic in common with it (Topics), or is one of its nearest neighbours in a
-category (Nearest). If there is no such title, the anchor is its own positive, and dropout removes different
-tokens from the two copies.
+A positive is a title to which the anchor should be close. Depending on the strategy, it has the same set of
+categories as the anchor (Tags), has a category and the topic in common with the anchor (Topics), or is one of
+the nearest titles with a category of the anchor (Nearest). If there is no such title, the anchor is its own
+positive, and dropout removes different tokens from the two copies.
 """
 
 import warnings
@@ -23,10 +23,10 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.text.titles import FUNCTION_WORDS
 from tasks.text.words import WORD
 
-Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]  # draws the positives of anchors
-# Topics ignore words such as "the" and "of", which occur in more titles than both limits.
+Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]  # draws a positive for each anchor
+# Topics ignore words that occur in more than 2 % of the titles and in more than 20 titles.
 MAX_WORD_SHARE, MAX_WORD_TITLES = 0.02, 20
-SHOWN_WORDS, SHOWN_TITLES = 10, 5  # per topic in the details of a checkpoint
+SHOWN_WORDS, SHOWN_TITLES = 10, 5  # numbers of words and titles of a topic in the details of a Checkpoint
 
 
 @configurable
@@ -36,20 +36,20 @@ class BasePositives:
     name: str
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Returns the initial tensors of the strategy by name, which are stored in checkpoints."""
+        """Returns the initial buffers of the strategy, by name. Buffers are stored in checkpoints."""
         return {}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """Returns a function that draws a positive for each anchor, int64 (anchors,)."""
+        """Returns a function that draws the corpus row of a positive for each anchor, int64 (anchors,)."""
         raise NotImplementedError
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Updates the buffers in place. The arguments are those of BaseObjective.refresh_."""
+        """Updates the buffers in place, with the same arguments as BaseObjective.refresh_."""
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns a JSON summary of the buffers; ``folder`` is the Corpus folder."""
+        """Returns a summary of the buffers as JSON; ``folder`` is the folder of the Corpus."""
         return {}
 
 
@@ -61,13 +61,13 @@ class Tags(BasePositives):
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """Returns a function that draws a title with the same categories for each anchor."""
-        numbers: dict[bytes, int] = {}  # of each distinct set
+        set_numbers: dict[bytes, int] = {}  # number of each distinct set of categories
         group_of_title = np.empty(len(corpus), dtype=np.int32)
         for block in row_blocks(len(corpus)):
             labels = corpus.labels.between(block.start, block.stop).multi_hot(len(corpus.label_names))
-            sets, inverse = np.unique(np.packbits(labels, axis=1), axis=0, return_inverse=True)
-            group_ids = [numbers.setdefault(members.tobytes(), len(numbers)) for members in sets]
-            group_of_title[block] = np.array(group_ids, dtype=np.int32)[inverse.reshape(-1)]
+            label_sets, set_of_title = np.unique(np.packbits(labels, axis=1), axis=0, return_inverse=True)
+            group_ids = [set_numbers.setdefault(bits.tobytes(), len(set_numbers)) for bits in label_sets]
+            group_of_title[block] = np.array(group_ids, dtype=np.int32)[set_of_title.reshape(-1)]
         groups = Ragged(np.arange(len(corpus) + 1), group_of_title)
         return lambda anchors, rng: draw_companion(groups, anchors, rng)
 
@@ -76,10 +76,10 @@ class Tags(BasePositives):
 class Topics(BasePositives):
     """Strategy: the positive is a title that shares a category and the topic with the anchor.
 
-    Topics come from a non-negative factorisation X ≈ W H, where X contains the TF-IDF values of the words in
-    training titles. The topic of a title is the largest entry in its row of W; a title whose row is zero has
-    no topic. The words of a topic have the largest entries in its row of H. X omits function words, words of
-    only one title, and very frequent words. scikit-learn computes the factorisation when training starts.
+    Topics come from a non-negative matrix factorisation X ≈ W H, where X contains the TF-IDF values of the
+    words in training titles. The topic of a title is the largest entry in its row of W; a title whose row is
+    zero has no topic. The words of a topic have the largest entries in its row of H. X omits function words,
+    words of only one title, and very frequent words. scikit-learn computes W and H when training starts.
 
     References:
         Lee, Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
@@ -87,10 +87,14 @@ class Topics(BasePositives):
     """
 
     name: Literal["topics"] = "topics"
-    topics: int = setting(50, "Number of topics in all training titles", ge=2, le=1000)
+    topics: int = setting(50, "Number of topics into which all training titles are divided", ge=2, le=1000)
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Returns the topic of each title, -1 for none, and the top words and titles of each topic."""
+        """Returns the topic of each title (-1: none), and the top words and titles of each topic.
+
+        Raises:
+            ValueError: scikit-learn is not installed.
+        """
         try:
             from scipy.sparse import csr_matrix
             from sklearn.decomposition import NMF
@@ -98,45 +102,46 @@ class Topics(BasePositives):
             from sklearn.feature_extraction.text import TfidfTransformer
             from threadpoolctl import threadpool_limits
         except ImportError as error:
-            text = (
-                "objective.positives is topics, which needs scikit-learn, but it is not installed; "
+            raise ValueError(
+                "train.objective.positives is topics, which needs scikit-learn, but it is not installed; "
                 "install it, or choose tags or nearest"
-            )
-            raise ValueError(text) from error
+            ) from error
         rows, max_titles = corpus.training, max(MAX_WORD_TITLES, int(MAX_WORD_SHARE * len(corpus.training)))
         tokens = corpus.tokens.take(rows)
-        frequency = np.bincount(tokens.values, minlength=len(corpus.kinds))
-        vocabulary = np.flatnonzero(
-            (np.asarray(corpus.kinds) == WORD) & (frequency > 1) & (frequency <= max_titles)
-        )
+        title_counts = np.bincount(tokens.values, minlength=len(corpus.kinds))
+        has_medium_frequency = (title_counts > 1) & (title_counts <= max_titles)
+        vocabulary = np.flatnonzero((np.asarray(corpus.kinds) == WORD) & has_medium_frequency)
         names = pq.read_table(corpus.folder / "token_names.parquet", columns=["token"])["token"]
         words = names.take(vocabulary).to_pylist()
         vocabulary = vocabulary[np.array([word not in FUNCTION_WORDS for word in words], dtype=bool)]
-        cells = np.ones(len(tokens.values)), tokens.values, tokens.offsets
-        counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
-        count = max(1, min(self.topics, *counts.shape))
-        model = NMF(count, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
+        matrix_arrays = np.ones(len(tokens.values)), tokens.values, tokens.offsets
+        word_counts = csr_matrix(matrix_arrays, (len(rows), len(corpus.kinds)))[:, vocabulary]
+        num_topics = max(1, min(self.topics, *word_counts.shape))
+        model = NMF(num_topics, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
         with warnings.catch_warnings(), threadpool_limits(1):  # more threads are slower and not reproducible
             warnings.simplefilter("ignore", ConvergenceWarning)  # the argmax does not need full convergence
-            shares = model.fit_transform(TfidfTransformer().fit_transform(counts))  # (rows, topics)
+            shares = model.fit_transform(TfidfTransformer().fit_transform(word_counts))  # (rows, topics)
         topics = np.full(len(corpus), -1, dtype=np.int32)
         topics[rows] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
-        best = _top_columns(model.components_, SHOWN_WORDS), _top_columns(shares.T, SHOWN_TITLES)
-        top_ids = {"topic_words": _take(vocabulary, best[0]), "topic_titles": _take(rows, best[1])}
-        return {name: torch.from_numpy(array) for name, array in ({"topics": topics} | top_ids).items()}
+        arrays = {
+            "topics": topics,
+            "topic_words": _take(vocabulary, _top_columns(model.components_, SHOWN_WORDS)),
+            "topic_titles": _take(rows, _top_columns(shares.T, SHOWN_TITLES)),
+        }
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """Returns a function that draws a title that shares the topic and a category with the anchor."""
         topics, entry_titles = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.row_ids
-        topic_ids = topics.take(entry_titles)
-        class_topics = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + topic_ids
-        groups = Ragged(
-            np.asarray(corpus.labels.offsets), np.where(topic_ids < 0, -1 - entry_titles, class_topics)
-        )
+        entry_topics = topics.take(entry_titles)
+        label_topics = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + entry_topics
+        # A title without a topic is alone in its groups.
+        group_ids = np.where(entry_topics < 0, -1 - entry_titles, label_topics)
+        groups = Ragged(np.asarray(corpus.labels.offsets), group_ids)
         return lambda anchors, rng: draw_companion(groups, anchors, rng)
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """Returns {"topics": [...]}, one dictionary per topic, largest first."""
+        """Returns {"topics": [...]} with a dictionary for each topic, by descending number of titles."""
         words = pq.read_table(folder / "token_names.parquet", columns=["token"])["token"].to_pylist()
         titles = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"].to_pylist()
         topics, topic_words, topic_titles = (
@@ -157,33 +162,33 @@ class Topics(BasePositives):
 class Nearest(BasePositives):
     """Strategy: the positive is one of the nearest titles of the anchor within one of its categories.
 
-    Neighbours are searched with the current vectors, with context tokens, at the start of each epoch. In the
-    first search, rows are random, but titles with common words are already close.
+    Neighbours are searched at the start of each epoch, by the current vectors with context tokens. In the
+    first search, the embedding rows are random, but titles with common words are already close.
     """
 
     name: Literal["nearest"] = "nearest"
     neighbours: int = setting(50, "Number of nearest titles from which a positive is drawn", ge=1, le=1000)
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Returns the nearest titles, int32 (titles, neighbours), best first, padded with -1."""
+        """Returns a table of nearest titles, int32 (titles, neighbours), which ``refresh_`` fills."""
         return {"neighbours": torch.full((len(corpus), self.neighbours), -1, dtype=torch.int32)}
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
         """Searches the nearest titles of each training title with the current vectors."""
-        neighbour_positions = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
-        table = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
-        table[rows] = _take(rows, neighbour_positions)
-        buffers["neighbours"].copy_(torch.from_numpy(table))
+        positions = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
+        neighbours = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
+        neighbours[rows] = _take(rows, positions)
+        buffers["neighbours"].copy_(torch.from_numpy(neighbours))
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """Returns a function that draws one of the current neighbours of each anchor."""
 
         def draw(anchors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-            neighbour_rows = buffers["neighbours"].cpu().numpy()[anchors]
-            column = (rng.random(len(anchors)) * (neighbour_rows >= 0).sum(axis=1)).astype(np.int64)
-            positives = neighbour_rows[np.arange(len(anchors)), column]
+            neighbours = buffers["neighbours"].cpu().numpy()[anchors]
+            columns = (rng.random(len(anchors)) * (neighbours >= 0).sum(axis=1)).astype(np.int64)
+            positives = neighbours[np.arange(len(anchors)), columns]
             return np.where(positives >= 0, positives, anchors)
 
         return draw
@@ -195,50 +200,56 @@ Positives = Tags | Topics | Nearest
 def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -> Int64[np.ndarray, " any"]:
     """Draws another title from one of the groups of each title.
 
-    First a group of the title is drawn, then a title of this group, both uniformly. If the group has no other
-    title, the title itself is returned.
+    First a group of the title is drawn, then another title of this group, both uniformly. If the group has no
+    other title, the companion is the title itself.
 
     Args:
-        groups: Ids of the groups (one or more) of every title of the corpus.
+        groups: Ids of the groups (at least one) of each title of the corpus.
         rows: Corpus rows of the titles, which are also the possible companions.
         rng: Random generator.
+
+    Returns:
+        Corpus row of the companion of each title.
     """
     memberships = groups.take(rows)
-    order = memberships.values.argsort(kind="stable")  # entries, group by group
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    number, sizes = np.unique(memberships.values, return_inverse=True, return_counts=True)[1:]
-    entry = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
-    size, start = sizes[number[entry]], offsets_of(sizes)[number[entry]]
-    shift = 1 + (rng.random(len(rows)) * (size - 1)).astype(np.int64)
-    return rows[memberships.row_ids[order[start + (rank[entry] - start + shift) % size]]]
+    order = memberships.values.argsort(kind="stable")  # entries sorted by group
+    entry_ranks = np.empty_like(order)
+    entry_ranks[order] = np.arange(len(order))
+    group_numbers, sizes = np.unique(memberships.values, return_inverse=True, return_counts=True)[1:]
+    drawn_entries = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
+    drawn_groups, drawn_ranks = group_numbers[drawn_entries], entry_ranks[drawn_entries]
+    group_sizes, group_starts = sizes[drawn_groups], offsets_of(sizes)[drawn_groups]
+    shifts = 1 + (rng.random(len(rows)) * (group_sizes - 1)).astype(np.int64)
+    companion_ranks = group_starts + (drawn_ranks - group_starts + shifts) % group_sizes
+    return rows[memberships.row_ids[order[companion_ranks]]]
 
 
 def nearest_of_class(
     vectors: Float32[np.ndarray, "titles dim"], labels: Ragged, k: int
 ) -> Int32[np.ndarray, "titles neighbours"]:
-    """Returns, for each title, the k nearest titles of its categories, nearest first, padded with -1.
+    """Returns the k nearest titles of each title among those with a category in common, nearest first.
 
-    A title that has two categories in common with it may occur twice.
+    Missing neighbours are -1. A neighbour that has two categories in common with a title may occur twice.
     """
-    neighbour_ids = np.full((len(vectors), k), -1, dtype=np.int32)
+    neighbours = np.full((len(vectors), k), -1, dtype=np.int32)
     cosines = np.full((len(vectors), k), -np.inf, dtype=np.float32)
-    by_label = labels.row_ids[labels.values.argsort(kind="stable")]
-    for members in np.split(by_label, np.cumsum(np.bincount(labels.values))[:-1]):
-        ids, values = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
+    titles_by_label = labels.row_ids[labels.values.argsort(kind="stable")]
+    for members in np.split(titles_by_label, np.cumsum(np.bincount(labels.values))[:-1]):
+        member_ids, member_cosines = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
         for block in row_blocks(len(members)):
-            rows, is_missing = members[block], ids[block] < 0
-            candidates = np.hstack([neighbour_ids[rows], np.where(is_missing, -1, members[ids[block]])])
-            new_cosines = np.where(is_missing, np.float32(-np.inf), values[block])
+            rows, is_missing = members[block], member_ids[block] < 0
+            new_neighbours = np.where(is_missing, -1, members[member_ids[block]])
+            new_cosines = np.where(is_missing, np.float32(-np.inf), member_cosines[block])
+            all_neighbours = np.hstack([neighbours[rows], new_neighbours])
             all_cosines = np.hstack([cosines[rows], new_cosines])
             order = np.argsort(-all_cosines, axis=1, kind="stable")[:, :k]
-            neighbour_ids[rows] = np.take_along_axis(candidates, order, 1)
+            neighbours[rows] = np.take_along_axis(all_neighbours, order, 1)
             cosines[rows] = np.take_along_axis(all_cosines, order, 1)
-    return neighbour_ids
+    return neighbours
 
 
 def _top_columns(values: np.ndarray, k: int) -> np.ndarray:
-    """Returns the columns of the k largest values of each row, or -1 instead of columns that are not > 0."""
+    """Returns the columns of the k largest values of each row, or -1 for values that are not positive."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
     return np.where(np.take_along_axis(values, order, 1) > 0, order, -1)
 

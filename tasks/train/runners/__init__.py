@@ -1,4 +1,4 @@
-"""Settings of train.runner, which choose the processes that compute training steps (docs/runners.md)."""
+"""Settings of train.runner: the processes that compute the training steps (docs/runners.md)."""
 
 from typing import Literal
 
@@ -14,9 +14,9 @@ class OneProcess:
 
 @configurable
 class Hogwild:
-    """Strategy: several processes (learners) update shared rows concurrently and without locks.
+    """Strategy: several processes, called learners, update shared rows concurrently and without locks.
 
-    A learner may read half-updated rows, and concurrent updates of a row may be lost.
+    A learner may read half-updated rows. If two learners update a row at once, one update may be lost.
 
     References:
         Recht et al. Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent. NIPS 2011.
@@ -24,14 +24,20 @@ class Hogwild:
         Zhang, Wang, Zhou. GaDei: On Scale-up Training As A Service For Deep Learning. ICDM 2017.
         https://arxiv.org/abs/1611.06213
 
-    We differ: learners always share the rows. Each learner has a copy of the dense parameters, and copies are
-    exchanged every ``interval`` steps, because dense parameters change in every step and concurrent updates
-    would often be lost.
+    We differ: learners always share the embedding rows, but may have copies of the dense parameters, whose
+    changes they exchange every ``interval`` steps. Every step changes all dense parameters, so updates of
+    shared ones are often lost.
     """
 
     name: Literal["hogwild"] = "hogwild"
-    learners: int = setting(2, "Number of learner processes, one per core", ge=1, le=256)
-    interval: int = setting(1, "Steps between two exchanges of labels and sentence layer; 1: shared", ge=1)
+    learners: int = setting(
+        2, "Number of learner processes; more than one per core are not useful", ge=1, le=256
+    )
+    interval: int = setting(
+        1,
+        "Number of steps between two exchanges of label vectors and sentence layer; 1: they are shared",
+        ge=1,
+    )
 
 
 Runner = OneProcess | Hogwild

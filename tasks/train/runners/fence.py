@@ -1,4 +1,4 @@
-"""Memory fence, which orders the reads and writes of processes that share memory.
+"""Provides a memory fence, which orders the reads and writes of processes that share memory.
 
 A processor may reorder reads and writes (ARM does; x86-64 only moves reads before earlier writes). To publish
 data, a process writes the data, calls ``fence``, and sets a flag. Another process reads the flag, calls
@@ -34,5 +34,5 @@ def _full_fence() -> Callable[[], None]:
 
 
 def fence() -> None:
-    """Completes all earlier reads and writes of this process before any later ones. Needs numba."""
+    """Completes all earlier reads and writes of this process before any later ones start. Needs numba."""
     _full_fence()()

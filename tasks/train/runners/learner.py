@@ -1,10 +1,10 @@
-"""Learner: one of n processes, each of which computes every n-th step of an epoch on shared rows.
+"""Learner: one of n processes that train on shared rows, each on every n-th batch of an epoch.
 
 Learners exchange no messages and use no locks. Each learner derives the batches of the epoch from the seed
-and takes every n-th batch. The parent process gives orders in the shared array ``control``. A learner reports
-in its row of the shared array ``marks``; if it is killed, its replacement resumes from this row. Each word of
-these arrays has only one writer, and a memory fence (fence.py) ensures that a process that sees a changed
-word also sees the data that was written before it. Writes to embedding rows are not ordered.
+and uses every n-th batch. The parent process assigns work in the shared array ``control``. A learner reports
+its progress in its row of the shared array ``marks``; if it is killed, its replacement resumes from this row.
+Only one process writes each word of these arrays. A memory fence (fence.py) ensures that a process that sees
+a changed word also sees the data that was written before this word. Writes to embedding rows are not ordered.
 """
 
 import time
@@ -27,23 +27,23 @@ from tasks.train.runners.fence import fence
 from tasks.train.settings import TrainSettings
 
 PARAMETERS = ["rows", "labels", LAYER]
-# Words of ``control``: run number (0 while the parent writes), epoch, first batch, number of batches, steps
-# before the first batch, number of rounds that learners may start, whether to stop. In one round, each
-# learner computes one batch.
-RUN, EPOCH, FIRST, BATCHES, STEPS, MAX_ROUNDS, STOP = range(7)
+# Words of ``control``: number of the assignment (0 while the parent writes one), epoch, first batch, number
+# of batches in the epoch, number of steps before the first batch, number of rounds that learners may start,
+# and whether learners must stop. In a round, each learner trains on one batch.
+ASSIGNMENT, EPOCH, FIRST_BATCH, BATCH_COUNT, STEPS_BEFORE, MAX_ROUNDS, STOP = range(7)
 # Words of ``marks``: number of finished rounds; number, from 1, of a batch with a non-finite gradient; sum
-# and maximum of the staleness (steps that other learners finish while this one computes a step); number of
-# trained titles; number of batches that were interrupted because the learner was killed.
-DONE, FAILED, STALE, MAX_STALE, SHOWN, CUT_OFF = range(6)
-WORDS = 16  # 8-byte words per row, so that no two learners write to the same cache line
-SPINS, POLL_SECONDS = 2000, 0.0005  # number of polls without sleep; sleep between later polls
+# and maximum of the staleness (number of steps that other learners finish during a step of this learner);
+# number of trained titles; number of batches that a kill of the learner has interrupted.
+FINISHED_ROUNDS, FAILED_BATCH, STALENESS_SUM, MAX_STALENESS, TRAINED_TITLES, INTERRUPTED_BATCHES = range(6)
+WORDS = 16  # number of 8-byte words in a row: enough that no two learners write to the same cache line
+MAX_SPINS, POLL_SECONDS = 2000, 0.0005  # number of polls without a pause; pause between later polls
 
 
 def learn(shared: Shared, number: int, folder: Path, settings: TrainSettings) -> None:
     """Runs a learner until its parent process requests a stop or ends.
 
     Args:
-        shared: Shared memory with parameters, control words and marks.
+        shared: Shared memory with parameters, optimizer state, ``control`` and ``marks``.
         number: Number of the learner, from 0.
         folder: Folder of the Corpus.
         settings: Settings of the training run.
@@ -54,22 +54,22 @@ def learn(shared: Shared, number: int, folder: Path, settings: TrainSettings) ->
 
 
 class _Learner:
-    """Computes the batches of one learner on shared rows, without waiting for other learners.
+    """Trains on the batches of one learner, on shared rows and without waiting for other learners.
 
-    A learner marks a batch as claimed before it updates rows. If it is killed after that, its replacement
-    does not repeat the batch, although some rows may not have been updated.
+    A learner marks a batch as claimed before it updates rows. If the learner is killed during the update, its
+    replacement does not repeat the batch, although some rows have not been updated.
     """
 
     def __init__(self, shared: Shared, number: int, folder: Path, settings: TrainSettings) -> None:
-        self._shared, self._place, self._settings, corpus = shared, number, settings, open_corpus(folder)
+        self._shared, self._number, self._settings, corpus = shared, number, settings, open_corpus(folder)
         self._control, self._marks = shared["control"].numpy(), shared["marks"].numpy()
         self._learners, self._progress = len(self._marks), self._marks[number]
         self._losses, self._claimed = shared["losses"].numpy(), shared["claimed"].numpy()
-        self._loader = open_batches(folder, corpus, settings, shared["titles"].numpy(), {}, workers=0)
+        self._loader = open_batches(corpus, settings, shared["titles"].numpy(), {}, workers=0)
         assert isinstance(settings.runner, Hogwild)
         self._interval, tensors = settings.runner.interval, shared.tensors
-        dense = [name for name in tensors if name.startswith(("labels.", f"{LAYER}."))]
-        self._private = {name: tensors[name].clone() for name in dense if self._interval > 1}
+        dense_names = [name for name in tensors if name.startswith(("labels.", f"{LAYER}."))]
+        self._private = {name: tensors[name].clone() for name in dense_names if self._interval > 1}
         self._last_read = {name: tensor.clone() for name, tensor in self._private.items()}
         groups = ParameterGroups(PARAMETERS, settings)
         weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1)
@@ -77,56 +77,58 @@ class _Learner:
         self._step = CompiledStep(settings, groups, tensors, weights, max_title_tokens(corpus))
 
     def run(self) -> None:
-        """Computes all batches of this learner that the parent assigns, until the parent requests a stop.
+        """Trains on the batches that the parent assigns, until the parent requests a stop.
 
-        A run is the part of an epoch that the parent assigns at once.
+        An assignment contains the remaining batches of an epoch.
         """
-        last_run = 0
+        last_assignment = 0
         while not self._control[STOP]:
-            run = int(self._control[RUN])
+            number = int(self._control[ASSIGNMENT])
             fence()
             assignment, progress = self._control.copy(), self._progress.copy()
             fence()
-            if run in (0, last_run) or self._control[RUN] != run:  # the parent writes the next assignment
-                time.sleep(POLL_SECONDS)
+            if number in (0, last_assignment) or self._control[ASSIGNMENT] != number:
+                time.sleep(POLL_SECONDS)  # until the parent has written the next assignment
                 continue
-            last_run, finished, learners = run, int(progress[DONE]), self._learners
-            rounds = -(-int(assignment[BATCHES] - assignment[FIRST]) // learners)
+            last_assignment, learners = number, self._learners
+            finished_rounds = int(progress[FINISHED_ROUNDS])
+            round_count = -(-int(assignment[BATCH_COUNT] - assignment[FIRST_BATCH]) // learners)
             for name, tensor in self._private.items():
                 self._last_read[name].copy_(tensor.copy_(self._shared[name]))
-            first_batch = int(assignment[FIRST]) + finished * learners + self._place
-            _, batches = self._loader.epoch(int(assignment[EPOCH]), first_batch, every=learners)
-            for number in range(finished, rounds):
-                self._wait(lambda number=number: self._control[MAX_ROUNDS] > number)
-                if (batch := next(batches, None)) is not None:  # None: no batch left in the epoch
-                    self._run_batch(assignment, first_batch + (number - finished) * learners, batch)
-                if (number + 1) % self._interval == 0 or number + 1 >= self._control[MAX_ROUNDS]:
+            first_batch = int(assignment[FIRST_BATCH]) + finished_rounds * learners + self._number
+            _, batches = self._loader.epoch(int(assignment[EPOCH]), first_batch, stride=learners)
+            for round_number in range(finished_rounds, round_count):
+                self._wait(lambda number=round_number: self._control[MAX_ROUNDS] > number)
+                if (batch := next(batches, None)) is not None:  # None: the epoch has no batch left
+                    self._train(assignment, first_batch + (round_number - finished_rounds) * learners, batch)
+                if (round_number + 1) % self._interval == 0 or round_number + 1 >= self._control[MAX_ROUNDS]:
                     self._exchange_dense()
                 fence()
-                self._progress[DONE] = number + 1
+                self._progress[FINISHED_ROUNDS] = round_number + 1
 
-    def _run_batch(self, assignment: np.ndarray, number: int, batch: Batch) -> None:
-        """Performs the step of batch ``number`` of the epoch, unless a killed learner has claimed it.
+    def _train(self, assignment: np.ndarray, number: int, batch: Batch) -> None:
+        """Trains on batch ``number`` of the epoch, unless a killed learner has already claimed this batch.
 
-        If a gradient is not finite, marks the failure and waits until the parent requests a stop.
+        If a gradient is not finite, reports the batch in ``marks`` and waits until the parent stops it.
         """
         progress = self._progress
         if self._claimed[number]:
-            progress[CUT_OFF] += 1
+            progress[INTERRUPTED_BATCHES] += 1
             return
         steps_before = self._steps_of_others()
         gradients = self._step.gradients(batch)
         if gradients is None:
-            progress[FAILED] = number + 1
+            progress[FAILED_BATCH] = number + 1
             self._wait(lambda: False)
         assert gradients is not None
         self._losses[number], staleness = gradients.loss, self._steps_of_others() - steps_before
-        progress[SHOWN] += len(gradients.titles)
-        progress[STALE] += staleness
-        progress[MAX_STALE] = max(progress[MAX_STALE], staleness)
+        progress[TRAINED_TITLES] += len(gradients.title_sums)
+        progress[STALENESS_SUM] += staleness
+        progress[MAX_STALENESS] = max(progress[MAX_STALENESS], staleness)
         self._claimed[number] += 1
-        factor = self._settings.rate_factor(int(assignment[EPOCH]), number, int(assignment[BATCHES]))
-        self._step.apply(gradients, factor, int(assignment[STEPS]) + number - int(assignment[FIRST]) + 1)
+        factor = self._settings.rate_factor(int(assignment[EPOCH]), number, int(assignment[BATCH_COUNT]))
+        step = int(assignment[STEPS_BEFORE]) + number - int(assignment[FIRST_BATCH]) + 1
+        self._step.apply(gradients, factor, step)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         """Waits until the condition is true. Exits the process if the parent requests a stop."""
@@ -134,22 +136,23 @@ class _Learner:
         while not condition():
             if self._control[STOP]:
                 raise SystemExit
-            time.sleep(POLL_SECONDS if polls > SPINS else 0)
+            time.sleep(POLL_SECONDS if polls > MAX_SPINS else 0)
             polls += 1
         fence()
 
     def _steps_of_others(self) -> int:
-        """Returns the number of steps of the other learners."""
-        return int(self._marks[:, DONE].sum() - self._progress[DONE])
+        """Returns the number of steps that the other learners have finished in this epoch."""
+        return int(self._marks[:, FINISHED_ROUNDS].sum() - self._progress[FINISHED_ROUNDS])
 
     def _exchange_dense(self) -> None:
-        """Adds the changes of the learner's dense parameters to the shared ones, and copies the result back.
+        """Adds the learner's changes of its dense parameters to the shared ones, and copies the sums back.
 
-        Adagrad's sums of squares are treated in the same way. Adam's moments are not exchanged.
+        The sums of squares of Adagrad are exchanged in this way, too. Other optimizer state, such as the
+        moments of Adam, overwrites the shared one.
         """
-        for name, private in self._private.items():
-            shared, last_read = self._shared[name], self._last_read[name]
+        for name, private_copy in self._private.items():
+            shared, exchanged_copy = self._shared[name], self._last_read[name]
             if name.endswith((".rows", ".sum")):
-                last_read.copy_(private.copy_(shared.add_(private - last_read)))
+                exchanged_copy.copy_(private_copy.copy_(shared.add_(private_copy - exchanged_copy)))
             else:
-                shared.copy_(private)
+                shared.copy_(private_copy)

@@ -1,6 +1,7 @@
 """Supervises learner processes: assigns epochs, polls their progress, and replaces killed learners.
 
-Parameters are copied to shared memory before an epoch, and back for each checkpoint and after the epoch.
+The supervisor copies the parameters to shared memory before an epoch. It copies them back for each checkpoint
+and after the epoch.
 """
 
 import contextlib
@@ -15,45 +16,45 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from storage.formats.corpus import OpenCorpus
 from storage.tables import Shared
 from tasks.loading.loader import BatchLoader
 from tasks.train.runners import Hogwild
 from tasks.train.runners.fence import fence
 from tasks.train.runners.learner import (
-    BATCHES,
-    CUT_OFF,
-    DONE,
+    ASSIGNMENT,
+    BATCH_COUNT,
     EPOCH,
-    FAILED,
-    FIRST,
+    FAILED_BATCH,
+    FINISHED_ROUNDS,
+    FIRST_BATCH,
+    INTERRUPTED_BATCHES,
     MAX_ROUNDS,
-    MAX_STALE,
-    RUN,
-    SHOWN,
-    STALE,
-    STEPS,
+    MAX_STALENESS,
+    STALENESS_SUM,
+    STEPS_BEFORE,
     STOP,
+    TRAINED_TITLES,
     WORDS,
     learn,
 )
 from tasks.train.step import Trainer
 from tasks.train.tables import MappedTable
 
-MAX_LEAD = 1024  # rounds that learners may start beyond those finished by the fastest; delays checkpoints
+# Number of rounds that learners may start after the last round that the fastest learner has finished. A
+# checkpoint waits until all learners have finished the rounds that they may start.
+MAX_LEAD = 1024
 POLL_SECONDS = 0.002  # time between two polls of the learners
-MAX_KILLS = 20  # training fails after so many kills of a learner without a finished round
+MAX_KILLS = 20  # training fails if a learner is killed so many times without a finished round in between
 
 
 class Swarm:
-    """Learner processes of a training run.
+    """Runs the learner processes of a training run.
 
     Args:
-        runner: Number of learners, and how they share rows.
+        runner: Number of learners, and the interval at which they exchange dense parameters.
         trainer: Trainer whose parameters are trained.
         folder: Folder of the Corpus.
-        corpus: The opened Corpus.
-        titles: Training titles, int64.
+        rows: Corpus rows of the training titles, int64 (titles,).
         loader: Loader of all batches.
     """
 
@@ -62,16 +63,15 @@ class Swarm:
         runner: Hogwild,
         trainer: Trainer,
         folder: Path,
-        corpus: OpenCorpus,
-        titles: np.ndarray,
+        rows: np.ndarray,
         loader: BatchLoader,
     ) -> None:
-        self.count, self.replaced, self._trainer, self._loader = runner.learners, 0, trainer, loader
-        self._folder, self._corpus, self._titles = folder, corpus, titles
+        self._learners, self._replaced_learners = runner.learners, 0
+        self._trainer, self._folder, self._rows, self._loader = trainer, folder, rows, loader
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
-        # Per learner: finished rounds when it was last killed; number of kills since its last finished round.
-        self._kills = [(0, 0)] * self.count
+        # For each learner: finished rounds when it was last killed, and number of kills since its last round.
+        self._kills = [(0, 0)] * self._learners
 
     @property
     def pids(self) -> list[int | None]:
@@ -79,46 +79,48 @@ class Swarm:
         return [process.pid for process in self._processes]
 
     def run_epoch(
-        self, epoch: int, first: int, batches: int, save_seconds: float
+        self, epoch: int, first_batch: int, batch_count: int, save_seconds: float
     ) -> Iterator[tuple[list[float], dict[str, float]]]:
-        """Runs the steps of an epoch with ``batches`` batches, starting with batch ``first``.
+        """Trains on the batches of an epoch, starting with batch ``first_batch`` of ``batch_count``.
 
-        Copies the parameters to the trainer every ``save_seconds`` and at the end of the epoch.
+        The parameters are copied to the trainer every ``save_seconds`` seconds and at the end of the epoch.
 
         Yields:
-            The losses of the batches since the last yield, and metrics of the learners.
+            The losses of the batches since the previous yield, and metrics of the epoch so far, by name.
         """
-        shared = self._begin(epoch, first, batches)
+        shared = self._assign_epoch(epoch, first_batch, batch_count)
         control, marks = shared["control"].numpy(), shared["marks"].numpy()
-        rounds, steps = -(-(batches - first) // self.count), self._trainer.steps
-        max_lead, limit, yielded, saved_at = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
+        round_count, steps = -(-(batch_count - first_batch) // self._learners), self._trainer.steps
+        max_lead, saved_at = MAX_LEAD if save_seconds else 1, time.monotonic()
+        max_rounds = yielded_batches = 0
         while True:
-            least_done, most_done = int(marks[:, DONE].min()), int(marks[:, DONE].max())
-            failed_learner = int(marks[:, FAILED].max())
+            finished_rounds = marks[:, FINISHED_ROUNDS].copy()  # of each learner
+            failed_batch = int(marks[:, FAILED_BATCH].max())
             fence()
-            must_save = limit and time.monotonic() - saved_at >= save_seconds
-            if least_done == limit and (limit == rounds or must_save):
-                finished = min(limit * self.count, batches - first)
-                if len(wrong_batches := (shared["claimed"][first : first + finished] != 1).nonzero()):
+            must_save = max_rounds and time.monotonic() - saved_at >= save_seconds
+            if finished_rounds.min() == max_rounds and (max_rounds == round_count or must_save):
+                finished_batches = min(max_rounds * self._learners, batch_count - first_batch)
+                end_batch = first_batch + finished_batches
+                if len(wrong_batches := (shared["claimed"][first_batch:end_batch] != 1).nonzero()):
                     raise RuntimeError(
                         f"{len(wrong_batches)} batches of epoch {epoch + 1} were lost or used twice, "
-                        f"the first is {first + int(wrong_batches[0])}; resume the run, which continues "
-                        "from its last checkpoint"
+                        f"the first is {first_batch + int(wrong_batches[0])}; resume the run, which "
+                        "continues from its last checkpoint"
                     )
                 self._trainer.restore(shared.__getitem__)
-                self._trainer.steps, saved_at = steps + finished, time.monotonic()
-                losses = shared["losses"][first + yielded : first + finished].tolist()
-                yield losses, self._epoch_metrics(marks, finished)
-                yielded = finished
-                if limit == rounds:
+                self._trainer.steps, saved_at = steps + finished_batches, time.monotonic()
+                losses = shared["losses"][first_batch + yielded_batches : end_batch].tolist()
+                yield losses, self._epoch_metrics(marks, finished_batches)
+                yielded_batches = finished_batches
+                if max_rounds == round_count:
                     return
-            if limit == least_done or time.monotonic() - saved_at < save_seconds:
+            if max_rounds == finished_rounds.min() or time.monotonic() - saved_at < save_seconds:
                 fence()
-                control[MAX_ROUNDS] = limit = min(rounds, most_done + max_lead)
+                control[MAX_ROUNDS] = max_rounds = min(round_count, int(finished_rounds.max()) + max_lead)
             multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL_SECONDS)
-            self._replace(marks)
-            if failed_learner:
-                self._raise_non_finite(shared, epoch, failed_learner - 1)
+            self._replace_killed(marks)
+            if failed_batch:
+                self._raise_non_finite(shared, epoch, failed_batch - 1)
 
     def close(self) -> None:
         """Stops the learner processes."""
@@ -130,86 +132,96 @@ class Swarm:
             process.join()
         self._processes, self.shared = [], None
 
-    def _begin(self, epoch: int, first: int, batches: int) -> Shared:
-        """Copies parameters to shared memory and assigns an epoch. The first call starts the learners."""
+    def _assign_epoch(self, epoch: int, first_batch: int, batch_count: int) -> Shared:
+        """Copies the parameters to shared memory and assigns an epoch. The first call starts the learners."""
         shared = self.shared = self.shared or self._allocate()
-        for name, part in self._trainer.parts().items():
-            part.copy_to(shared[name])
-        control, run = shared["control"], int(shared["control"][RUN])
-        control[RUN] = 0
+        for name, section in self._trainer.sections().items():
+            section.copy_to(shared[name])
+        control, last_assignment = shared["control"], int(shared["control"][ASSIGNMENT])
+        control[ASSIGNMENT] = 0
         fence()
         shared["marks"].zero_()
         shared["claimed"].zero_()
-        for word, value in ((EPOCH, epoch), (FIRST, first), (BATCHES, batches), (STEPS, self._trainer.steps)):
-            control[word] = value
-        control[MAX_ROUNDS], self.replaced = 0, 0
+        control[EPOCH], control[FIRST_BATCH], control[BATCH_COUNT] = epoch, first_batch, batch_count
+        control[STEPS_BEFORE], control[MAX_ROUNDS] = self._trainer.steps, 0
+        self._replaced_learners = 0
         fence()
-        control[RUN] = run + 1
-        self._kills = [(0, 0)] * self.count
-        self._processes = self._processes or [self._start(number) for number in range(self.count)]
+        control[ASSIGNMENT] = last_assignment + 1
+        self._kills = [(0, 0)] * self._learners
+        self._processes = self._processes or [self._start(number) for number in range(self._learners)]
         return shared
 
     def _allocate(self) -> Shared:
-        shapes = {name: (part.shape, part.dtype) for name, part in self._trainer.parts().items()}
-        shapes |= {"control": ((WORDS,), torch.int64), "marks": ((self.count, WORDS), torch.int64)}
-        titles, table, folder = len(self._titles), self._trainer.settings.table, None
-        shapes |= {"titles": ((titles,), torch.int64)}
-        shapes |= {"losses": ((titles,), torch.float64), "claimed": ((titles,), torch.uint8)}
+        """Allocates the shared memory of parameters, optimizer state, ``control`` and ``marks``."""
+        sections, title_count = self._trainer.sections(), len(self._rows)
+        shapes = {name: (section.shape, section.dtype) for name, section in sections.items()}
+        shapes |= {"control": ((WORDS,), torch.int64), "marks": ((self._learners, WORDS), torch.int64)}
+        shapes |= {"titles": ((title_count,), torch.int64)}
+        # The number of batches is at most the number of titles.
+        shapes |= {"losses": ((title_count,), torch.float64), "claimed": ((title_count,), torch.uint8)}
+        table, folder = self._trainer.settings.table, None
         if isinstance(table, MappedTable):
             folder = Path(table.folder or tempfile.gettempdir())
         shared = Shared(shapes, folder)
-        shared["titles"].copy_(torch.from_numpy(self._titles))
+        shared["titles"].copy_(torch.from_numpy(self._rows))
         return shared
 
     def _start(self, number: int) -> BaseProcess:
-        context = multiprocessing.get_context("forkserver")  # a forked child of a Prefect task dies
+        """Starts the process of the learner with this number."""
+        context = multiprocessing.get_context("forkserver")  # a forked child of a Prefect task crashes
         context.set_forkserver_preload(["numba", learn.__module__])  # imported once for all learners
         arguments = self.shared, number, self._folder, self._trainer.settings
         for _ in range(MAX_KILLS):
             process = context.Process(target=learn, args=arguments, name=f"learner {number}")
-            with contextlib.suppress(BrokenPipeError, EOFError):  # killed before it read its arguments
+            with contextlib.suppress(BrokenPipeError, EOFError):  # raised if it is killed while it starts
                 process.start()
                 return process
-        raise RuntimeError(f"learner {number} was killed {MAX_KILLS} times at its start; did memory run out?")
+        raise RuntimeError(
+            f"learner {number} was killed {MAX_KILLS} times at its start; check that memory suffices"
+        )
 
-    def _replace(self, marks: np.ndarray) -> None:
-        """Starts a replacement of each learner that was killed.
+    def _replace_killed(self, marks: np.ndarray) -> None:
+        """Starts a replacement for each learner that was killed.
 
         Raises:
-            RuntimeError: A learner failed, or was killed too often without a finished round.
+            RuntimeError: A learner failed, or was killed MAX_KILLS times without a finished round.
         """
         for number, process in enumerate(self._processes):
-            if (code := process.exitcode) is None:
+            if (exit_code := process.exitcode) is None:
                 continue
-            if code >= 0:
-                raise RuntimeError(f"learner {number} ended with exit code {code}; see its output")
-            done_steps, (previous, kills) = int(marks[number, DONE]), self._kills[number]
-            self._kills[number] = done_steps, kills + 1 if done_steps == previous else 0
+            if exit_code >= 0:
+                raise RuntimeError(f"learner {number} ended with exit code {exit_code}; see its output")
+            finished_rounds, (rounds_before, kills) = int(marks[number, FINISHED_ROUNDS]), self._kills[number]
+            self._kills[number] = finished_rounds, kills + 1 if finished_rounds == rounds_before else 0
             if kills >= MAX_KILLS:
                 raise RuntimeError(
-                    f"learner {number} was killed {kills} times without a finished step; did memory run "
-                    "out? Reduce train.runner.learners"
+                    f"learner {number} was killed {kills} times without a finished step; check that "
+                    "memory suffices, or reduce train.runner.learners"
                 )
-            self.replaced += 1
+            self._replaced_learners += 1
             self._processes[number] = self._start(number)
 
     def _raise_non_finite(self, shared: Shared, epoch: int, number: int) -> None:
-        """Repeats the step of batch ``number`` in this process, which raises the error.
+        """Repeats the step of batch ``number`` in this process, to name the non-finite gradient.
 
         Raises:
-            NonFiniteGradient: A gradient is not finite.
-            ArithmeticError: All gradients are finite this time.
+            NonFiniteGradient: A gradient of the step is not finite.
+            ArithmeticError: All gradients are finite when the step is repeated.
         """
         self._trainer.restore(shared.__getitem__)
         self._trainer.step(next(self._loader.epoch(epoch, number)[1]), 1.0)
         raise ArithmeticError(
-            f"a gradient of batch {number} was not finite, but is when repeated; lower the learning rate"
+            f"a gradient of batch {number} was not finite, but is finite if the step is repeated; lower "
+            "train.optimizer.learning_rate"
         )
 
     def _epoch_metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
-        """Returns metrics of an epoch: staleness, replaced learners, interrupted batches, and titles."""
-        mean_staleness, max_staleness = marks[:, STALE].sum() / max(1, steps), marks[:, MAX_STALE].max()
-        metrics = {"staleness": mean_staleness, "staleness_max": max_staleness}
-        metrics |= {"learners_replaced": self.replaced}
-        metrics |= {"batches_cut_off": marks[:, CUT_OFF].sum(), "shown": marks[:, SHOWN].sum()}
+        """Returns the metrics of an epoch: staleness, replaced learners, interrupted batches, and titles."""
+        metrics = {
+            "staleness": marks[:, STALENESS_SUM].sum() / max(1, steps),
+            "staleness_max": marks[:, MAX_STALENESS].max(),
+            "learners_replaced": self._replaced_learners,
+            "batches_cut_off": marks[:, INTERRUPTED_BATCHES].sum(),
+            "shown": marks[:, TRAINED_TITLES].sum(),
+        }
         return {name: float(value) for name, value in metrics.items()}

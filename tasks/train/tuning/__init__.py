@@ -1,1 +1,1 @@
-"""Compares optimizers on the same titles and batches, and searches optimizers and learning rates."""
+"""Compares optimizers on the same titles and batches, and searches for good optimizers and learning rates."""

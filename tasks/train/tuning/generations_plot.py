@@ -1,34 +1,29 @@
-"""Plots a search over optimizers: best and mean score of each round, and the winners by optimizer."""
+"""Plots a search over optimizers: best and mean score of each round, and the optimizers of the winners."""
 
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from tasks.plotting import BLUE, GREY, GRID, make_figure
-from tasks.train.tuning.plot import PALETTE
+from tasks.plotting import BLUE, GREY
+from tasks.train.tuning.plot import PALETTE, make_subplot_figure
 from tasks.train.tuning.space import Round
 
 
 def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
-    """Draws a line plot of the scores, and below it a stacked bar of the winning optimizers per round."""
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.5, 0.5])
-    layout = make_figure(title, height=640).layout.to_plotly_json()
-    figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
-    figure.update_xaxes(gridcolor=GRID, zeroline=False)
-    figure.update_yaxes(gridcolor=GRID, zeroline=False)
-    numbers = list(range(1, len(rounds) + 1))
-    best = [search_round.winners[0][1] for search_round in rounds]
+    """Draws the scores of each round as lines and, below, the optimizers of its winners as a stacked bar."""
+    figure = make_subplot_figure(title, 640, rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06)
+    round_numbers = list(range(1, len(rounds) + 1))
+    best_scores = [search_round.winners[0][1] for search_round in rounds]
     scores = [[trial.score for trial in search_round.trials] for search_round in rounds]
-    means = [sum(round_scores) / len(round_scores) for round_scores in scores]
-    for name, values, colour in (("best", best, BLUE), ("mean of trained members", means, GREY)):
-        line = {"color": colour, "width": 2}
-        figure.add_scatter(x=numbers, y=values, name=name, mode="lines+markers", line=line, row=1, col=1)
+    mean_scores = [sum(round_scores) / len(round_scores) for round_scores in scores]
+    for name, values, colour in (("best", best_scores, BLUE), ("mean of trained members", mean_scores, GREY)):
+        style = {"mode": "lines+markers", "line": {"color": colour, "width": 2}}
+        figure.add_scatter(x=round_numbers, y=values, name=name, **style, row=1, col=1)
     optimizers = sorted({optimizer for search_round in rounds for optimizer, _ in search_round.winners})
     for index, optimizer in enumerate(optimizers):
-        counts = [sum(name == optimizer for name, _ in search_round.winners) for search_round in rounds]
+        win_counts = [sum(name == optimizer for name, _ in search_round.winners) for search_round in rounds]
         colour = PALETTE[index % len(PALETTE)]
-        figure.add_bar(x=numbers, y=counts, name=optimizer, marker={"color": colour}, row=2, col=1)
+        figure.add_bar(x=round_numbers, y=win_counts, name=optimizer, marker={"color": colour}, row=2, col=1)
     figure.update_yaxes(title_text="tuning score", row=1, col=1)
     figure.update_yaxes(title_text="winners by optimizer", row=2, col=1)
     figure.update_xaxes(title_text="generation", row=2, col=1)

@@ -1,7 +1,7 @@
-"""Trains and scores the members of a population, which are states of a Trainer stored in files.
+"""Trains and scores the members of a population. A member is a state of a Trainer, stored in a file.
 
-The state of a member consists of its parameters, the touched rows and the buffers of the objective. It does
-not include optimizer state: each generation draws a new optimizer, which starts with its initial state.
+The state of a member consists of its parameters, the set of rows that were updated, and the buffers of the
+objective. It does not include optimizer state, because each generation draws a new optimizer for a member.
 """
 
 import math
@@ -23,13 +23,13 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Member:
-    """Member of the population of ESGD. Its state is in a file, or the mean of several files.
+    """Member of the population of ESGD.
 
-    A member without files has the state before training.
+    Its state is the mean of the states in its files. A member without files has the state before training.
     """
 
-    files: tuple[str, ...] = ()
-    rule: str = "start"  # optimizer that trained the member last; else "start" or "recombination"
+    files: tuple[str, ...] = ()  # names of files
+    rule: str = "start"  # optimizer that trained the member last, or "start", or "recombination"
     score: float = 0.0  # tuning score (tasks/train/early_stopping.py)
     sigma: float = 0.0  # standard deviation of the noise added to the parameters
     seed: int = 0  # seed of the noise
@@ -41,45 +41,50 @@ class TrainingJob:
 
     member: Member
     settings: TrainSettings  # optimizer, epochs of all generations, seed of the batches
-    first: int  # number of epochs before this generation; the position in the learning-rate schedule
-    epochs: int
-    file: str  # output file name
+    first: int  # number of epochs before this generation: the position in the learning-rate schedule
+    epochs: int  # number of epochs in this generation
+    file: str  # name of the file to write
 
 
 def train_members(corpus: Path, folder: Path, jobs: Sequence[TrainingJob]) -> list[tuple[float, int]]:
-    """Trains members and writes the best epoch of each, or its previous state if that is better (back-off).
+    """Trains members, and writes the state of each member after its best epoch.
+
+    If training does not raise the tuning score of a member, its previous state is written (back-off).
 
     Args:
         corpus: Folder of a Corpus.
-        folder: Folder of the state files.
+        folder: Folder of the files of all members.
         jobs: Trainings, one per member.
 
     Returns:
-        Tuning score and number of steps of each training; the score is 0 if it diverged.
+        Tuning score and number of steps of each training; the score is 0 if the training diverged.
     """
     results = []
     for job in jobs:
-        training, best, score = _open(corpus, job.settings, folder, job.member), MemoryCheckpointer(), 0.0
+        training, score = _open_member(corpus, job.settings, folder, job.member), 0.0
+        best_state = MemoryCheckpointer()
         training.position = position = Position(job.first, history=[{"loss": math.inf}] * job.first)
         try:
-            for _ in islice(training.run(best), job.epochs):
+            for _ in islice(training.run(best_state), job.epochs):
                 pass
             score = position.history[position.best - 1]["tuning_score"]
         except Diverged:
             pass
         results.append((score, training.trainer.steps))
         if score < job.member.score or not position.best:
-            training = _open(corpus, job.settings, folder, job.member)
+            training = _open_member(corpus, job.settings, folder, job.member)
         elif position.best != position.epoch:
-            best.restore_best(training.trainer)
-        _write(folder / job.file, training.trainer)
+            best_state.restore_best(training.trainer)
+        sections = training.trainer.sections().items()
+        state = {name: section for name, section in sections if not _is_optimizer_state(name)}
+        write_safetensors(folder / job.file, state, {})
     return results
 
 
 def score_members(
     corpus: Path, folder: Path, settings: TrainSettings, members: Sequence[Member]
 ) -> list[float]:
-    """Returns the tuning score of each member, without training it."""
+    """Returns the tuning score of each member; no member is trained."""
     training, scores = Training(corpus, settings), []
     for member in members:
         restore_member(training.trainer, folder, member)
@@ -88,44 +93,47 @@ def score_members(
 
 
 def restore_member(trainer: Trainer, folder: Path, member: Member) -> None:
-    """Loads the state of a member, without optimizer state, into a trainer; an initial member has none."""
-    parts = trainer.parts()
-    state = {
-        name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizer_state(name)
-    }
+    """Restores the state of a member in a trainer. The optimizer state of the trainer does not change.
+
+    If the member has no files, the trainer does not change at all.
+    """
+    if not member.files:
+        return
+    sections = trainer.sections()
+    state = {name: section.tensor() for name, section in sections.items() if _is_optimizer_state(name)}
     open_files = [safe_open(folder / file, framework="pt", device="cpu") for file in member.files]
-    for number, name in enumerate(sorted(parts.keys() - state.keys()) if open_files else ()):
-        state[name] = _blend(name, [file.get_tensor(name) for file in open_files], member, number)
-    if open_files:
-        trainer.restore(state.__getitem__)
+    for number, name in enumerate(sorted(sections.keys() - state.keys())):
+        state[name] = _combine_parents(name, [file.get_tensor(name) for file in open_files], member, number)
+    trainer.restore(state.__getitem__)
 
 
 def write_member(corpus: Path, folder: Path, settings: TrainSettings, member: Member, file: Path) -> None:
-    """Writes the state of a member as a checkpoint for the stages after training."""
-    training = _open(corpus, settings, folder, member)
+    """Writes the state of a member to ``file``, as a checkpoint for the stages after training."""
+    training = _open_member(corpus, settings, folder, member)
     write_checkpoint(file, training.trainer, training.position)
 
 
-def _open(corpus: Path, settings: TrainSettings, folder: Path, member: Member) -> Training:
+def _open_member(corpus: Path, settings: TrainSettings, folder: Path, member: Member) -> Training:
     training = Training(corpus, settings)
     restore_member(training.trainer, folder, member)
     return training
-
-
-def _write(file: Path, trainer: Trainer) -> None:
-    parts = {name: part for name, part in trainer.parts().items() if not _is_optimizer_state(name)}
-    write_safetensors(file, parts, {})
 
 
 def _is_optimizer_state(name: str) -> bool:
     return name.startswith(("state.", "tuner.")) or ".state." in name
 
 
-def _blend(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
-    """Combines one tensor of several parents to that of their offspring.
+def _combine_parents(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
+    """Computes a tensor of a member from the tensors with the same name of its parents.
 
-    Parameters are averaged, and noise is added. A row is touched if it is in any parent. Buffers are those of
-    the first parent.
+    Parameters are averaged, and noise is added. A row is touched if it is touched in any parent. Buffers are
+    those of the first parent.
+
+    Args:
+        name: Name of the tensor in checkpoints.
+        parents: The tensor in the state of each parent.
+        member: The member, which has the seed and the standard deviation of the noise.
+        number: Number of the tensor, which changes the seed.
     """
     if name == "touched":
         return torch.stack(parents).any(0)

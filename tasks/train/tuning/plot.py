@@ -1,4 +1,4 @@
-"""Plots loss and score of the best run of each optimizer."""
+"""Plots loss and tuning score of the best run of each optimizer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,29 +15,38 @@ PANELS = (("loss", "step"), ("loss", "seconds"), ("score", "step"), ("score", "s
 AXIS_TITLES = {"step": "steps", "seconds": "training seconds", "loss": "mean loss", "score": "tuning score"}
 
 
-def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
-    """Draws loss and score over steps and seconds; a menu selects the vector size."""
-    runs = [ranking.run for ranking in table]
-    sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
-    figure = make_subplots(rows=2, cols=2, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.1)
-    layout = make_figure("Optimizers side by side", height=820).layout.to_plotly_json()
+def make_subplot_figure(title: str, height: int, **subplots: Any) -> go.Figure:
+    """Returns a figure in the style of our plots, with subplots according to arguments of make_subplots."""
+    figure, layout = make_subplots(**subplots), make_figure(title, height=height).layout.to_plotly_json()
     figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
-    figure.update_yaxes(gridcolor=GRID, zeroline=False)
-    for number, (measure, axis) in enumerate(PANELS):
-        panel: dict[str, Any] = {"row": number // 2 + 1, "col": number % 2 + 1}
+    return figure.update_yaxes(gridcolor=GRID, zeroline=False)
+
+
+def plot_ranking(rankings: Sequence[Ranking]) -> go.Figure:
+    """Draws loss and tuning score of each run over steps and over seconds. A menu selects the vector size."""
+    runs = [ranking.run for ranking in rankings]
+    sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
+    spacing = {"horizontal_spacing": 0.04, "vertical_spacing": 0.1}
+    figure = make_subplot_figure(
+        "Comparison of optimizers", 820, rows=2, cols=2, shared_yaxes=True, **spacing
+    )
+    for panel_number, (measure, axis) in enumerate(PANELS):
+        panel: dict[str, Any] = {"row": panel_number // 2 + 1, "col": panel_number % 2 + 1}
         figure.update_xaxes(title_text=AXIS_TITLES[axis], **panel)
-        figure.update_yaxes(title_text=None if number % 2 else AXIS_TITLES[measure], **panel)
+        figure.update_yaxes(title_text=None if panel_number % 2 else AXIS_TITLES[measure], **panel)
         for run in runs:
-            x, y = ([getattr(mark, key) for mark in run.marks] for key in (axis, measure))
+            x, y = ([getattr(epoch, key) for epoch in run.marks] for key in (axis, measure))
             line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
-            style = {"mode": "lines+markers", "marker": {"size": 5}, "line": line, "showlegend": number == 0}
-            label = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
-            hover = f"{run.name}: %{{y:.4f}} at {axis} %{{x:.4g}}<extra></extra>"
-            is_visible = run.size == sizes[-1]
-            figure.add_scatter(x=x, y=y, visible=is_visible, hovertemplate=hover, **style, **label, **panel)
-    filters = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}
-    buttons = [{"label": f"{size} dimensions", "method": "restyle", "args": filters[size]} for size in sizes]
-    corner = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
-    menu = {"buttons": buttons, "active": len(sizes) - 1, **corner}
+            style = {"mode": "lines+markers", "marker": {"size": 5}, "line": line}
+            legend = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
+            legend["showlegend"] = panel_number == 0
+            style["hovertemplate"] = f"{run.name}: %{{y:.4f}} at {axis} %{{x:.4g}}<extra></extra>"
+            figure.add_scatter(x=x, y=y, visible=run.size == sizes[-1], **style, **legend, **panel)
+    visibility = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}
+    buttons = [
+        {"label": f"{size} dimensions", "method": "restyle", "args": visibility[size]} for size in sizes
+    ]
+    menu_position = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
+    menu = {"buttons": buttons, "active": len(sizes) - 1, **menu_position}
     return figure.update_layout(showlegend=True, updatemenus=[menu])

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from tasks.train.tuning.runs import TuningRun
 
-NEAR_BEST = 0.98  # a score is near the best from this fraction of the best score at the same size
+NEAR_BEST = 0.98  # a score is near the best if it is at least this fraction of the best one of its size
 _HEADINGS = "size | optimizer | best rate | loss | score | steps to near the best | seconds to near the best"
 _HEADINGS += " | total seconds | state per number"
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best run of one optimizer with vectors of one size."""
+    """The best run of an optimizer with vectors of one size."""
 
     run: TuningRun
-    steps: int | None  # steps until the score was near the best score; None if it never was
-    seconds: float | None  # seconds of training until then; None if it never was
-    at_the_edge: bool  # whether the rate is the smallest or largest of the grid; a wider grid may be better
+    steps: int | None  # number of steps until the score was near the best score; None if it never was
+    seconds: float | None  # seconds of training until the score was near the best one; None if it never was
+    at_the_edge: bool  # whether the rate is the smallest or largest one tried; a wider range may be better
 
 
 def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
@@ -26,62 +26,69 @@ def rank(runs: Sequence[TuningRun]) -> list[Ranking]:
     rankings = []
     for size in sorted({run.size for run in runs}):
         runs_of_size = [run for run in runs if run.size == size]
-        top = max(run.score for run in runs_of_size)
+        best_score = max(run.score for run in runs_of_size)
         for name in dict.fromkeys(run.name for run in runs_of_size):
-            candidates = [run for run in runs_of_size if run.name == name]
-            best = max(candidates, key=lambda run: run.score)
-            near_mark = next((mark for mark in best.marks if mark.score >= NEAR_BEST * top), None)
-            factors = [run.factor for run in candidates]
-            edge = len(factors) > 1 and best.factor in (min(factors), max(factors))
-            rankings.append(
-                Ranking(best, near_mark and near_mark.step, near_mark and near_mark.seconds, edge)
+            runs_of_optimizer = [run for run in runs_of_size if run.name == name]
+            best = max(runs_of_optimizer, key=lambda run: run.score)
+            near_best_epochs = (epoch for epoch in best.marks if epoch.score >= NEAR_BEST * best_score)
+            first_near_best = next(near_best_epochs, None)
+            factors = [run.factor for run in runs_of_optimizer]
+            at_the_edge = len(factors) > 1 and best.factor in (min(factors), max(factors))
+            steps, seconds = (
+                (first_near_best.step, first_near_best.seconds) if first_near_best else (None, None)
             )
+            rankings.append(Ranking(best, steps, seconds, at_the_edge))
     return sorted(rankings, key=lambda ranking: (ranking.run.size, -ranking.run.score))
 
 
-def compare_with_preset(table: Sequence[Ranking], preset: str) -> str:
-    """Compares the optimizer of the presets with the best one: mean score over the sizes, time and state."""
+def compare_with_preset(rankings: Sequence[Ranking], preset: str) -> str:
+    """Returns a text that compares the optimizer ``preset`` with the best one: score, time and state."""
     runs: dict[str, list[TuningRun]] = {}
-    for row in table:  # sorted by size
-        runs.setdefault(row.run.name, []).append(row.run)
+    for ranking in rankings:  # sorted by size
+        runs.setdefault(ranking.run.name, []).append(ranking.run)
     if preset not in runs:
         return f"The presets use {preset}, which is not in the comparison."
-    score = {name: sum(run.score for run in group) / len(group) for name, group in runs.items()}
+    scores = {name: sum(run.score for run in group) / len(group) for name, group in runs.items()}
     seconds = {name: sum(run.marks[-1].seconds for run in group if run.marks) for name, group in runs.items()}
     state = {name: group[-1].state for name, group in runs.items()}
-    best = max(score, key=lambda name: (score[name], name == preset))
+    best = max(scores, key=lambda name: (scores[name], name == preset))
     text = (
-        f"The presets use {preset}: score {score[preset]:.3f}, the mean over {len(runs[preset])} sizes, with "
-        f"{state[preset]:.2f} numbers of state per parameter."
+        f"The presets use {preset}: score {scores[preset]:.3f}, the mean over {len(runs[preset])} sizes, "
+        f"with {state[preset]:.2f} numbers of state per parameter."
     )
     if best == preset:
-        rival = max(score.keys() - {preset}, key=lambda name: score[name], default="")
-        runner_up = f"; next is {rival} with {score[rival]:.3f} and {state[rival]:.2f}" if rival else ""
+        rival = max(scores.keys() - {preset}, key=lambda name: scores[name], default="")
+        runner_up = ""
+        if rival:
+            runner_up = (
+                f"; the second best is {rival} with a score of {scores[rival]:.3f} and {state[rival]:.2f} "
+                "numbers of state"
+            )
         return f"{text} It has the best score{runner_up}."
-    titles = table[0].run.titles
-    errors = 1 / math.sqrt(max(titles, 1))  # two standard errors of a fraction of one half
-    size, advice = "within", "; keep the optimizer of the presets unless the best has less state."
-    if score[best] - score[preset] >= errors:
-        size, advice = "more than", f": consider train.optimizer={best}."
+    title_count = rankings[0].run.titles
+    error_margin = 1 / math.sqrt(max(title_count, 1))  # two standard errors of a fraction of one half
+    comparison, advice = "within", "; keep the optimizer of the presets unless the best has less state."
+    if scores[best] - scores[preset] >= error_margin:
+        comparison, advice = "more than", f": consider train.optimizer={best}."
     slowdown = seconds[best] / max(seconds[preset], 1e-9)
     return (
-        f"{text} The best is {best}: {score[best]:.3f}, {state[best]:.2f} numbers of state, {slowdown:.1f} "
-        f"times the seconds. The difference is {size} two standard errors ({errors:.3f}) of a score of "
-        f"{titles} titles{advice}"
+        f"{text} The best is {best}: {scores[best]:.3f}, {state[best]:.2f} numbers of state, {slowdown:.1f} "
+        f"times the seconds. The difference is {comparison} two standard errors ({error_margin:.3f}) of a "
+        f"score of {title_count} titles{advice}"
     )
 
 
-def table_markdown(table: Sequence[Ranking], sentence: str) -> str:
-    """Renders ``sentence`` (the comparison with the presets) and the ranking as a Markdown table."""
-    lines = [sentence, "", f"| {_HEADINGS} |", "| ---: | --- |" + " ---: |" * 7]
-    for ranking in table:
-        run, marks = ranking.run, ranking.run.marks[-1:]
+def rankings_markdown(rankings: Sequence[Ranking], comparison: str) -> str:
+    """Renders the comparison with the presets, and below it a Markdown table of the rankings."""
+    lines = [comparison, "", f"| {_HEADINGS} |", "| ---: | --- |" + " ---: |" * 7]
+    for ranking in rankings:
+        run, last_epoch = ranking.run, ranking.run.marks[-1:]  # no epoch if the first one failed
         cells = [str(run.size), run.name, f"{run.rate:.3g}{' (edge)' if ranking.at_the_edge else ''}"]
-        losses = [] if run.trouble else [f"{mark.loss:.4f}" for mark in marks]
+        losses = [] if run.trouble else [f"{epoch.loss:.4f}" for epoch in last_epoch]
         cells += [*losses, f"{run.score:.4f}"] if losses else ["", "diverged"]
         cells += ["never", ""] if ranking.seconds is None else [f"{ranking.steps}", f"{ranking.seconds:.2f}"]
-        cells += [f"{sum(mark.seconds for mark in marks):.2f}", f"{run.state:.2f}"]
+        cells += [f"{sum(epoch.seconds for epoch in last_epoch):.2f}", f"{run.state:.2f}"]
         lines.append(f"| {' | '.join(cells)} |")
-    near_best_note = f'"Near the best" means {NEAR_BEST:.0%} of the best score at that size.'
-    edge = '"(edge)": the best rate is the lowest or highest one tried; a wider grid might be better.'
-    return "\n".join([*lines, "", f"{near_best_note} {edge}\n"])
+    near_best_note = f'"Near the best" means at least {NEAR_BEST:.0%} of the best score at the same size.'
+    edge_note = '"(edge)" means that the best rate is the lowest or highest one tried; try a wider range.'
+    return "\n".join([*lines, "", f"{near_best_note} {edge_note}\n"])

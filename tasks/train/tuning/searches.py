@@ -11,10 +11,10 @@ from tasks.train.tuning.space import Round
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of one search with vectors of one size."""
+    """Result of a search with vectors of one size."""
 
-    search: str
-    size: int  # dimensions of vectors
+    search: str  # name of the search
+    size: int  # number of dimensions of the vectors
     score: float  # best tuning score
     optimizer: str  # name of the optimizer that reached the best score
     trainings: int  # number of trainings in all rounds
@@ -23,28 +23,29 @@ class Outcome:
 
     @classmethod
     def from_rounds(cls, search: str, size: int, rounds: Sequence[Round]) -> "Outcome":
-        """Summarizes the rounds of a search as an Outcome."""
-        (optimizer, score), trials = (
-            rounds[-1].winners[0],
-            [trial for search_round in rounds for trial in search_round.trials],
-        )
-        steps, seconds = (
-            sum(trial.steps for trial in trials),
-            sum(search_round.seconds for search_round in rounds),
-        )
+        """Summarizes the rounds of the search with the name ``search`` as an Outcome."""
+        optimizer, score = rounds[-1].winners[0]
+        trials = [trial for search_round in rounds for trial in search_round.trials]
+        steps = sum(trial.steps for trial in trials)
+        seconds = sum(search_round.seconds for search_round in rounds)
         return cls(search, size, score, optimizer, len(trials), steps, seconds)
 
 
 def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
-    """Renders a table of searches by size and descending score; ``workers`` describes the workers."""
-    heading = "| size | search | best score | by | trainings | steps | seconds |"
-    lines = [heading, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
+    """Renders a Markdown table of the results of searches, sorted by size and descending score.
+
+    The text ``workers`` describes the workers, as in "threads, 2 at a time".
+    """
+    header = "| size | search | best score | by | trainings | steps | seconds |"
+    lines = [header, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.size, -outcome.score)):
         cost_cells = f"{outcome.trainings} | {outcome.steps} | {outcome.seconds:.1f}"
         cells = f"{outcome.size} | {outcome.search} | {outcome.score:.4f} | {outcome.optimizer}"
         lines.append(f"| {cells} | {cost_cells} |")
     note = f"All searches have the same budget of epochs; seconds are wall-clock time ({workers})."
-    return "\n".join([*lines, "", f"{note} For esgd, a training is one generation of a member.\n"])
+    return "\n".join(
+        [*lines, "", f"{note} In esgd, a training is the training of a member in a generation.\n"]
+    )
 
 
 def _count_names(names: Iterable[str]) -> str:
@@ -53,17 +54,16 @@ def _count_names(names: Iterable[str]) -> str:
 
 
 def rounds_csv(rounds: Sequence[Round]) -> str:
-    """Returns a CSV row per round: best and mean score, winners, drawn optimizers, restored members."""
+    """Returns a CSV table with a row per round: scores, winners, drawn optimizers, restored members."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["round", "best", "by", "mean", "winners", "drawn", "set back", "seconds"])
     for number, search_round in enumerate(rounds, start=1):
-        name, best = search_round.winners[0]
-        mean = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
+        name, best_score = search_round.winners[0]
+        mean_score = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
         winners = _count_names(optimizer for optimizer, _ in search_round.winners)
         optimizers = _count_names(trial.name for trial in search_round.trials)
         restored = sum(not trial.kept for trial in search_round.trials)
-        seconds = f"{search_round.seconds:.2f}"
-        row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, optimizers, restored, seconds]
-        writer.writerow(row)
+        scores, seconds = [f"{best_score:.4f}", name, f"{mean_score:.4f}"], f"{search_round.seconds:.2f}"
+        writer.writerow([number, *scores, winners, optimizers, restored, seconds])
     return text.getvalue()

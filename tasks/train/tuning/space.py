@@ -1,9 +1,9 @@
 """Defines the space and the budget of a search over optimizers, and stores the rounds of a search.
 
-A search is a strategy with ``search(space, folder, submit)``: it
-yields a Progress after each round and writes the round to ``folder/journal.json``. If it is restarted with
-the same space, it resumes after the last round. ``submit(function, *arguments)`` returns a future
-(tasks/pool.py, or tasks of a Prefect flow).
+A search is a strategy with the method ``search(space, folder, submit)``. It yields a Progress after each
+round and writes the round to ``folder/journal.json``. If a search is started again with the same space, it
+resumes after its last round. ``submit(function, *arguments)`` calls a function in a worker and returns a
+future; it comes from tasks/pool.py, or submits a task of a Prefect flow.
 """
 
 import json
@@ -16,7 +16,7 @@ import numpy as np
 
 from storage.artifacts import Progress
 from storage.json_file import write_json
-from tasks.train.tuning.entries import Entry
+from tasks.train.tuning.entries import Candidate
 
 
 @dataclass(frozen=True)
@@ -24,38 +24,38 @@ class Space:
     """Search space: optimizers with their settings, learning rates, and the budget of the search."""
 
     corpus: Path  # folder of a Corpus
-    entries: tuple[Entry, ...]  # see Entry.for_scoring
-    rates: tuple[float, float]  # smallest and largest factor on the learning rate of an entry
-    trainings: int  # budget: complete trainings, or the same number of epochs
-    pieces: int = 1  # pieces of a round, one per worker; does not change results
+    candidates: tuple[Candidate, ...]  # results of Candidate.for_scoring
+    rates: tuple[float, float]  # smallest and largest factor on the learning rate of a candidate
+    trainings: int  # budget, in complete trainings; a search may divide their epochs differently
+    pieces: int = 1  # number of pieces of a round, one per worker; does not change results
 
     @property
     def epochs(self) -> int:
         """Number of epochs of one training."""
-        return self.entries[0].settings.epochs
+        return self.candidates[0].settings.epochs
 
     @property
     def seed(self) -> int:
         """Seed of all random draws."""
-        return self.entries[0].settings.seed
+        return self.candidates[0].settings.seed
 
-    def draw(self, rng: np.random.Generator) -> tuple[Entry, float]:
-        """Draws an optimizer, and a log-uniform factor on its learning rate."""
-        entry = self.entries[rng.integers(len(self.entries))]
-        lowest, highest = (math.log(rate) for rate in self.rates)
-        return entry, math.exp(rng.uniform(lowest, highest))
+    def draw(self, rng: np.random.Generator) -> tuple[Candidate, float]:
+        """Draws a candidate, and the factor on its learning rate from a log-uniform distribution."""
+        candidate = self.candidates[rng.integers(len(self.candidates))]
+        log_min, log_max = (math.log(rate) for rate in self.rates)
+        return candidate, math.exp(rng.uniform(log_min, log_max))
 
 
 @dataclass(frozen=True)
 class TuningTrial:
-    """Result of one training in a search: a complete training, or that of a member in one generation."""
+    """Result of a training in a search: a complete training, or that of a member in one generation."""
 
     name: str  # name of the optimizer
     factor: float  # factor on the default learning rate of the optimizer
     rate: float  # learning rate
     score: float  # tuning score after training; 0 if it diverged
     kept: bool = True  # False if the previous state of the member was better and was restored
-    steps: int = 0  # training steps
+    steps: int = 0  # number of training steps
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,30 @@ class Round:
     """One round of a search: a generation of a population, or trainings that run at the same time."""
 
     trials: tuple[TuningTrial, ...]
-    winners: tuple[tuple[str, float], ...]  # optimizer and score of the best trainings so far, best first
+    winners: tuple[tuple[str, float], ...]  # optimizers and scores of the best trainings so far, best first
     seconds: float  # wall-clock time
-    state: Any = None  # JSON that the search needs to resume
+    state: Any = None  # JSON value that the search needs to resume
 
 
 class Journal:
-    """File with the finished rounds of a search, from which an interrupted search resumes.
+    """Stores the finished rounds of a search in a file, from which an interrupted search resumes.
+
+    Args:
+        folder: Folder of the file ``journal.json``.
+        search: The search strategy.
+        space: The search space.
+        total: Number of rounds of the complete search.
 
     Raises:
-        ValueError: The folder holds the journal of another search.
+        ValueError: The folder contains the journal of another search.
     """
 
     def __init__(self, folder: Path, search: object, space: Space, total: int) -> None:
         self._file, self.total = folder / "journal.json", total
-        identity = {"search": asdict(search), "entries": [asdict(entry) for entry in space.entries]}  # pyright: ignore[reportArgumentType]
+        identity = {
+            "search": asdict(search),
+            "entries": [asdict(candidate) for candidate in space.candidates],
+        }  # pyright: ignore[reportArgumentType]
         identity |= {"rates": space.rates, "trainings": space.trainings, "corpus": space.corpus.name}
         self._identity, self.rounds = json.loads(json.dumps(identity)), []
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,19 +98,17 @@ class Journal:
                     f"{self._file} belongs to another search (different {', '.join(changes)}). Choose "
                     "another folder, or delete the file"
                 )
-            self.rounds = [_to_round(entry) for entry in journal["rounds"]]
+            self.rounds = read_rounds(folder)
 
-    def add(self, finished: Round) -> Progress:
-        """Stores a finished round, and returns the progress of the search."""
-        self.rounds.append(finished)
-        write_json(
-            self._file,
-            {"about": self._identity, "rounds": [asdict(search_round) for search_round in self.rounds]},
-        )
-        name, best = finished.winners[0]
-        metrics = {"best_score": best, "seconds": finished.seconds}
-        metrics["mean_score"] = sum(trial.score for trial in finished.trials) / len(finished.trials)
-        return Progress(len(self.rounds), self.total, metrics, f"best {best:.4f} by {name}")
+    def add(self, finished_round: Round) -> Progress:
+        """Stores a finished round, and returns the Progress of the search."""
+        self.rounds.append(finished_round)
+        rounds = [asdict(search_round) for search_round in self.rounds]
+        write_json(self._file, {"about": self._identity, "rounds": rounds})
+        name, best_score = finished_round.winners[0]
+        mean_score = sum(trial.score for trial in finished_round.trials) / len(finished_round.trials)
+        metrics = {"best_score": best_score, "seconds": finished_round.seconds, "mean_score": mean_score}
+        return Progress(len(self.rounds), self.total, metrics, f"best score {best_score:.4f} by {name}")
 
 
 def _to_round(fields: dict[str, Any]) -> Round:
@@ -111,8 +118,6 @@ def _to_round(fields: dict[str, Any]) -> Round:
 
 
 def read_rounds(folder: Path) -> list[Round]:
-    """Reads the finished rounds from the folder of a search."""
-    return [
-        _to_round(entry)
-        for entry in json.loads((folder / "journal.json").read_text(encoding="utf-8"))["rounds"]
-    ]
+    """Reads the finished rounds of a search from the journal in its folder."""
+    journal = json.loads((folder / "journal.json").read_text(encoding="utf-8"))
+    return [_to_round(fields) for fields in journal["rounds"]]

@@ -32,7 +32,7 @@ def test_a_setting_tells_type_default_and_bounds(capsys):
     (epochs,) = rows(capsys, "train.epochs")
     assert epochs == {
         "name": "train.epochs", "type": "int", "default": 5, "bounds": "at least 1, at most 10,000",
-        "description": "Epochs; each shows every labelled training title once",
+        "description": "Number of epochs; an epoch shows every labelled training title once",
     }  # fmt: skip
     (beta,) = (row for row in rows(capsys, "train.optimizer (adam)") if row["name"].endswith("beta1"))
     assert (

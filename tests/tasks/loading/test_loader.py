@@ -75,11 +75,11 @@ def test_an_objective_is_told_which_titles_are_shown_with_how_they_air(toy_corpu
 def test_data_sent_to_a_worker_are_small(toy_corpus: Path):
     """A pickled memory map would ship its whole data: the dataset goes by its path, opened or not."""
     made = loader(toy_corpus)
-    fresh = len(pickle.dumps(made._dataset))
+    fresh = len(pickle.dumps(made._batches))
     next(made.epoch(0)[1])
-    assert len(pickle.dumps(made._dataset)) == fresh < 2000
+    assert len(pickle.dumps(made._batches)) == fresh < 2000
     assert open_corpus(toy_corpus).tokens.values.nbytes > 20 * fresh
-    again = pickle.loads(pickle.dumps(made._dataset))
+    again = pickle.loads(pickle.dumps(made._batches))
     assert again._opened is None and again.folder == toy_corpus
 
 

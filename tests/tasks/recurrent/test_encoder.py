@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.arrays import Ragged
 from tasks.recurrent.alphabet import Alphabet
-from tasks.recurrent.encoder import CELLS, CharacterEncoder, Recurrent, pack_strings
+from tasks.recurrent.encoder import CELL_CLASSES, CharacterEncoder, Recurrent, pack_strings
 
 WORDS = ["kitchen", "goal", "küche", "a", "", "goalkeeper", "ab", "kitchens", "goal"]
 DIRECTIONS = [False, True]
@@ -22,7 +22,7 @@ def make(cell: str = "gru", *, right_to_left: bool = False, **changes: object) -
     return CharacterEncoder(dataclasses.replace(chosen, **changes), Alphabet.from_strings(WORDS * 2), seed=3)
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", CELL_CLASSES)
 @pytest.mark.parametrize("right_to_left", DIRECTIONS)
 def test_each_vector_is_torchs_last_output_of_that_string_alone(cell: str, right_to_left: bool):
     encoder = make(cell, right_to_left=right_to_left)
@@ -37,7 +37,7 @@ def test_each_vector_is_torchs_last_output_of_that_string_alone(cell: str, right
         np.testing.assert_allclose(vector, states[-1].numpy(), atol=1e-6)  # the true last state
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", CELL_CLASSES)
 def test_right_to_left_equals_reversed_strings(cell: str):
     backwards = make(cell, right_to_left=True).vectors(WORDS)
     reversed_ = make(cell).vectors([word[::-1] for word in WORDS])
@@ -124,7 +124,7 @@ def test_dropout_keeps_the_mean_of_what_is_read():
     assert noisy.mean().item() == pytest.approx(plain.mean().item(), rel=0.01)
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", CELL_CLASSES)
 def test_the_folder_gives_the_same_bits(cell: str, tmp_path: Path):
     encoder = make(cell, right_to_left=True)
     encoder.save(tmp_path)
@@ -146,7 +146,7 @@ def test_no_string_and_empty_strings():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", CELL_CLASSES)
 def test_a_gpu_gives_the_same(cell: str):
     here, there = make(cell).vectors(WORDS), make(cell).to(torch.device("cuda")).vectors(WORDS)
     np.testing.assert_allclose(there, here, atol=1e-5)

@@ -53,7 +53,7 @@ class Reference:
         return numpy_step(self.tensors, *inputs, factor, self.step_number)
 
     def assert_close(self) -> None:
-        for name, part in self.trainer.parts().items():
+        for name, part in self.trainer.sections().items():
             if name != "touched":
                 values = torch.cat(list(part.pieces())).numpy()
                 np.testing.assert_allclose(values, self.tensors[name], rtol=1e-4, atol=1e-5, err_msg=name)
@@ -212,7 +212,9 @@ def test_unsupported_settings_run_on_torch_or_are_refused(toy_corpus: Path, chan
     trainer = Training(toy_corpus, settings).trainer
     assert trainer.backend == "torch" and trainer.compiled is None
     assert trainer.step_description == f"training with backend torch: {reason}"
-    with pytest.raises(ValueError, match=f"^train.backend is compiled, but {reason}$"):
+    with pytest.raises(
+        ValueError, match=f"^train.backend is compiled, but {reason}; choose train.backend=auto$"
+    ):
         Training(toy_corpus, replace(settings, backend="compiled"))
 
 
@@ -225,7 +227,10 @@ def test_auto_compiles_long_runs_if_numba_is_installed(toy_corpus: Path, monkeyp
     monkeypatch.setattr(compiled_step, "available", lambda: True)
     assert description(replace(SETTINGS, epochs=epochs)) == "training with backend compiled"
     short = description(replace(SETTINGS, epochs=epochs - 1))
-    assert short.startswith("training with backend torch: 7") and "saves time from 80,000" in short
+    assert (
+        short.startswith("training with backend torch: training shows 7")
+        and "saves time from 80,000" in short
+    )
     chosen = description(replace(SETTINGS, epochs=epochs, backend="torch"))
     assert chosen == "training with backend torch: train.backend is torch"
     monkeypatch.setattr(compiled_step, "available", lambda: False)

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from storage.stages import ROOT
 from tasks.optimizers import SGD, Adam
 from tasks.optimizers.parameter_groups import ParameterGroup
-from tasks.train.__main__ import build, main
+from tasks.train.__main__ import build_settings, main
 from tasks.train.objectives import LeaveOneOutHinge
 from tasks.train.settings import TrainSettings
 
@@ -52,7 +52,7 @@ def test_a_folder_that_is_no_corpus_is_one_clear_line(tmp_path: Path, capsys: py
 
 
 def test_settings_choose_strategies_by_name():
-    built = build(
+    built = build_settings(
         TrainSettings,
         {
             "optimizer": {"name": "adam", "learning_rate": 0.02},
@@ -70,7 +70,7 @@ def test_settings_that_were_written_are_read_as_they_were():
             optimizer=Adam(), groups=(ParameterGroup(pattern="rows", optimizer=SGD()),), initial_std=1
         ),
     ):
-        assert build(TrainSettings, json.loads(json.dumps(asdict(settings)))) == settings
+        assert build_settings(TrainSettings, json.loads(json.dumps(asdict(settings)))) == settings
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,18 @@ def test_settings_that_were_written_are_read_as_they_were():
     [
         (
             {"optimizer": {"name": "adagard"}},
-            r"name is 'adagard', expected one of .*(adagrad.*sgd|sgd.*adagrad)",
+            r"name is 'adagard'; expected one of .*(adagrad.*sgd|sgd.*adagrad)",
         ),
-        ({"epcohs": 3}, "TrainSettings has no field epcohs; it has .*objective, encoder, .*dim, epochs"),
-        ({"optimizer": {"name": "sgd", "beta1": 0.9}}, "SGD has no field beta1; it has name, learning_rate"),
+        (
+            {"epcohs": 3},
+            "TrainSettings has no field epcohs; its fields are .*objective, encoder, .*dim, epochs",
+        ),
+        (
+            {"optimizer": {"name": "sgd", "beta1": 0.9}},
+            "SGD has no field beta1; its fields are name, learning_rate",
+        ),
     ],
 )
 def test_unknown_settings_are_named_with_the_known_ones(values: dict, message: str):
     with pytest.raises(ValueError, match=message):
-        build(TrainSettings, values)
+        build_settings(TrainSettings, values)

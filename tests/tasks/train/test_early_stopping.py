@@ -69,7 +69,7 @@ def test_the_score_is_the_same_however_many_titles_are_looked_at_at_once(toy_cor
     training = Training(toy_corpus, replace(TRAINING, epochs=1, patience=4, tuning_share=0.2))
     list(training.run())
     score = training.tuning_set.score(training.trainer)["tuning_score"]
-    monkeypatch.setattr(early_stopping, "_BLOCK", 7)
+    monkeypatch.setattr(early_stopping, "_BLOCK_TITLES", 7)
     assert (
         training.tuning_set.score(training.trainer)["tuning_score"]
         == score

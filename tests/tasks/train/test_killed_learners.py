@@ -17,7 +17,7 @@ from storage.stages import ROOT
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
 from tasks.train.runners import Hogwild, OneProcess
-from tasks.train.runners.learner import DONE
+from tasks.train.runners.learner import FINISHED_ROUNDS
 from tasks.train.settings import TrainSettings
 from tests.tasks.train.training import run
 
@@ -37,9 +37,9 @@ def killing(training: Training, kills: int, seed: int = 1) -> Iterator[list[int]
             if swarm.shared is None or len(swarm.pids) < 2:
                 time.sleep(0.01)
                 continue
-            before, pid = int(swarm.shared["marks"][place, DONE]), swarm.pids[place]
+            before, pid = int(swarm.shared["marks"][place, FINISHED_ROUNDS]), swarm.pids[place]
             while not over.is_set() and pid not in killed and swarm.shared is not None:
-                if int(swarm.shared["marks"][place, DONE]) != before:
+                if int(swarm.shared["marks"][place, FINISHED_ROUNDS]) != before:
                     time.sleep(rng.random() * 0.02)
                     os.kill(pid or 0, signal.SIGKILL)
                     killed.append(pid or 0)

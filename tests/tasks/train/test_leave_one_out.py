@@ -25,15 +25,15 @@ def unit_vectors(titles: int = len(OWN), dim: int = 4, seed: int = 0) -> torch.T
     )
 
 
-def groups(own: list[int] = OWN, forbidden: list[tuple[int, int]] = FORBIDDEN) -> Groups:
+def groups(own: list[int] = OWN, excluded: list[tuple[int, int]] = FORBIDDEN) -> Groups:
     mask = torch.zeros(len(own), max(own) + 1, dtype=torch.bool)
-    for title, group in forbidden:
+    for title, group in excluded:
         mask[title, group] = True
     return Groups(torch.tensor(own), mask)
 
 
 def naive(
-    objective: LeaveOneOut, vectors: np.ndarray, own: list[int], forbidden: set[tuple[int, int]]
+    objective: LeaveOneOut, vectors: np.ndarray, own: list[int], excluded: set[tuple[int, int]]
 ) -> float:
     """Computes the loss by the formula, title by title, each removed from its group."""
     losses = []
@@ -45,7 +45,7 @@ def naive(
         if not members[group]:
             continue
         means = {other: np.mean(vectors[places], axis=0) for other, places in members.items() if places}
-        rivals = [other for other in means if other != group and (title, other) not in forbidden]
+        rivals = [other for other in means if other != group and (title, other) not in excluded]
         softmax = isinstance(objective, LeaveOneOutSoftmax)
         scores = {
             other: float(vectors[title] @ means[other]) / (np.linalg.norm(means[other]) if softmax else 1)
@@ -68,14 +68,14 @@ def test_any_groups(objective: LeaveOneOut, data: st.DataObject):
     count = data.draw(st.integers(1, 5))
     own = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=14))
     own = np.unique(own, return_inverse=True)[1].tolist()  # groups are numbered without gaps
-    forbidden = {
+    excluded = {
         pair
         for pair in data.draw(st.sets(st.tuples(st.integers(0, len(own) - 1), st.integers(0, max(own)))))
         if own[pair[0]] != pair[1]
     }
     vectors = unit_vectors(len(own), seed=data.draw(st.integers(0, 99)))
-    found = objective.loss(vectors, groups(own, list(forbidden)))
-    assert found.item() == pytest.approx(naive(objective, vectors.numpy(), own, forbidden), abs=1e-9)
+    found = objective.loss(vectors, groups(own, list(excluded)))
+    assert found.item() == pytest.approx(naive(objective, vectors.numpy(), own, excluded), abs=1e-9)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -126,15 +126,15 @@ def test_every_labelled_title_is_shown_once_an_epoch(objective: LeaveOneOut):
     shown = np.concatenate([plan.rows for plan in plans])
     assert sorted(shown.tolist()) == ROWS[::2].tolist()
     for plan in plans:
-        assert len(plan.rows) <= 4 * 7 and len(plan.rows) == len(plan.chosen)
-        assert all(label in LABELS[row] for row, label in zip(plan.rows, plan.chosen, strict=True))
+        assert len(plan.rows) <= 4 * 7 and len(plan.rows) == len(plan.drawn_labels)
+        assert all(label in LABELS[row] for row, label in zip(plan.rows, plan.drawn_labels, strict=True))
 
 
 def test_every_label_of_a_title_gets_its_turn():
     seen = set()
     for seed in range(30):
         for plan in LeaveOneOutSoftmax().plan_epoch(ROWS, LABELS, np.random.default_rng(seed)):
-            seen |= {int(label) for row, label in zip(plan.rows, plan.chosen, strict=True) if row == 3}
+            seen |= {int(label) for row, label in zip(plan.rows, plan.drawn_labels, strict=True) if row == 3}
     assert seen == set(LABELS[3].tolist()) == {3, 6}
 
 
@@ -143,7 +143,7 @@ def test_collate_forbids_the_labels_a_title_carries_too():
     plan = GroupPlan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32))
     found = LeaveOneOutSoftmax().collate(plan, labels, np.zeros(len(plan.rows), dtype=bool))
     assert found.group_ids.tolist() == [0, 0, 2, 2, 1]  # groups in the order of their labels
-    assert found.forbidden.tolist() == [
+    assert found.excluded.tolist() == [
         [False, False, True],
         [False] * 3,
         [False] * 3,
@@ -157,7 +157,7 @@ def test_collate_with_labels_that_nobody_is_shown_under():
     found = LeaveOneOutSoftmax().collate(
         GroupPlan(np.array([0, 1]), np.array([3, 3], dtype=np.int32)), labels, np.zeros(2, dtype=bool)
     )
-    assert found.group_ids.tolist() == [0, 0] and not found.forbidden.any()
+    assert found.group_ids.tolist() == [0, 0] and not found.excluded.any()
 
 
 def test_half_precision_of_the_encoder_leaves_scores_in_float32():

@@ -101,10 +101,10 @@ def agrees(
     expected = reference(memory, queries, labels, rule, own, label_count)
     flat = torch.tensor([label for some in own for label in some], dtype=torch.int64)
     offsets = torch.tensor(np.cumsum([0, *map(len, own)]))
-    found = memory.write_(queries, labels, rule, others=(offsets, flat), label_count=label_count)
+    found = memory.write_(queries, labels, rule, other_labels=(offsets, flat), label_count=label_count)
     torch.testing.assert_close(memory.keys, torch.from_numpy(expected[0]).float(), atol=2e-6, rtol=0)
     assert memory.values.tolist() == expected[1].tolist() and memory.ages.tolist() == expected[2].tolist()
-    assert torch.stack([found.nearest_same, found.nearest_other], 1).tolist() == expected[3].tolist()
+    assert torch.stack([found.same_label_slots, found.other_label_slots], 1).tolist() == expected[3].tolist()
     assert found.slots.tolist() == expected[4]
     return found
 
@@ -139,13 +139,13 @@ def test_of_equal_slots_the_lowest_is_taken():
     memory = filled([[0, 1], [1, 0], [1, 0], [0, 1]], [3, 3, 3, 4])
     found = agrees(memory, unit([[1, 0], [0, 1]]), torch.tensor([3, 4]), PLAIN)
     assert found.slots.tolist() == [1, 0]  # a hit; a miss, for which slots 0, 2 and 3 are equally old
-    assert found.nearest_same.tolist() == [1, 3] and found.nearest_other.tolist() == [3, 0]
+    assert found.same_label_slots.tolist() == [1, 3] and found.other_label_slots.tolist() == [3, 0]
 
 
 def test_all_similarities_are_negative():
     memory = filled([[-1, 0], [-1, 0.1], [-1, -0.1]], [2, 5, 2])
     found = agrees(memory, unit([[1, 0]]), torch.tensor([5]), PLAIN)
-    assert found.nearest_same.tolist() == [1] and found.slots.tolist() == [1]
+    assert found.same_label_slots.tolist() == [1] and found.slots.tolist() == [1]
 
 
 def test_an_empty_slot_is_never_near():
@@ -154,7 +154,7 @@ def test_an_empty_slot_is_never_near():
     found = write(
         memory, [[0, -1], [1, 0]], [0, 0]
     )  # 0 is a label like any other; an empty key scores 0, too
-    assert found.nearest_same.tolist() == [0, 0] and found.nearest_other.tolist() == [EMPTY] * 2
+    assert found.same_label_slots.tolist() == [0, 0] and found.other_label_slots.tolist() == [EMPTY] * 2
     assert found.slots.tolist() == [0, 0] and memory.values.tolist() == [0, EMPTY, EMPTY, EMPTY]
 
 
@@ -174,7 +174,7 @@ def test_a_query_without_a_label_is_passed_over():
 def test_slots_of_the_titles_other_labels_are_no_negatives():
     memory = filled([[1, 0.1], [1, 1], [0, 1]], [1, 2, 3])
     both = torch.tensor([0, 1]), torch.tensor([1])
-    assert write(memory, [[1, 0]], [3], others=both).nearest_other.tolist() == [1]
+    assert write(memory, [[1, 0]], [3], other_labels=both).other_label_slots.tolist() == [1]
 
 
 def test_age_noise_is_the_batch_numbers_alone_and_within_its_bound():

@@ -14,7 +14,7 @@ from tasks.train.loop import Training
 from tasks.train.memory import EMPTY, AlwaysUpdate, HitOrMiss, Memory
 from tasks.train.objectives import Label, RareMemory
 from tasks.train.objectives.label import LabelPlan
-from tasks.train.objectives.rare_memory import TITLES, split_rarest_label
+from tasks.train.objectives.rare_memory import LABEL_COUNTS, split_rarest_label
 from tests.tasks.train.training import same_bits, tensors, trained
 from tests.worlds import TRAINING
 
@@ -34,7 +34,7 @@ def unit(*shape: int, seed: int = 0) -> torch.Tensor:
 def parameters(objective: RareMemory, dim: int) -> dict[str, torch.Tensor]:
     memory = Memory.empty(objective.slots, dim)
     buffers = {f"memory_{name}": own for name, own in memory._asdict().items()}
-    return {"labels": unit(4, dim, seed=5), TITLES: FREQUENCY, **buffers}
+    return {"labels": unit(4, dim, seed=5), LABEL_COUNTS: FREQUENCY, **buffers}
 
 
 def targets(rows: np.ndarray):

@@ -19,7 +19,7 @@ from tasks.train.checkpoint import Checkpointer
 from tasks.train.loop import Diverged, Training
 from tasks.train.runners import Hogwild, learner, swarm
 from tasks.train.runners.fence import _full_fence, fence
-from tasks.train.runners.learner import DONE, MAX_ROUNDS, RUN, STOP
+from tasks.train.runners.learner import ASSIGNMENT, FINISHED_ROUNDS, MAX_ROUNDS, STOP
 from tasks.train.runners.swarm import Swarm
 from tasks.train.tables import MappedTable, TableSettings
 from tests.tasks.train.training import COMPILED, assert_same, resumed, run
@@ -52,18 +52,18 @@ def test_a_learner_publishes_a_step_after_its_rows(toy_corpus: Path, monkeypatch
     control, marks, rows = shared["control"], shared["marks"], shared["rows"]
 
     def note() -> None:
-        if marks[0, DONE] == 1:
+        if marks[0, FINISHED_ROUNDS] == 1:
             control[STOP] = 1  # ends the learner where it waits for its third round
-        seen.append((int(control[RUN]), int(marks[0, DONE]), rows.clone()))
+        seen.append((int(control[ASSIGNMENT]), int(marks[0, FINISHED_ROUNDS]), rows.clone()))
 
     for module in (swarm, learner):
         monkeypatch.setattr(module, "fence", note)
     monkeypatch.setattr(training.swarm, "shared", shared)
     monkeypatch.setattr(training.swarm, "_start", lambda place: None)
-    training.swarm._begin(0, 0, 20)
+    training.swarm._assign_epoch(0, 0, 20)
     start = training.trainer.table.rows  # pyright: ignore[reportAttributeAccessIssue]
     assert len(seen) == 2  # before and after the assignment is written
-    assert seen[-1][0] == 0 and torch.equal(seen[-1][2], start) and control[RUN] == 1
+    assert seen[-1][0] == 0 and torch.equal(seen[-1][2], start) and control[ASSIGNMENT] == 1
     control[MAX_ROUNDS] = 2
     with pytest.raises(SystemExit):
         learner._Learner(shared, 0, toy_corpus, settings).run()
@@ -92,10 +92,10 @@ def test_a_lost_batch_is_an_error_also_with_python_o(toy_corpus: Path, monkeypat
 
     def lose(marks) -> None:
         training.swarm.shared["claimed"].zero_()  # pyright: ignore[reportOptionalMemberAccess]
-        marks[0, DONE] = 20
+        marks[0, FINISHED_ROUNDS] = 20
 
     monkeypatch.setattr(training.swarm, "_start", lambda place: Started())
-    monkeypatch.setattr(training.swarm, "_replace", lose)
+    monkeypatch.setattr(training.swarm, "_replace_killed", lose)
     with pytest.raises(RuntimeError, match="20 batches of epoch 1 were lost or used twice, the first is 0"):
         list(training.swarm.run_epoch(0, 0, 20, save_seconds=60))
 
@@ -230,6 +230,6 @@ def test_a_learner_that_ends_by_itself_or_is_killed_over_and_over_is_an_error(
 
     monkeypatch.setattr(Swarm, "_start", killed_at_once)
     os.kill(training.swarm.pids[0] or 0, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="without a finished step; did memory run out"):
+    with pytest.raises(RuntimeError, match="without a finished step; check that memory suffices"):
         list(progress)
     assert training.swarm.pids == []

@@ -26,7 +26,7 @@ COMPILED = replace(
 
 
 def tensors(training: Training) -> dict[str, torch.Tensor]:
-    return {name: torch.cat(list(part.pieces())) for name, part in training.trainer.parts().items()}
+    return {name: torch.cat(list(section.pieces())) for name, section in training.trainer.sections().items()}
 
 
 def run(training: Training) -> Training:

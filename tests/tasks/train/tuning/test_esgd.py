@@ -59,7 +59,7 @@ def test_the_best_fitness_never_falls_between_generations(toy_corpus: Path, whol
 
 def test_a_members_score_is_that_of_its_state(toy_corpus: Path, whole: Path) -> None:
     members, space = last_members(read_rounds(whole), 4), space_of(toy_corpus)
-    scores = score_members(space.corpus, whole, space.entries[0].settings, members)
+    scores = score_members(space.corpus, whole, space.candidates[0].settings, members)
     assert scores == [member.score for member in members]
     files = {file for member in members for file in member.files}
     assert {file.name for file in whole.glob("*.safetensors")} == files  # and no other is left
@@ -83,7 +83,7 @@ def test_rules_that_diverge_are_set_back(toy_corpus: Path, tmp_path: Path) -> No
 
 def test_an_offspring_is_the_mean_of_its_parents_plus_noise(toy_corpus: Path, tmp_path: Path) -> None:
     learner = Training(toy_corpus, SETTINGS).trainer
-    parts = {name: torch.cat(list(part.pieces())) for name, part in learner.parts().items()}
+    parts = {name: torch.cat(list(part.pieces())) for name, part in learner.sections().items()}
     for file, value in (("a", 1.0), ("b", 3.0)):
         state = {name: torch.full_like(part, value) for name, part in parts.items() if ".state" not in name}
         save_file({**state, "touched": torch.arange(len(parts["touched"])) == value}, tmp_path / file)
@@ -100,7 +100,7 @@ def test_an_offspring_is_the_mean_of_its_parents_plus_noise(toy_corpus: Path, tm
 
 
 def test_the_optimizers_state_begins_anew(toy_corpus: Path, tmp_path: Path) -> None:
-    settings = space_of(toy_corpus).entries[1].settings
+    settings = space_of(toy_corpus).candidates[1].settings
     ((score, steps),) = train_members(toy_corpus, tmp_path, [TrainingJob(Member(), settings, 0, 1, "a")])
     assert score > 0 and steps > 0 and not any("state" in name for name in load_file(tmp_path / "a"))
     learner = Training(toy_corpus, settings).trainer
@@ -136,7 +136,7 @@ def test_another_searchs_folder_is_refused(toy_corpus: Path, whole: Path) -> Non
 def test_the_best_member_becomes_a_checkpoint(toy_corpus: Path, whole: Path, tmp_path: Path) -> None:
     space, best = space_of(toy_corpus), last_members(read_rounds(whole), 4)[0]
     SMALL.write_best(space, whole, tmp_path / "checkpoint.safetensors")
-    learner = Training(toy_corpus, space.entries[0].settings).trainer
+    learner = Training(toy_corpus, space.candidates[0].settings).trainer
     restore_member(learner, whole, best)
     assert torch.equal(load_file(tmp_path / "checkpoint.safetensors")["rows"], learner.table.rows)
 

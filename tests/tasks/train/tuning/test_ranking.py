@@ -1,7 +1,7 @@
 """The ranking of tuning runs written by hand."""
 
 from tasks.train.tuning.ranking import compare_with_preset, rank
-from tasks.train.tuning.runs import Mark, TuningRun
+from tasks.train.tuning.runs import EpochMetrics, TuningRun
 
 
 def tuning_run(
@@ -15,7 +15,8 @@ def tuning_run(
     titles: int = 100,
 ) -> TuningRun:
     marks = tuple(
-        Mark(10 * number, seconds * number, 1 / number, score) for number, score in enumerate(scores, start=1)
+        EpochMetrics(10 * number, seconds * number, 1 / number, score)
+        for number, score in enumerate(scores, start=1)
     )
     return TuningRun(name, size, factor, factor * 0.1, titles, state, marks, trouble)
 

@@ -11,7 +11,7 @@ from storage.formats.corpus import open_corpus
 from tasks.optimizers import Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.optimizers.tuners import YellowFin
 from tasks.train.step import Trainer
-from tasks.train.tuning.entries import UnknownOptimizer, entries
+from tasks.train.tuning.entries import UnknownOptimizer, list_candidates
 from tasks.train.tuning.runs import TuningRun, run_training
 from tests.worlds import TRAINING
 
@@ -19,12 +19,12 @@ SHORT = replace(TRAINING, epochs=2)
 
 
 def tuning_runs(corpus: Path, name: str, rates: tuple[float, ...]) -> list[TuningRun]:
-    (entry,) = entries(SHORT, (name,))
-    return [run_training(corpus, entry.for_scoring(8, 0.2), factor) for factor in rates]
+    (candidate,) = list_candidates(SHORT, (name,))
+    return [run_training(corpus, candidate.for_scoring(8, 0.2), factor) for factor in rates]
 
 
 def test_everybody_takes_part_by_default():
-    found = {entry.name: entry.settings for entry in entries(SHORT)}
+    found = {candidate.name: candidate.settings for candidate in list_candidates(SHORT)}
     assert len(found) == len(get_args(Optimizer)) + 1
     assert all(settings.optimizer.name == name for name, settings in found.items() if name != "yellowfin")
     assert isinstance(found["yellowfin"].optimizer, Momentum) and isinstance(
@@ -34,15 +34,15 @@ def test_everybody_takes_part_by_default():
 
 def test_the_presets_own_optimizer_takes_part_as_it_is_set():
     settings = replace(SHORT, optimizer=RowwiseAdagrad(learning_rate=0.5))
-    (entry,) = entries(settings, ("rowwise_adagrad",))
-    assert entry.settings == settings and entry.scale_rate(2.0).optimizer.learning_rate == 1.0
+    (candidate,) = list_candidates(settings, ("rowwise_adagrad",))
+    assert candidate.settings == settings and candidate.scale_rate(2.0).optimizer.learning_rate == 1.0
 
 
 def test_an_unknown_optimizer_is_named_with_the_known_ones():
     with pytest.raises(
-        UnknownOptimizer, match=r"no optimizer is called adamm; known are sgd, .*adam, .*yellowfin"
+        UnknownOptimizer, match=r"no optimizer is called adamm; the optimizers are sgd, .*adam, .*yellowfin"
     ):
-        entries(SHORT, ("adam", "adamm"))
+        list_candidates(SHORT, ("adam", "adamm"))
 
 
 def test_all_runs_see_the_same_batches_and_begin_at_the_same_rows(

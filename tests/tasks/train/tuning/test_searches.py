@@ -36,7 +36,7 @@ def test_random_search_spends_its_budget_and_resumes(toy_corpus: Path, tmp_path:
 
 def test_the_budget_is_that_of_the_comparison_by_default() -> None:
     space = replace(POOL, budget=0).space(Path(), SETTINGS, 8)
-    assert space.trainings == 6 and space.rates == (0.1, 10.0) and space.entries[0].settings.dim == 8
+    assert space.trainings == 6 and space.rates == (0.1, 10.0) and space.candidates[0].settings.dim == 8
     assert ESGD(population=2, offspring=2, elite=1).generations(replace(space, trainings=10)) == 5
 
 
