@@ -113,8 +113,10 @@ class Memory(NamedTuple):
         if device.type != "cpu":
             for tensor, array in zip(self, (keys, values, ages, hits, clock), strict=True):
                 tensor.copy_(torch.from_numpy(array))
-        result_arrays = (*nearest_slots.T.copy(), slots)
-        return WriteResult(*(torch.from_numpy(array).to(device) for array in result_arrays), keys_before)
+        same_label_slots, other_label_slots, written_slots = (
+            torch.from_numpy(array).to(device) for array in (*nearest_slots.T.copy(), slots)
+        )
+        return WriteResult(same_label_slots, other_label_slots, written_slots, keys_before)
 
 
 def _queries_on_host(vectors: Tensor, labels: np.ndarray, other_labels: Ragged) -> Queries:

@@ -39,7 +39,7 @@ def plot_ranking(rankings: Sequence[Ranking]) -> go.Figure:
             x, y = ([getattr(epoch, key) for epoch in run.marks] for key in (axis, measure))
             line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
             style = {"mode": "lines+markers", "marker": {"size": 5}, "line": line}
-            legend = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
+            legend: dict[str, Any] = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
             legend["showlegend"] = panel_number == 0
             style["hovertemplate"] = f"{run.name}: %{{y:.4f}} at {axis} %{{x:.4g}}<extra></extra>"
             figure.add_scatter(x=x, y=y, visible=run.size == sizes[-1], **style, **legend, **panel)
