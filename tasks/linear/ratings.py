@@ -18,8 +18,8 @@ class Ratings:
         users: User numbers, integers (ratings,).
         items: Item numbers, integers (ratings,).
         values: Ratings, finite float32 (ratings,).
-        user_names: Name of each user number.
-        item_names: Name of each item number.
+        user_names: Names of the users, in the order of their numbers.
+        item_names: Names of the items, in the order of their numbers.
     """
 
     users: np.ndarray
@@ -72,10 +72,10 @@ class Ratings:
 
 
 def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
-    """Numbers names in the order of first appearance.
+    """Numbers the distinct names in the order of first appearance.
 
     Returns:
-        The number of each name, int32 (names,), and the distinct names by number.
+        The number of each name, int32 (names,), and the distinct names in the order of their numbers.
     """
     column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names)])
     kind = column.type
