@@ -1,7 +1,7 @@
 """Converts titles to tokens, by the same code in training and inference.
 
-A token consists of a kind and a text. Tokens of the text of a title have the kinds in the table. Tokens of its
-airings and facts (tasks/tokenize/contexts.py) have the kinds in CONTEXT_KINDS.
+A token consists of a kind and a text. Tokens of the text of a title have the kinds in the table. Tokens of
+its airings and facts (tasks/tokenize/contexts.py) have the kinds in CONTEXT_KINDS.
 
 ==========  ==================================================  ===========================
 word        case-folded NFKC words, hashtags, emoji             ``grey's``, ``#mitdermaus``
@@ -33,9 +33,8 @@ AIRING_KINDS = ("channel", "hour", "weekday", "duration", "manner")
 FACT_KINDS = ("person", "country", "date", "rating", "keyword", "original_language", "length")
 CONTEXT_KINDS = (*AIRING_KINDS, *FACT_KINDS)  # tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
-WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(
-    8
-)  # indices in KINDS; CONTEXT is the first context kind
+# Indices in KINDS. CONTEXT is the index of the first context kind.
+WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)
 
 _WORD_OR_PUNCTUATION = re.compile(rf"{LETTERS}|[^\w\s]")
 
