@@ -114,11 +114,8 @@ class DualCachedSVM:
         self.gap, self._solution = np.inf, self._weights
         primal, best_weights = np.inf, self._weights
         diagonal, upper = (0.5 / self.cost, np.inf) if self.squared else (0.0, self.cost)
-        state: DualState = (
-            self.alphas,
-            self._weights,
-            Loss(self.squared, np.float32(diagonal), np.float32(upper)),
-        )
+        loss = Loss(self.squared, np.float32(diagonal), np.float32(upper))
+        state: DualState = self.alphas, self._weights, loss
         dual_sum = float((self.alphas - diagonal / 2 * self.alphas.astype(np.float64) ** 2).sum())
         pass_loss, start_weights = 0.0, self._weights
         with blocks.stream() as stream:
@@ -129,13 +126,9 @@ class DualCachedSVM:
                 rows, block_loss = load_rows(block, start_weights, self.squared)
                 pass_loss += block_loss
                 dual_sum += _visit_uncached(rows, cache, rng, state)
-                intercept_change = self._weights[-1] - self.prior
-                dual = dual_sum - self.prior * intercept_change - self._squared_norm(self._weights) / 2
-                metrics = {"dual": dual}
+                metrics = {"dual": (dual := self._dual(dual_sum))}
                 if block.number == len(blocks) - 1:
-                    pass_primal = (
-                        self._squared_norm(start_weights) / 2 + float(np.float32(self.cost)) * pass_loss
-                    )
+                    pass_primal = self._primal(start_weights, pass_loss)
                     if pass_primal < primal:
                         primal, best_weights = pass_primal, start_weights
                     self.gap = (primal - dual) / primal
@@ -171,6 +164,15 @@ class DualCachedSVM:
         model._solution = files.arrays["solution"]
         model._file = file
         return model
+
+    def _primal(self, weights: np.ndarray, loss: float) -> float:
+        """Computes the objective at ``weights``, at which the losses of all samples sum to ``loss``."""
+        return self._squared_norm(weights) / 2 + float(np.float32(self.cost)) * loss
+
+    def _dual(self, dual_sum: float) -> float:
+        """Computes the dual objective. ``dual_sum`` is Σ (α − ½Dα²)."""
+        intercept_change = self._weights[-1] - self.prior
+        return dual_sum - self.prior * intercept_change - self._squared_norm(self._weights) / 2
 
     def _squared_norm(self, weights: np.ndarray) -> float:
         """Computes ‖w − w₀‖²."""

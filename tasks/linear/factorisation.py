@@ -115,8 +115,8 @@ class Factorisation:
         if len(rows) != len(columns):
             raise ValueError(f"{len(rows)} users and {len(columns)} items; give one item for each user")
         scores = np.float32(self._trained_mean()) + self.users.bias_of(rows) + self.items.bias_of(columns)
-        known_pairs = np.flatnonzero((rows >= 0) & (columns >= 0))
-        for pairs in np.array_split(known_pairs, len(known_pairs) // PREDICTED_PAIRS + 1):
+        trained_pairs = np.flatnonzero((rows >= 0) & (columns >= 0))
+        for pairs in np.array_split(trained_pairs, len(trained_pairs) // PREDICTED_PAIRS + 1):
             user_factors, item_factors = self.users.factors[rows[pairs]], self.items.factors[columns[pairs]]
             scores[pairs] += np.einsum("ij,ij->i", user_factors, item_factors)
         return scores

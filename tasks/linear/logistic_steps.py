@@ -98,14 +98,14 @@ def train_several_labels(samples, order, rate, threshold, growth, max_length, re
     inverse_rate, intercept_rate = one / rate, rate * intercept_factor
     weights = np.empty((max_length, labels), np.float32)
     error, intercepts = np.empty((2, labels), np.float32)
-    first_state, local_state = state.copy(), state.copy()
+    first_state, bias_state = state.copy(), state.copy()
     for visit, row in enumerate(order):
         features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
         cutoff = np.float32(threshold + visit * growth)
         for label in range(labels):
-            intercepts[label] = local_state[0, label]
+            intercepts[label] = bias_state[0, label]
             if beta is not None:
-                intercepts[label] = -local_state[0, label] * intercept_rate / (beta + local_state[1, label])
+                intercepts[label] = -bias_state[0, label] * intercept_rate / (beta + bias_state[1, label])
             error[label] = intercepts[label]  # holds the margin at first, then the error
         for index in range(len(features)):
             record, factor, row_weights = records[features[index]], value[index], weights[index]
@@ -129,14 +129,12 @@ def train_several_labels(samples, order, rate, threshold, growth, max_length, re
         for label in range(labels):
             if beta is None:
                 error[label] *= rate
-                local_state[0, label] -= intercept_factor * error[label]
+                bias_state[0, label] -= intercept_factor * error[label]
             else:
-                old_root = local_state[1, label]
-                new_root = np.sqrt(old_root * old_root + error[label] * error[label])
-                local_state[0, label] += (
-                    error[label] - (new_root - old_root) / intercept_rate * intercepts[label]
-                )
-                local_state[1, label] = new_root
+                new_root = np.sqrt(bias_state[1, label] * bias_state[1, label] + error[label] * error[label])
+                step = (new_root - bias_state[1, label]) / intercept_rate
+                bias_state[0, label] += error[label] - step * intercepts[label]
+                bias_state[1, label] = new_root
         for index in range(len(features)):
             record, factor, row_weights = records[features[index]], value[index], weights[index]
             if beta is None:
@@ -150,5 +148,5 @@ def train_several_labels(samples, order, rate, threshold, growth, max_length, re
                     sums[label] += gradient - (new_root - root) * inverse_rate * row_weights[label]
                     roots[label] = new_root
     for label in range(labels):
-        state[0, label] += local_state[0, label] - first_state[0, label]
-        state[1, label] += local_state[1, label] - first_state[1, label]
+        state[0, label] += bias_state[0, label] - first_state[0, label]
+        state[1, label] += bias_state[1, label] - first_state[1, label]
