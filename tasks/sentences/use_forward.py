@@ -135,7 +135,7 @@ class UseForward:
             sums[begin:end] = self._normalized_sums(self._features(block), block)
 
     def _features(self, block: Ragged) -> Float32[np.ndarray, "tokens features"]:
-        """Returns the embedding of each token and its convolutions; ``block`` contains row numbers of tokens."""
+        """Returns the embedding and the convolutions of each token; ``block`` has the rows of the tokens."""
         cache, rows, count = self._terms, block.values, len(block.values)
         windows = _token_windows(block)
         term_rows = np.append(rows, len(cache.embeddings))[windows]
