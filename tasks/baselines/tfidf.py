@@ -121,7 +121,7 @@ class TfidfFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Vectorizers:
-    """Fitted TfidfVectorizers of words, characters and contexts (None if no title has a context)."""
+    """Fitted TfidfVectorizers of words, of characters, and of contexts if any title has a context."""
 
     words: Any
     chars: Any

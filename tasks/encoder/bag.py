@@ -107,7 +107,7 @@ class Bag:
         dense: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"] | None = None,
     ) -> Float32[np.ndarray, "titles dim"]:
-        """Computes the unit-norm vectors of titles. If a title has no tokens and x is zero, it is zero.
+        """Computes the unit-norm vectors of titles. The vector of a title without tokens and x is zero.
 
         Args:
             rows: Embedding rows of the distinct tokens of all titles.

@@ -113,7 +113,7 @@ def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
 
 @lru_cache(maxsize=8)
 def _weights(encoder: Bag, device: torch.device) -> Tensor:
-    """Returns the weights of all kinds on a device. They are cached, because each upload synchronizes."""
+    """Returns the weights of all kinds on a device. Cached, because a copy to a GPU synchronizes."""
     return torch.from_numpy(encoder.weights()).to(device)
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from tasks.fasttext.layout import Cursor
-from tasks.fasttext.ngrams import enclose, hash_spans
+from tasks.fasttext.ngrams import enclose_words, hash_spans
 
 _TAIL_BYTES = 10  # bytes of an entry after its text: zero byte, int64 count, int8 type
 EOS = b"</s>"  # end of a sentence
@@ -57,9 +57,9 @@ class Dictionary:
 
     @cached_property
     def _hash_ranges(self) -> tuple[np.uint32, np.ndarray]:
-        """Returns a shift, and the end in the index of the hashes with each value of hash >> shift.
+        """Returns a shift, and the position in the index at which the hashes with each hash >> shift end.
 
-        There are about as many values of hash >> shift as entries.
+        The shift is chosen so that there are about as many values of hash >> shift as entries.
         """
         bits = len(self).bit_length()
         shift = np.uint32(32 - bits)
@@ -78,7 +78,7 @@ class Dictionary:
 
         If the dictionary contains a word several times, the last entry is returned.
         """
-        text, begins = enclose(words)
+        text, begins = enclose_words(words)
         return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
 
     def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

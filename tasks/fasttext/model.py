@@ -102,7 +102,7 @@ class FastText(NamedTuple):
         return self.rows(words).lengths > 0
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
-        """Returns, for each word, the indices of the rows of the input matrix whose mean is its vector.
+        """Returns, for each word, the indices of the rows of the input matrix whose mean is the vector.
 
         If the word is in the dictionary, its row comes first. The rows of its n-grams follow.
         """

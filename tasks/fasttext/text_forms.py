@@ -123,7 +123,7 @@ def _parse_line(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
 def _read_lines(
     path: Path | str, handle: BinaryIO, word_count: int | None, dim: int, first_line: int
 ) -> WordTable:
-    """Reads the lines of a text file, from line ``first_line`` on. A ``word_count`` of None is unknown."""
+    """Reads words from a text file, from line ``first_line`` on; ``word_count`` words if it is not None."""
     if dim < 1:
         _fail(path, "line 1 is not a word with numbers; expected .vec, word2vec (text, binary) or GloVe")
     words, rows, line_number = [], [np.zeros((0, dim), dtype=np.float32)], first_line

@@ -195,7 +195,7 @@ class BlockStream(Iterator[SampleBlock]):
 
     @property
     def ready(self) -> bool:
-        """Whether ``next`` returns without waiting."""
+        """Whether the next block has been read, so that ``next`` returns at once."""
         return self._pending[0].done()
 
     def _request_next(self) -> None:

@@ -204,7 +204,10 @@ def _allocate_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Gener
 def _visit_uncached(
     rows: SampleRows, cache: SampleCache, rng: np.random.Generator, state: DualState
 ) -> float:
-    """Visits the rows of a block that are not cached, and caches them. Returns the change of Σ (α − ½Dα²)."""
+    """Performs a dual step on each row of a block that is not cached, and caches these rows.
+
+    Returns the change of Σ (α − ½Dα²).
+    """
     order = rng.permutation(np.flatnonzero(~cache.is_cached[rows.samples]))
     change, violation = visit_rows(rows, order, *state)
     cache.add(rows, violation)
@@ -214,7 +217,10 @@ def _visit_uncached(
 def _sweep_cache(
     cache: SampleCache, stream: BlockStream, values_per_sweep: int, tolerance: float, state: DualState
 ) -> float:
-    """Visits cached rows until the next block has been read. Returns the change of Σ (α − ½Dα²)."""
+    """Performs dual steps on cached rows until the next block has been read.
+
+    Returns the change of Σ (α − ½Dα²).
+    """
     change, sweeps = 0.0, 0
     while (sweeps < MIN_SWEEPS or not stream.ready) and cache.count and cache.violation > tolerance:
         change += cache.sweep(values_per_sweep, *state)

@@ -148,7 +148,7 @@ def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
 def append_rows(
     cached: SampleRows, count: int, value_count: int, rows: SampleRows, selection: np.ndarray
 ) -> None:
-    """Appends the selected ``rows`` to ``cached``, which has ``count`` rows with ``value_count`` values."""
+    """Appends ``rows[selection]`` to ``cached``, which has ``count`` rows with ``value_count`` values."""
     for index in range(len(selection)):
         row = selection[index]
         cached.begins[count] = value_count
@@ -163,7 +163,7 @@ def append_rows(
 
 
 def compact_rows(rows: SampleRows, kept_rows: np.ndarray) -> None:
-    """Moves the rows with the ascending numbers ``kept_rows`` to the beginning, over the other rows."""
+    """Moves the rows ``kept_rows`` (ascending numbers) to the beginning, and overwrites the other rows."""
     value_count = 0
     for target in range(len(kept_rows)):
         row = kept_rows[target]

@@ -12,7 +12,7 @@ EVICTION_DIVISOR = 8  # an eviction removes at least 1/8 of the rows
 
 
 def load_rows(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
-    """Returns the samples of a block as rows, without their slacks, and the sum of their losses."""
+    """Returns the samples of a block as rows, whose slacks are not set, and the sum of their losses."""
     count = len(block.labels)
     rows = SampleRows(
         begins=block.offsets[:-1],
@@ -30,7 +30,7 @@ def load_rows(block: SampleBlock, weights: np.ndarray, squared: bool = False) ->
 def visit_rows(
     rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
-    """Performs the compiled dual steps of dual_loops.visit_rows on the rows in ``order``."""
+    """Calls the compiled function dual_loops.visit_rows."""
     return compiled(dual_loops.visit_rows, fastmath=True)(rows, order, alphas, weights, loss)
 
 
@@ -43,7 +43,7 @@ class SampleCache:
     """
 
     def __init__(self, size: int, samples: int, values: int, rng: np.random.Generator) -> None:
-        """Allocates ``size`` bytes for rows of the mean length ``values / samples``."""
+        """Allocates ``size`` bytes for rows that have ``values / samples`` values on average."""
         row_capacity = int(size / (8 * values / samples + ROW_BYTES))
         value_capacity = int((size - row_capacity * ROW_BYTES) / 8)
         self.rows = SampleRows(
@@ -69,7 +69,10 @@ class SampleCache:
         return max(self._last_violation, self._sweep_violation)
 
     def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, loss: Loss) -> float:
-        """Visits cached rows with about ``values`` values in total. Returns the change of Σ (α − ½Dα²)."""
+        """Performs dual steps on cached rows, which have about ``values`` values in total.
+
+        Returns the change of Σ (α − ½Dα²).
+        """
         if not len(self._remaining):
             self._last_violation, self._sweep_violation = self._sweep_violation, 0.0
             self._remaining = self._rng.permutation(self.count)

@@ -69,7 +69,7 @@ class Factorisation:
         return self.partial_fit(ratings, self.settings.epochs)
 
     def partial_fit(self, ratings: Ratings, epochs: int = 1) -> Self:
-        """Continues training, on the given ratings. New users and items get new rows.
+        """Continues training on further ratings. New users and items get new rows.
 
         Raises:
             ValueError: The factors diverged; the model is no longer usable.

@@ -38,7 +38,7 @@ class Ftrl:
     )
 
     def record_size(self, labels: int) -> int:
-        """Number of values that are stored for each feature."""
+        """Returns the number of values that are stored for each feature."""
         return 2 * labels
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:

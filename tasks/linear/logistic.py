@@ -94,7 +94,7 @@ class SparseLogistic:
         return self.solver.intercepts(self._state)
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
-        """Continues training, on the given samples.
+        """Continues training on further samples.
 
         Args:
             rows: scipy CSR matrix (samples, features).

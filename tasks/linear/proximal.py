@@ -42,7 +42,7 @@ class ProximalSgd:
     halved: float = setting(50_000, "Number of samples after which the learning rate is halved.", gt=0)
 
     def record_size(self, labels: int) -> int:
-        """Number of values that are stored for each feature."""
+        """Returns the number of values that are stored for each feature."""
         return labels + 1
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:

@@ -97,7 +97,7 @@ def run_merged(
 
 @no_type_check
 def _merge_copies(shared, copies, first, last):
-    """Adds the changes of the copies to rows of ``shared``, and resets the copies to the result."""
+    """Adds the changes in all copies to rows of ``shared``, and sets these rows of the copies to the sums."""
     for row in range(first, last):
         for label in range(shared.shape[2]):
             total, root = shared[row, 0, label], shared[row, 1, label]

@@ -35,7 +35,7 @@ def choose_encoder(
     labels: Ragged,
     family_hash: np.ndarray,
 ) -> tuple[SentenceStrategy, str]:
-    """Chooses e5 if it is installed and its gain exceeds two standard errors, otherwise use.
+    """Chooses e5 if it is installed and its gain in accuracy exceeds two standard errors, else use.
 
     Args:
         home: The home folder, which contains the stored vectors of each encoder.

@@ -171,7 +171,7 @@ class UseForward:
         return sums * weights.ln_g + block.lengths.astype(np.float32)[:, None] * weights.ln_b
 
     def _vectors(self, sums: np.ndarray, lengths: np.ndarray) -> Float32[np.ndarray, "texts dim"]:
-        """Applies the layers that follow the sum over tokens."""
+        """Computes the vectors of texts by the layers after the sum over tokens."""
         weights = self._weights
         mean = (sums @ weights.cnn_W + lengths * weights.cnn_b) / np.sqrt(lengths)
         first = np.maximum(mean @ weights.d0, 0)

@@ -83,7 +83,7 @@ def fold(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Splits a text into case-folded words or, in scripts without spaces, pairs of signs (see above)."""
+    """Splits a text into case-folded words. Scripts without spaces are split into overlapping pairs."""
     folded_text = fold(text)
     if folded_text.isascii() and not _SPECIAL_CHARACTER.search(folded_text):
         return _ASCII_WORDS.findall(folded_text)
