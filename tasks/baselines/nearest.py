@@ -14,7 +14,7 @@ from tasks.compiled import compiled
 
 
 def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosine to each query. Rows with equal cosines ascend.
+    """Finds the k rows of ``base`` with the largest positive cosine to each query; equal cosines by row.
 
     Args:
         queries: float32 CSR, shape (queries, features).
