@@ -51,9 +51,9 @@ class Dictionary:
     def _index(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the sorted hashes of all entries and the entry number of each hash, uint32 (entries,)."""
         hashes = hash_spans(self.file_bytes, self.starts, self.ends - self.starts).astype(np.uint64)
-        keys = hashes << np.uint64(32) | np.arange(len(hashes), dtype=np.uint64)
-        keys.sort()  # takes a fifth of the time of argsort
-        return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+        hashes_and_numbers = hashes << np.uint64(32) | np.arange(len(hashes), dtype=np.uint64)
+        hashes_and_numbers.sort()  # takes a fifth of the time of argsort
+        return (hashes_and_numbers >> np.uint64(32)).astype(np.uint32), hashes_and_numbers.astype(np.uint32)
 
     @cached_property
     def _hash_ranges(self) -> tuple[np.uint32, np.ndarray]:
@@ -101,8 +101,8 @@ class Dictionary:
         for step in range(0, int(lengths[is_same_word].max(initial=0)), 8):
             rows = np.flatnonzero(is_same_word & (lengths > step))
             bits = 8 * (8 + step - lengths[rows]).clip(min=0).astype(np.uint64)  # bits after the word
-            left, right = entry_bytes[entry_starts[rows] + step], query_bytes[starts[rows] + step]
-            is_same_word[rows] = (left ^ right) << bits == 0
+            entry_part, query_part = entry_bytes[entry_starts[rows] + step], query_bytes[starts[rows] + step]
+            is_same_word[rows] = (entry_part ^ query_part) << bits == 0
         for query in np.flatnonzero(has_equal_hash & ~is_same_word):  # hash collision: try earlier entries
             alternatives = numbers[np.searchsorted(hashes, queries[query]) : counts[query]][::-1]
             word = text[starts[query] : starts[query] + lengths[query]]

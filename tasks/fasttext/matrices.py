@@ -71,13 +71,13 @@ def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) ->
     """
     order = np.argsort(-ids.lengths, kind="stable")
     starts, negative_lengths = ids.offsets[:-1][order], -ids.lengths[order]
-    sums = np.zeros((len(ids), dim), dtype=np.float32)
+    sorted_sums = np.zeros((len(ids), dim), dtype=np.float32)
     for position in range(int(ids.lengths.max(initial=0))):
         count = int(np.searchsorted(negative_lengths, -position, side="left"))
-        sums[:count] += take(ids.values[starts[:count] + position])
-    result = np.empty_like(sums)
-    result[order] = sums
-    return result
+        sorted_sums[:count] += take(ids.values[starts[:count] + position])
+    sums_by_bag = np.empty_like(sorted_sums)
+    sums_by_bag[order] = sorted_sums
+    return sums_by_bag
 
 
 def mean_rows(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -89,13 +89,12 @@ class FastText(NamedTuple):
 
         The vector is zero if neither the word nor any of its n-grams has a row in the input matrix.
         """
-        result = np.empty((len(words), self.dim), dtype=np.float32)
+        vectors = np.empty((len(words), self.dim), dtype=np.float32)
         for start in range(0, len(words), _CHUNK_WORDS):
             ids = self.rows(words[start : start + _CHUNK_WORDS])
-            result[start : start + _CHUNK_WORDS] = mean_rows(
-                sum_rows(self.matrix.take, ids, self.dim), ids.lengths
-            )
-        return result
+            sums = sum_rows(self.matrix.take, ids, self.dim)
+            vectors[start : start + _CHUNK_WORDS] = mean_rows(sums, ids.lengths)
+        return vectors
 
     def has_vector(self, words: Sequence[str | bytes]) -> np.ndarray:
         """Returns whether each word, or any of its n-grams, has a row in the input matrix: bool (words,)."""
@@ -142,7 +141,7 @@ class FastText(NamedTuple):
         header = self.header
         buckets = bucket_ids(words, header.minn, header.maxn, max(header.bucket, 1))
         joined_words, begins = enclose_words(words)
-        without_ngrams, result = self._without_ngrams(joined_words, begins), []
+        without_ngrams, ngrams_by_word = self._without_ngrams(joined_words, begins), []
         word_rows = self._word_rows(joined_words, begins).tolist()
         for number, (word, word_row) in enumerate(zip(words, word_rows, strict=True)):
             texts = [encode(word), *extract_ngrams(word, header.minn, header.maxn)]
@@ -150,8 +149,8 @@ class FastText(NamedTuple):
             pairs = list(zip(texts, rows, strict=True))[: 1 if number in without_ngrams else None]
             pairs = [(text.decode("utf-8", "backslashreplace"), int(row)) for text, row in pairs if row >= 0]
             vectors = self.matrix.take(np.array([row for _, row in pairs], dtype=np.int64))
-            result.append([Ngram(*pair, vector) for pair, vector in zip(pairs, vectors, strict=True)])
-        return result
+            ngrams_by_word.append([Ngram(*pair, vector) for pair, vector in zip(pairs, vectors, strict=True)])
+        return ngrams_by_word
 
 
 def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.ndarray:
@@ -174,13 +173,13 @@ def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.nd
 
 
 def _unsupervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
-    total, count = np.zeros(model.dim, dtype=np.float32), 0
+    unit_vector_sum, count = np.zeros(model.dim, dtype=np.float32), 0
     for vector in model.vectors([word for word in re.split(rb"[ \t\v\f\r]+", sentence) if word]):
         norm = np.sqrt(np.add.accumulate(vector * vector)[-1])  # sequential summation as in fastText
         if norm > 0:
-            total += vector * np.float32(1.0 / float(norm))
+            unit_vector_sum += vector * np.float32(1.0 / float(norm))
             count += 1
-    return total * np.float32(1.0 / max(count, 1))
+    return unit_vector_sum * np.float32(1.0 / max(count, 1))
 
 
 def _supervised_vector(model: FastText, sentence: bytes) -> np.ndarray:

@@ -69,8 +69,8 @@ def bucket_ids(words: Sequence[str | bytes], shortest: int, longest: int, bucket
         buckets: Number of buckets.
     """
     pieces = [enclose_words(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
-    result = Ragged.concatenate([bucket_ids_of_text(*piece, shortest, longest, buckets) for piece in pieces])
-    return Ragged(result.offsets, result.values.astype(np.int64))
+    ids = Ragged.concatenate([bucket_ids_of_text(*piece, shortest, longest, buckets) for piece in pieces])
+    return Ragged(ids.offsets, ids.values.astype(np.int64))
 
 
 def bucket_ids_of_text(
@@ -125,9 +125,9 @@ def bucket_ids_of_text(
             ) * _FNV_PRIME
         if step + 1 >= lengths[0]:
             hashes[:, step + 2 - lengths[0]] = state
-    result = hashes[is_used]
-    result -= result // np.uint32(buckets) * np.uint32(buckets)  # takes a third of the time of %
-    return Ragged(np.append(0, np.cumsum(counts)), result)
+    ids = hashes[is_used]
+    ids -= ids // np.uint32(buckets) * np.uint32(buckets)  # takes a third of the time of %
+    return Ragged(np.append(0, np.cumsum(counts)), ids)
 
 
 def hash_spans(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -133,7 +133,7 @@ def visit_rows(
 def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
     """Writes the norm of each row to ``rows.norms`` and returns the sum of the losses of the rows."""
     begins, ends, ids, values, labels, _, norms, _ = rows
-    total = 0.0
+    loss_sum = 0.0
     for row in range(len(begins)):
         score, norm = weights[len(weights) - 1], 1.0
         for position in range(begins[row], ends[row]):
@@ -141,8 +141,8 @@ def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
             norm += np.float64(values[position]) * np.float64(values[position])
         norms[row] = norm
         loss = max(1.0 - labels[row] * score, 0.0)
-        total += loss * loss if squared else loss
-    return total
+        loss_sum += loss * loss if squared else loss
+    return loss_sum
 
 
 def append_rows(

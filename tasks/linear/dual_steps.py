@@ -78,9 +78,9 @@ class SampleCache:
             self._remaining = self._rng.permutation(self.count)
         count = max(1, int(values * self.count / max(self._value_count, 1)))
         batch, self._remaining = self._remaining[:count], self._remaining[count:]
-        total, violation = visit_rows(self.rows, batch, alphas, weights, loss)
+        dual_change, violation = visit_rows(self.rows, batch, alphas, weights, loss)
         self._sweep_violation = max(self._sweep_violation, violation)
-        return total
+        return dual_change
 
     def add(self, rows: SampleRows, violation: float) -> None:
         """Caches the rows of a block that are not cached yet and whose slack is small enough.

@@ -214,14 +214,14 @@ def _train_block(
     The error of a rating is measured before training on it.
     """
     keep_factor = np.float32(1) - rate * decay
-    total = 0.0
+    squared_error_sum = 0.0
     for rating_row in range(len(users)):
         user, item = user_rows[users[rating_row]], item_rows[items[rating_row]]
         product = np.float32(0)
         for column in range(dim):
             product += user[column] * item[column]
         error = ratings[rating_row] - (mean + user[dim] + item[dim] + product)
-        total += error * error
+        squared_error_sum += error * error
         step = rate * error
         for column in range(dim):
             x, y = user[column], item[column]
@@ -229,4 +229,4 @@ def _train_block(
             item[column] = keep_factor * y + step * x
         user[dim] = keep_factor * user[dim] + step
         item[dim] = keep_factor * item[dim] + step
-    return total
+    return squared_error_sum

@@ -110,19 +110,19 @@ class SparseLogistic:
         rng = np.random.default_rng((self.seed, self.seen))
         orders = [visiting_order(count, rng) for _ in range(self.epochs)]
         loop = train_single_label if self.labels == 1 else train_several_labels
-        step, max_length = compiled(loop, fastmath=True), int(np.diff(offsets).max())
+        train, max_length = compiled(loop, fastmath=True), int(np.diff(offsets).max())
         beta = np.float32(self.solver.beta) if isinstance(self.solver, Ftrl) else None
         # unsigned: numba omits the check for negative indices
         samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *label_arrays)
         if self.threads > 1 and self.labels < MIN_SHARED_LABELS and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate
 
-            def step_part(
+            def train_part(
                 part: np.ndarray, previous_samples: int, threads: int, copies: Sequence[np.ndarray]
             ) -> None:
                 records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
                 penalty = self.alpha * (self.seen + previous_samples), self.alpha * threads
-                step(samples, part, rate, *penalty, max_length, records, state, beta)
+                train(samples, part, rate, *penalty, max_length, records, state, beta)
 
             sample_rows = orders[0][:FREQUENCY_SAMPLES]  # all rows would take a fifth of the time of a pass
             sampled_ids, sampled_values = (
@@ -131,7 +131,7 @@ class SparseLogistic:
             squares = np.bincount(sampled_ids, sampled_values**2, self.features) / len(sample_rows)
             curvature = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
             shared = self._records.reshape(self.features, 2, self.labels), self._state[None]
-            run_merged(self.threads, np.concatenate(orders), curvature, step_part, shared)
+            run_merged(self.threads, np.concatenate(orders), curvature, train_part, shared)
         else:
             blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
             counts = np.array([len(block) for block in blocks])
@@ -140,7 +140,7 @@ class SparseLogistic:
             run_shared(
                 self.threads,
                 len(blocks),
-                lambda turn: step(samples, blocks[turn], *schedule[turn].tolist(), *model),
+                lambda turn: train(samples, blocks[turn], *schedule[turn].tolist(), *model),
             )
             self.solver.apply_pending_(self._records, schedule, counts)
         self.seen, self._weights = self.seen + count * self.epochs, None

@@ -42,7 +42,7 @@ def run_merged(
     threads: int,
     order: np.ndarray,
     curvature: Sequence[np.ndarray],
-    step: Callable[[np.ndarray, int, int, Sequence[np.ndarray]], Any],
+    train: Callable[[np.ndarray, int, int, Sequence[np.ndarray]], Any],
     shared: Sequence[np.ndarray],
 ) -> None:
     """Trains in rounds: each thread trains a copy on its part of the samples, then the copies are merged.
@@ -57,7 +57,7 @@ def run_merged(
         order: Sample numbers in the order of visits, int64 (visits,).
         curvature: For each array in ``shared``, the learning rate times the mean squared value of each
             feature, float32 (rows,).
-        step: Function that trains on a part of the order. Its arguments are this part, the number of samples
+        train: Function that trains on a part of the order. Its arguments are this part, the number of samples
             before the part, the number of active threads, and the arrays to change.
         shared: Records and intercept state, (rows, 2, labels): sums of gradients, then roots of the sums of
             squared gradients. Changed in place.
@@ -67,12 +67,12 @@ def run_merged(
 
     def run_thread(thread: int) -> None:
         part = order[begin + thread * count : begin + (thread + 1) * count]
-        step(part, begin, threads, [thread_copies[thread] for thread_copies in copies])
+        train(part, begin, threads, [thread_copies[thread] for thread_copies in copies])
 
     def merge_rows(thread: int) -> None:
         for target, thread_copies in zip(shared, copies, strict=True):
-            first, last = (len(target) * edge // threads for edge in (thread, thread + 1))
-            merge(target, thread_copies, first, last)
+            begin_row, end_row = (len(target) * edge // threads for edge in (thread, thread + 1))
+            merge(target, thread_copies, begin_row, end_row)
 
     with ThreadPoolExecutor(threads) as pool:
         while begin < len(order):
@@ -86,7 +86,7 @@ def run_merged(
                 -(-(len(order) - begin) // threads),
             )
             if count < MIN_ROUND:
-                step(order[begin : begin + MIN_ROUND], begin, 1, shared)
+                train(order[begin : begin + MIN_ROUND], begin, 1, shared)
                 begin, copies = begin + MIN_ROUND, []
                 continue
             copies = copies or [np.stack([records] * threads) for records in shared]
@@ -96,20 +96,20 @@ def run_merged(
 
 
 @no_type_check
-def _merge_copies(shared, copies, first, last):
+def _merge_copies(shared, copies, begin_row, end_row):
     """Adds the changes in all copies to rows of ``shared``, and sets these rows of the copies to the sums."""
-    for row in range(first, last):
+    for row in range(begin_row, end_row):
         for label in range(shared.shape[2]):
             total, root = shared[row, 0, label], shared[row, 1, label]
-            added, square = np.float32(0), root * root
+            sum_change, square = np.float32(0), root * root
             for thread in range(len(copies)):
                 copied_root = copies[thread, row, 1, label]
                 if copied_root != root:
-                    added += copies[thread, row, 0, label] - total
+                    sum_change += copies[thread, row, 0, label] - total
                     square += (copied_root - root) * (copied_root + root)
             if square == root * root:
                 continue
-            total, root = total + added, np.sqrt(square)
+            total, root = total + sum_change, np.sqrt(square)
             shared[row, 0, label], shared[row, 1, label] = total, root
             for thread in range(len(copies)):
                 copies[thread, row, 0, label], copies[thread, row, 1, label] = total, root

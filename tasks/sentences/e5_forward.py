@@ -71,13 +71,13 @@ class E5Forward:
 
         x = torch.from_numpy(self._weights.embeddings(tokens)) + self._positions[:length]
         x = normalize(x.to(self._dtype), self._norm).view(-1, dim)  # (texts * length, dim)
-        for qkv, output, inner, outer, first, second in self._layers:
-            parts = functional.linear(x, *qkv).view(texts, length, 3, heads, dim // heads)
-            query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (texts, heads, length, dim / heads)
+        for qkv, projection, expansion, contraction, attention_norm, output_norm in self._layers:
+            projections = functional.linear(x, *qkv).view(texts, length, 3, heads, dim // heads)
+            query, key, value = projections.permute(2, 0, 3, 1, 4)  # each (texts, heads, length, dim / heads)
             attention_output = functional.scaled_dot_product_attention(query, key, value)
-            joined = attention_output.transpose(1, 2).reshape(-1, dim)
-            x = normalize(x + functional.linear(joined, *output), first)
-            hidden = functional.gelu(functional.linear(x, *inner))  # (texts * length, hidden)
-            x = normalize(x + functional.linear(hidden, *outer), second)
+            joined_heads = attention_output.transpose(1, 2).reshape(-1, dim)
+            x = normalize(x + functional.linear(joined_heads, *projection), attention_norm)
+            hidden = functional.gelu(functional.linear(x, *expansion))  # (texts * length, hidden)
+            x = normalize(x + functional.linear(hidden, *contraction), output_norm)
         mean = x.view(texts, length, dim).float().mean(dim=1)
         return functional.normalize(mean, dim=1).numpy()

@@ -107,18 +107,19 @@ class E5Weights:
 
         A character that no piece contains becomes the unknown piece.
         """
-        best: list[tuple[float, int, int]] = [(0.0, 0, 0), *[(-np.inf, 0, 0)] * len(text)]  # score, begin, id
+        # Best division of the text before each position: its score, and begin and id of its last piece.
+        best_ends: list[tuple[float, int, int]] = [(0.0, 0, 0), *[(-np.inf, 0, 0)] * len(text)]
         for begin in range(len(text)):
-            score = best[begin][0]
+            score = best_ends[begin][0]
             for end in range(begin + 1, min(begin + self._max_piece_length, len(text)) + 1):
                 piece = self._pieces.get(text[begin:end])
-                if piece and score + piece[1] > best[end][0]:
-                    best[end] = score + piece[1], begin, piece[0]
-            if score + self._unknown[1] > best[begin + 1][0]:
-                best[begin + 1] = score + self._unknown[1], begin, self._unknown[0]
+                if piece and score + piece[1] > best_ends[end][0]:
+                    best_ends[end] = score + piece[1], begin, piece[0]
+            if score + self._unknown[1] > best_ends[begin + 1][0]:
+                best_ends[begin + 1] = score + self._unknown[1], begin, self._unknown[0]
         ids, end = [], len(text)
         while end:
-            _, end, number = best[end]
+            _, end, number = best_ends[end]
             ids.append(number)
         return ids[::-1]
 

@@ -87,9 +87,9 @@ class TokenTerms:
         self.terms = [np.zeros((order, rows + 1, width), dtype=np.float32) for order, _ in ORDERS]
 
     def _compute(self, tokens: np.ndarray) -> None:
-        weights, part = self._weights, tokens % len(self._weights.scale)
+        weights, block = self._weights, tokens % len(self._weights.scale)
         rows = slice(self._count, self._count + len(tokens))
-        embeddings = weights.table[tokens] * weights.scale[part, None] + weights.lo[part, None]
+        embeddings = weights.table[tokens] * weights.scale[block, None] + weights.lo[block, None]
         x = embeddings @ weights.proj_W + weights.proj_b
         x -= x.mean(axis=1, keepdims=True)
         x *= (np.einsum("ij,ij->i", x, x) / x.shape[1] + weights.eps)[:, None] ** -0.5

@@ -81,12 +81,13 @@ def parse_piece(raw_titles: Path, piece: int, path: Path) -> None:
 
     The new columns are display (title without additions), show_key, family (franchise) and placeholder.
     """
-    group = vocabulary.read_piece(raw_titles, piece)
-    titles = [parse_title(raw) for raw in group["raw_title"].to_pylist()]
+    row_group = vocabulary.read_piece(raw_titles, piece)
+    titles = [parse_title(raw) for raw in row_group["raw_title"].to_pylist()]
     for name in ("display", "show_key", "family"):
-        group = group.append_column(name, pa.array([getattr(title, name) for title in titles], pa.string()))
+        column = pa.array([getattr(title, name) for title in titles], pa.string())
+        row_group = row_group.append_column(name, column)
     placeholder = pa.array([is_placeholder(title.show_key) for title in titles], pa.bool_())
-    pq.write_table(group.append_column("placeholder", placeholder), path)
+    pq.write_table(row_group.append_column("placeholder", placeholder), path)
 
 
 def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
@@ -105,8 +106,9 @@ def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
 
 def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
     """Tokenizes the titles of a row group. Writes the tokens with counts, and the token numbers of titles."""
-    group, tokenizer = vocabulary.read_piece(titles, piece, ["raw_title", "split"]), read_tokenizer(folder)
-    raw_titles, lengths, numbers = group["raw_title"].to_pylist(), [], []
+    row_group = vocabulary.read_piece(titles, piece, ["raw_title", "split"])
+    tokenizer = read_tokenizer(folder)
+    raw_titles, lengths, numbers = row_group["raw_title"].to_pylist(), [], []
     # Tokens are numbered in the order of their first occurrence in the piece.
     number_of: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)
     for start in range(0, len(raw_titles), BLOCK_TITLES):
@@ -114,7 +116,7 @@ def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
             lengths.append(len(title))
             numbers.extend(map(number_of.__getitem__, title))
     tokens = Ragged(offsets_of(lengths), np.array(numbers, dtype=np.int32))
-    in_training = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
+    in_training = np.repeat(row_group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
     title_and_token = tokens.row_ids[in_training] * len(number_of) + tokens.values[in_training]
     title_and_token.sort()  # np.unique is slower
     # Contains each token once per title.

@@ -44,8 +44,8 @@ class EarlierVocabulary:
             files["earlier"].append(self.folder / "contexts.parquet")
         for name, parameters in files.items():
             connection.execute(query.format(name=name), [*map(escape_glob, parameters)])
-        (share,) = connection.sql(_SHARE).fetchall()[0]
-        return share <= self.max_share
+        (changed_share,) = connection.sql(_SHARE).fetchall()[0]
+        return changed_share <= self.max_share
 
     def split(self) -> EarlierSplit:
         """Returns the training and held-out sets of the earlier night."""
