@@ -72,7 +72,7 @@ from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
 
 RIDGE = 3.0  # λ of label_directions; 30 gives the same scores
-_MEMORY = "Maximum memory of samples; above, the dual cached SVM reads them from disk, to a gap of 0.1 %."
+_MEMORY = "Maximum memory of samples in bytes; more samples are read from disk, to a duality gap of 0.1 %."
 _MIN_TITLES = "Minimum number of training titles with a feature; 2 instead of 1 costs a point of accuracy."
 
 

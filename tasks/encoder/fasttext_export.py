@@ -39,8 +39,8 @@ def require_ngrams(encoder: TitleEncoder) -> NgramRows:
     """
     if not isinstance(source := encoder.unseen_words, NgramRows):
         raise ValueError(
-            f"unseen words of this model come from {source.key}, but a fastText file has only n-grams; "
-            "train with augment.strategy=distilled to export it"
+            f"the vectors of unseen words of this model come from {source.key}, but a fastText file can "
+            "contain only n-grams; train with augment.strategy=distilled to export a fastText file"
         )
     return source
 

@@ -68,10 +68,10 @@ class Cursor:
         return struct.unpack_from(struct_format, self.data, self.offset - size)
 
     def read_flag(self, description: str) -> bool:
-        """Reads a byte that must be 0 or 1; error messages contain ``description``."""
-        (value,) = self.read("<B", f"whether {description}")
+        """Reads a byte that must be 0 or 1. Error messages contain ``description``, the meaning of 1."""
+        (value,) = self.read("<B", f"the flag {description!r}")
         if value > 1:
-            self.fail(f"whether {description} is {value}, expected 0 or 1", 1)
+            self.fail(f"the flag {description!r} is {value}, expected 0 or 1", 1)
         return bool(value)
 
     def read_bytes(self, count: int, description: str) -> np.ndarray:
@@ -141,9 +141,15 @@ def read_header(cursor: Cursor) -> Header:
     header = Header(version=version, **values)
     bytes_back = cursor.offset - begin - 32  # offset of the number of buckets
     if header.bucket == 0 and 0 < header.maxn >= header.minn:
-        cursor.fail(f"bucket is 0, but n-grams have {header.minn} to {header.maxn} characters", bytes_back)
+        cursor.fail(
+            f"bucket is 0, expected 1 or more for n-grams of {header.minn} to {header.maxn} characters",
+            bytes_back,
+        )
     if header.bucket == 0 and header.supervised and header.word_ngrams > 1:
-        cursor.fail(f"bucket is 0, but word n-grams have up to {header.word_ngrams} words", bytes_back)
+        cursor.fail(
+            f"bucket is 0, expected 1 or more for word n-grams of up to {header.word_ngrams} words",
+            bytes_back,
+        )
     # Up to version 11, supervised models were trained without n-grams, whatever the value of maxn.
     return replace(header, maxn=0) if version < VERSION and header.supervised else header
 

@@ -166,7 +166,9 @@ def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.nd
     for number, sentence in enumerate(map(encode, sentences)):
         if b"\n" in sentence:
             byte = sentence.index(10)
-            raise ValueError(f"sentence {number} contains a line feed at byte {byte}; pass single lines")
+            raise ValueError(
+                f"sentence {number} contains a line feed at byte {byte}; give sentences without line feeds"
+            )
         compute = _supervised_vector if model.header.supervised else _unsupervised_vector
         vectors[number] = compute(model, sentence)
     return vectors

@@ -68,7 +68,7 @@ def write_vectors(
     """
     encoded_words = [encode(word) for word in words]
     if len(encoded_words) != len(vectors):
-        raise ValueError(f"{len(vectors)} vectors for {len(encoded_words)} words")
+        raise ValueError(f"{len(vectors)} vectors for {len(encoded_words)} words; give one vector per word")
     for word in encoded_words:
         if not word or b"\n" in word or (b" " in word and text_format != "glove"):
             raise ValueError(

@@ -113,7 +113,7 @@ class Factorisation:
         """
         rows, columns = self.users.find(users), self.items.find(items)
         if len(rows) != len(columns):
-            raise ValueError(f"{len(rows)} users and {len(columns)} items; give one item for each user")
+            raise ValueError(f"{len(rows)} users and {len(columns)} items; give one item per user")
         scores = np.float32(self._trained_mean()) + self.users.bias_of(rows) + self.items.bias_of(columns)
         trained_pairs = np.flatnonzero((rows >= 0) & (columns >= 0))
         for pairs in np.array_split(trained_pairs, len(trained_pairs) // PREDICTED_PAIRS + 1):

@@ -43,8 +43,8 @@ class Ratings:
             errors = np.flatnonzero((ids < 0) | (ids >= len(names)))
             if len(errors):
                 raise ValueError(
-                    f"rating {errors[0]} is of {kind} {ids[errors[0]]}; there are {kind}s 0 to "
-                    f"{len(names) - 1}"
+                    f"rating {errors[0]} has the {kind} number {ids[errors[0]]}; expected a number from 0 "
+                    f"to {len(names) - 1}"
                 )
             if len(set(names)) < len(names):
                 duplicate = next(name for index, name in enumerate(names) if name in set(names[:index]))

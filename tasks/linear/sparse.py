@@ -55,7 +55,7 @@ def validate_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.nda
         ValueError: ``labels`` has not ``rows`` rows, or an id is not in ``range(label_count)``.
     """
     if len(labels) != rows:
-        raise ValueError(f"{len(labels)} rows of labels for {rows} samples; give one per sample")
+        raise ValueError(f"{len(labels)} rows of labels for {rows} samples; give one row per sample")
     errors = np.flatnonzero((labels.values < 0) | (labels.values >= label_count))
     if len(errors):
         raise ValueError(

@@ -86,7 +86,7 @@ def read_mapping(path: str = "") -> dict[str, str]:
                 mapping[raw] = fold(row["canonical"] or "")
     except OSError as error:
         raise MappingError(
-            f"{file}: {error.strerror or error}; preprocess.category_mapping names a CSV file with the "
+            f"{file}: {error.strerror or error}; set preprocess.category_mapping to a CSV file with the "
             "columns raw,canonical"
         ) from error
     return mapping

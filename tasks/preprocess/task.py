@@ -119,7 +119,7 @@ def _label_titles(
         raise TooFewTitles(
             f"{labelled_count} training titles have a usable category, "
             f"{settings.minimum_training_titles} or more are needed ({len(splits)} titles in all; "
-            f"a category counts from {settings.minimum_titles} training titles on). Add feeds or "
+            f"a category is usable from {settings.minimum_titles} training titles on). Add feeds or "
             "days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."
         )
     return labels

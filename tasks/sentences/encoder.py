@@ -42,5 +42,5 @@ def installed_version(package: str, remedy: str) -> str:
     except PackageNotFoundError as error:
         raise SentenceEncoderMissing(
             f"the sentence encoder needs the package {package}, which is not installed: {remedy}, or "
-            "choose another: --set preprocess.sentences.encoder=none"
+            "use no sentence vectors: --set preprocess.sentences.encoder=none"
         ) from error

@@ -69,7 +69,7 @@ class WordsAndNgrams(TitleTokenizer):
         5, "Longest character n-gram; a value below the shortest means no n-grams", ge=0, le=10
     )
     minimum_ngram_titles: int = setting(
-        2, "Training titles in which an n-gram, word pair or edge word must occur to get an embedding", ge=1
+        2, "Minimum number of training titles with an n-gram, word pair or edge word; 1: all are used", ge=1
     )
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
