@@ -45,7 +45,7 @@ class Bagger:
 
     def __init__(self, kinds: np.ndarray) -> None:
         self.kinds = np.array(kinds)
-        # Finds the distinct tokens of a batch without sorting: whether the batch contains a token.
+        # Whether the batch contains a token; finds the distinct tokens of a batch without sorting.
         self._is_present = np.zeros(len(kinds), dtype=bool)
         self._position = np.zeros(len(kinds), dtype=np.int64)  # position of a token among the distinct tokens
 
@@ -119,7 +119,9 @@ def _weights(encoder: Bag, device: torch.device) -> Tensor:
 
 def _unit(vectors: Tensor) -> Tensor:
     norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-    return vectors * norms.masked_fill(norms < MIN_NORM, torch.inf).reciprocal()  # no gradient if zero
+    return (
+        vectors * norms.masked_fill(norms < MIN_NORM, torch.inf).reciprocal()
+    )  # the gradient of a zero vector is zero
 
 
 class _SumRows(torch.autograd.Function):

@@ -29,7 +29,7 @@ from tasks.text.tokenizers import Tokenizer, describe_tokenizer, restore_tokeniz
 from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, Token, context_token
 
 ENCODERS = {"bag": Bag}
-_REMOVED_OPTIONS = ("sif", "directions")  # options of older versions, which do not affect published rows
+_REMOVED_OPTIONS = ("sif", "directions")  # options in models of older versions, which are ignored
 _CHUNK_TITLES = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
 
 

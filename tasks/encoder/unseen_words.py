@@ -117,9 +117,7 @@ class NearestWords:
     key: ClassVar[str] = "stems"
     encoder: "CharacterEncoder"
     neighbours: int  # number of nearest words
-    word_vectors: Float32[
-        np.ndarray, "words hidden"
-    ]  # unit vectors of the trained words, computed by the encoder
+    word_vectors: Float32[np.ndarray, "words hidden"]  # unit vectors of trained words, by the encoder
     rows: Float32[np.ndarray, "words dim"]  # unit-norm rows of trained words minus their mean
     mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
     norm: float  # norm of vectors of unseen words

@@ -16,7 +16,7 @@ import numpy as np
 from tasks.fasttext.layout import Cursor
 from tasks.fasttext.ngrams import enclose_words, hash_spans
 
-_TAIL_BYTES = 10  # bytes of an entry after its text: zero byte, int64 count, int8 type
+_TAIL_BYTES = 10  # an entry ends in a zero byte, its count (int64) and its type (int8)
 EOS = b"</s>"  # end of a sentence
 
 
@@ -103,7 +103,9 @@ class Dictionary:
             bits = 8 * (8 + step - lengths[rows]).clip(min=0).astype(np.uint64)  # bits after the word
             entry_part, query_part = entry_bytes[entry_starts[rows] + step], query_bytes[starts[rows] + step]
             is_same_word[rows] = (entry_part ^ query_part) << bits == 0
-        for query in np.flatnonzero(has_equal_hash & ~is_same_word):  # hash collision: try earlier entries
+        for query in np.flatnonzero(
+            has_equal_hash & ~is_same_word
+        ):  # after a hash collision, tries earlier entries
             alternatives = numbers[np.searchsorted(hashes, queries[query]) : counts[query]][::-1]
             word = text[starts[query] : starts[query] + lengths[query]]
             candidates[query] = next((number for number in alternatives if self.word(number) == word), -1)

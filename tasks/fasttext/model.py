@@ -68,7 +68,7 @@ class FastText(NamedTuple):
         ngram_rows = header.bucket if dictionary.kept_buckets is None else len(dictionary.kept_buckets[0])
         begin, words, dim = cursor.offset, dictionary.word_count, header.dim
         matrix = read_matrix(cursor, "input", rows=words + ngram_rows, dim=dim, quantised=quantised)
-        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # otherwise, 128 KB are read around every row
+        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # the system would read 128 KB around every row
             page = begin - begin % mmap.PAGESIZE
             cursor.data.madvise(mmap.MADV_RANDOM, page, cursor.offset - page)
         quantised &= header.version > 0 and cursor.read_flag("the output matrix is quantised")

@@ -22,10 +22,8 @@ import numpy as np
 from storage.arrays import Ragged
 
 _FNV_OFFSET, _FNV_PRIME = np.uint32(2166136261), np.uint32(16777619)
-PIECE = 8192  # words per batch, which fit into the CPU cache
-_BATCH_BYTES = (
-    128  # bytes of a span that are hashed together with other spans; further bytes are hashed alone
-)
+PIECE = 8192  # words per batch; a batch fits in the CPU cache
+_BATCH_BYTES = 128  # number of leading bytes of all spans that are hashed together
 
 
 def encode(word: str | bytes) -> bytes:
@@ -35,7 +33,7 @@ def encode(word: str | bytes) -> bytes:
 
 def enclose_words(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
     """Concatenates all words as ``<word>`` in UTF-8. Returns the text and the offsets, int64 (words + 1,)."""
-    try:  # only strings: one call encodes them
+    try:  # if all words are strings, one call encodes them
         text = ("<" + "><".join(words) + ">").encode("utf-8", "surrogatepass")  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
         text = b"<" + b"><".join(map(encode, words)) + b">"
@@ -118,7 +116,7 @@ def bucket_ids_of_text(
         active_state = state[: point_count - step]
         active_state ^= first_bytes[step:]
         active_state *= _FNV_PRIME
-        for byte, points_with_byte in enumerate(multibyte, 1):  # continuation bytes
+        for byte, points_with_byte in enumerate(multibyte, 1):  # adds continuation bytes
             current_points = points_with_byte[np.searchsorted(points_with_byte, step) :]
             active_state[current_points - step] = (
                 active_state[current_points - step] ^ signed_codes[heads[current_points] + byte]

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-PREFETCH_ROWS = 4  # number of rows to prefetch: takes 3.9 instead of 8.2 ns per value in a random order
+PREFETCH_ROWS = 4  # rows to prefetch; saves 4.3 of 8.2 ns per value if rows are visited in random order
 
 
 class SampleRows(NamedTuple):

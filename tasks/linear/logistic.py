@@ -112,7 +112,7 @@ class SparseLogistic:
         loop = train_single_label if self.labels == 1 else train_several_labels
         train, max_length = compiled(loop, fastmath=True), int(np.diff(offsets).max())
         beta = np.float32(self.solver.beta) if isinstance(self.solver, Ftrl) else None
-        # unsigned: numba omits the check for negative indices
+        # Ids are unsigned, so that numba omits the check for negative indices.
         samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *label_arrays)
         if self.threads > 1 and self.labels < MIN_SHARED_LABELS and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate

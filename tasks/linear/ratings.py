@@ -86,6 +86,6 @@ def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
         index = next(index for index, name in enumerate(column) if not name.is_valid)
         raise ValueError(f"name {index} is missing; expected a string or an integer")
     encoded_column = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded_column, pa.ChunkedArray):  # an array without chunks
+    if isinstance(encoded_column, pa.ChunkedArray):  # the column has no chunks
         encoded_column = encoded_column.combine_chunks()
     return encoded_column.indices.to_numpy(), encoded_column.dictionary.cast(pa.string()).to_pylist()

@@ -66,9 +66,8 @@ class OnlineSvm:
         self.features, self.labels = features, labels
         self.cost, self.epochs, self.seed = cost, epochs, seed
         self.seen = 0  # number of samples in all calls
-        self._weights = np.zeros(
-            (0, 0), dtype=np.float32
-        )  # may have more rows and columns than there are features and labels
+        # The arrays may have more rows and columns than there are features and labels.
+        self._weights = np.zeros((0, 0), dtype=np.float32)
         self._intercepts = np.zeros(0, dtype=np.float32)
         self._grow()
 

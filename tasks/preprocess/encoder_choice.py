@@ -19,7 +19,7 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.sentences import MultilingualE5, SentenceEncoderMissing, SentenceStrategy, UniversalSentenceEncoder
 from tasks.sentences.encoding import encode_new
 
-SAMPLE_TITLES = 2000  # e5 encodes them in about five seconds on two cores
+SAMPLE_TITLES = 2000  # e5 encodes 2,000 titles in about five seconds on two cores
 USE_LANGUAGES = {"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"}
 MIN_OTHER_SHARE = 0.1  # minimum share of titles in other or unknown languages for which e5 is tried
 MIN_TITLES = 1000  # with fewer titles, the gain cannot be distinguished from chance

@@ -77,7 +77,9 @@ def preprocess(
         tokens = tables.write_tokens(folder, draft.folder)
         family_hash = _write_arrays(draft.folder, titles, splits, labels, salt)
         _write_label_files(draft.folder, labels)
-        shutil.copyfile(variants, draft.folder / variants.name)  # SQL over a corpus needs no vocabulary
+        shutil.copyfile(
+            variants, draft.folder / variants.name
+        )  # SQL queries of a Corpus do not need the Vocabulary
         tables.write_frequencies(draft.folder, guide_folder, folder)
         rows = np.flatnonzero((labels.title_labels.lengths > 0) & (splits == TRAIN))
         sample = titles, rows, labels.title_labels.take(rows), family_hash[rows]
@@ -133,7 +135,7 @@ def _write_arrays(folder: Path, titles: Path, splits: np.ndarray, labels: Labels
         "show": np.arange(len(splits), dtype=np.int32),
         "rare": (labels.title_labels.lengths == 0) & (labels.title_rare.lengths > 0),
         "family": families.combine_chunks().indices.to_numpy(),
-        # Selects validation titles; the titles with the lowest hashes of the salt itself are held out.
+        # Validation titles are selected by this hash, and held-out titles by the hash of the salt alone.
         "family_hash": hashes(texts_of(titles, "family"), salt + "/tuning"),
     }
     for name, array in arrays.items():

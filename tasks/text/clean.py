@@ -23,7 +23,7 @@ _MARKUP_DELIMITER = re.compile(r"([&;<>])")
 _POSSIBLE_MARKUP = re.compile(r"&[#A-Za-z]|<[/A-Za-z]")
 _NUMERIC_REFERENCE = re.compile(r"#(?:[0-9]{1,10}|[xX][0-9a-fA-F]{1,8})")
 _MAX_LENGTHS = {";": max(map(len, html5)), ">": 320}  # maximum length of a reference and of a tag
-_OPENING_OF = {";": "&", ">": "<"}  # last character of a reference or tag -> first character
+_OPENING_OF = {";": "&", ">": "<"}  # first character of a reference or tag, by its last character
 # Matches a reference without semicolon that is a separate word.
 _BARE_REFERENCE = re.compile(r"(?<!\S)&(amp|lt|gt|quot|nbsp)(?!\S)")
 _WITHOUT_JOINERS = str.maketrans("", "", "\u200c\u200d")
@@ -99,7 +99,7 @@ def _decompose(run: str) -> str:
 
 
 def _undo_double_encoding(text: str) -> str:
-    try:  # bytes that Windows-1252 leaves undefined were decoded to control characters
+    try:  # bytes that are undefined in Windows-1252 were decoded as Latin-1
         return b"".join(
             character.encode("latin-1" if "\x80" <= character <= "\x9f" else "cp1252") for character in text
         ).decode("utf-8")

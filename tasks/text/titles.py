@@ -21,7 +21,7 @@ from tasks.text.splitting import WORD
 _WORDS = re.compile(WORD)
 _MARK_WORDS = frozenset(["ep", "episode", "folge", "part", "teil", "del", "season", "series", "live", "new"])
 # Articles, prepositions and similar words of frequent languages. They are ignored in the family of a title
-# and when shows are distinguished (tasks/search/editions.py).
+# and do not distinguish shows (tasks/search/editions.py).
 FUNCTION_WORDS = frozenset(
     "a an the of and in on at to for with from by live new la le les l un une des du de d et en au aux das "  # noqa: SIM905
     "der die dem den ein eine und im am zum zur mit von el los las una y il lo gli i e di da del della o os "

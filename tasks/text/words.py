@@ -31,7 +31,7 @@ from tasks.text.titles import parse_title
 Token = tuple[int, str]  # index in KINDS, text
 AIRING_KINDS = ("channel", "hour", "weekday", "duration", "manner")
 FACT_KINDS = ("person", "country", "date", "rating", "keyword", "original_language", "length")
-CONTEXT_KINDS = (*AIRING_KINDS, *FACT_KINDS)  # tasks/tokenize/contexts.py
+CONTEXT_KINDS = (*AIRING_KINDS, *FACT_KINDS)  # described in tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
 # Indices in KINDS. CONTEXT is the index of the first context kind.
 WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)

@@ -29,7 +29,7 @@ from tasks.tokenize.splits import EarlierSplit, Split
 from tasks.tokenize.token_table import TokenRules, write_token_table
 
 STAGE = Stage(Vocabulary, __file__)
-MIN_PARALLEL_TITLES = 50_000  # with fewer titles, starting processes takes longer than it saves
+MIN_PARALLEL_TITLES = 50_000  # with fewer titles, starting worker processes takes longer than it saves
 
 
 @task(**STAGE.options)
