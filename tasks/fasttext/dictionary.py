@@ -103,9 +103,8 @@ class Dictionary:
             bits = 8 * (8 + step - lengths[rows]).clip(min=0).astype(np.uint64)  # bits after the word
             entry_part, query_part = entry_bytes[entry_starts[rows] + step], query_bytes[starts[rows] + step]
             is_same_word[rows] = (entry_part ^ query_part) << bits == 0
-        for query in np.flatnonzero(
-            has_equal_hash & ~is_same_word
-        ):  # after a hash collision, tries earlier entries
+        # After a hash collision, earlier entries with the same hash are compared.
+        for query in np.flatnonzero(has_equal_hash & ~is_same_word):
             alternatives = numbers[np.searchsorted(hashes, queries[query]) : counts[query]][::-1]
             word = text[starts[query] : starts[query] + lengths[query]]
             candidates[query] = next((number for number in alternatives if self.word(number) == word), -1)

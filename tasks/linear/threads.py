@@ -24,9 +24,8 @@ MIN_ROUND, MAX_ROUND = 512, 65536  # samples per thread between two merges
 
 def run_shared(threads: int, turns: int, step: Callable[[int], Any]) -> None:
     """Calls ``step(turn)`` for each turn in ``range(turns)``. Each thread takes the next remaining turn."""
-    remaining_turns = iter(
-        range(turns)
-    )  # the interpreter lock prevents two threads from getting the same turn
+    # The interpreter lock prevents two threads from getting the same turn.
+    remaining_turns = iter(range(turns))
 
     def run_turns() -> None:
         for turn in remaining_turns:

@@ -77,9 +77,7 @@ def preprocess(
         tokens = tables.write_tokens(folder, draft.folder)
         family_hash = _write_arrays(draft.folder, titles, splits, labels, salt)
         _write_label_files(draft.folder, labels)
-        shutil.copyfile(
-            variants, draft.folder / variants.name
-        )  # SQL queries of a Corpus do not need the Vocabulary
+        shutil.copyfile(variants, draft.folder / variants.name)  # for SQL queries of the Corpus
         tables.write_frequencies(draft.folder, guide_folder, folder)
         rows = np.flatnonzero((labels.title_labels.lengths > 0) & (splits == TRAIN))
         sample = titles, rows, labels.title_labels.take(rows), family_hash[rows]

@@ -40,7 +40,7 @@ class EarlierSplit(NamedTuple):
     """Sets of an earlier night whose model is used again. Its training titles must not be held out."""
 
     next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
-    reason: str  # why the guide has no next_period; empty if it has
+    reason: str  # why the guide has no next_period; empty if it has one
     training: frozenset[str]  # show keys of the training titles of the earlier night
 
 
@@ -49,7 +49,7 @@ class Split(NamedTuple):
 
     codes: np.ndarray  # int8 (titles,), index into SPLITS
     next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
-    reason: str  # why the guide has no next_period; empty if it has
+    reason: str  # why the guide has no next_period; empty if it has one
 
 
 def split_titles(
