@@ -119,9 +119,8 @@ def _weights(encoder: Bag, device: torch.device) -> Tensor:
 
 def _unit(vectors: Tensor) -> Tensor:
     norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-    return (
-        vectors * norms.masked_fill(norms < MIN_NORM, torch.inf).reciprocal()
-    )  # the gradient of a zero vector is zero
+    # The gradient of a zero vector is zero.
+    return vectors * norms.masked_fill(norms < MIN_NORM, torch.inf).reciprocal()
 
 
 class _SumRows(torch.autograd.Function):

@@ -33,16 +33,16 @@ class TitleTexts:
     """Titles and descriptions that a sentence encoder has to encode.
 
     Attributes:
-        titles: Parquet file with one row per title.
-        described: File of descriptions that ``write_descriptions`` has written.
+        titles: Parquet file with the column title and one row per title.
+        descriptions_file: Parquet file that ``write_descriptions`` has written.
         is_placeholder: bool (titles,), whether a title does not name a programme.
-        descriptions: Maximum number of descriptions per title.
+        max_descriptions: Maximum number of descriptions per title.
     """
 
     titles: Path
-    described: Path
+    descriptions_file: Path
     is_placeholder: np.ndarray
-    descriptions: int
+    max_descriptions: int
 
     def batches(self) -> Iterator[Sequence[str]]:
         """Yields batches of all titles, then batches of all descriptions."""
@@ -53,13 +53,15 @@ class TitleTexts:
 
     def description_batches(self) -> Iterator[tuple[list[int], list[str]]]:
         """Yields batches of title ids, which ascend, and their descriptions."""
+        if not self.max_descriptions:
+            return
         last_title, count = -1, 0
-        for batch in batches_of(self.described, ["title_id", "description"]) if self.descriptions else ():
+        for batch in batches_of(self.descriptions_file, ["title_id", "description"]):
             title_ids, texts = [], []
             for title_id, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 last_title, count = title_id, count if title_id == last_title else 0
                 is_skipped = self.is_placeholder[title_id] or _is_placeholder_text(text)
-                if count < self.descriptions and not is_skipped:
+                if count < self.max_descriptions and not is_skipped:
                     count += 1
                     title_ids.append(title_id)
                     texts.append(text)

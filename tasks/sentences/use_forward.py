@@ -70,13 +70,13 @@ class TokenTerms:
 
     def rows_of(self, tokens: Int64[np.ndarray, " tokens"]) -> Int64[np.ndarray, " tokens"]:
         """Returns the row numbers of tokens, after computing the rows of the tokens that are not cached."""
-        distinct = np.unique(tokens)
-        missing = distinct[self._rows[distinct] < 0]
-        if self._count + len(missing) > len(self.embeddings):
-            self._create_arrays(max(CACHED_TOKENS, len(distinct)))
-            missing = distinct
-        if len(missing):
-            self._compute(missing)
+        distinct_tokens = np.unique(tokens)
+        missing_tokens = distinct_tokens[self._rows[distinct_tokens] < 0]
+        if self._count + len(missing_tokens) > len(self.embeddings):
+            self._create_arrays(max(CACHED_TOKENS, len(distinct_tokens)))
+            missing_tokens = distinct_tokens
+        if len(missing_tokens):
+            self._compute(missing_tokens)
         return self._rows[tokens]
 
     def _create_arrays(self, rows: int) -> None:
