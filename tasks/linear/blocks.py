@@ -164,24 +164,24 @@ class SampleBlocks:
             labels=labels,
         )
 
-    def stream(self, prefetch: int = PREFETCH_BLOCKS) -> "BlockStream":
-        """Iterates over all blocks cyclically. A background thread reads ``prefetch`` blocks in advance."""
-        return BlockStream(self, prefetch)
+    def stream(self) -> "BlockStream":
+        """Returns an iterator over all blocks, which repeats them without end."""
+        return BlockStream(self)
 
 
 class BlockStream(Iterator[SampleBlock]):
-    """Iterates over all blocks cyclically. A thread reads blocks in advance.
+    """Iterates over all blocks cyclically. A thread reads PREFETCH_BLOCKS blocks in advance.
 
     If the thread fails, ``next`` raises its error.
     """
 
-    def __init__(self, blocks: SampleBlocks, prefetch: int) -> None:
-        self._blocks, self._prefetch, self._next = blocks, prefetch, 0
+    def __init__(self, blocks: SampleBlocks) -> None:
+        self._blocks, self._next_number = blocks, 0
         self._reader = ThreadPoolExecutor(1, "sample-reader")
         self._pending: deque[Future[SampleBlock]] = deque()
 
     def __enter__(self) -> "BlockStream":
-        for _ in range(self._prefetch):
+        for _ in range(PREFETCH_BLOCKS):
             self._request_next()
         return self
 
@@ -199,8 +199,8 @@ class BlockStream(Iterator[SampleBlock]):
         return self._pending[0].done()
 
     def _request_next(self) -> None:
-        self._pending.append(self._reader.submit(self._blocks.read, self._next))
-        self._next = (self._next + 1) % len(self._blocks)
+        self._pending.append(self._reader.submit(self._blocks.read, self._next_number))
+        self._next_number = (self._next_number + 1) % len(self._blocks)
 
 
 # Numbers of values of the rows, feature ids, values and labels.
