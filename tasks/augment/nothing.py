@@ -21,4 +21,4 @@ class NoNgramRows:
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
         """Returns a source of vectors without rows, from which no word gets a vector."""
-        return NgramRows.none(rows.shape[1])
+        return NgramRows.empty(rows.shape[1])

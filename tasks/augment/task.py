@@ -52,7 +52,7 @@ def augment(
     is_touched &= frequency > 0
     kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
     word_ids = np.flatnonzero((kinds == WORD) & is_touched)
-    unseen_words: UnseenWords = NgramRows.none(rows.shape[1])
+    unseen_words: UnseenWords = NgramRows.empty(rows.shape[1])
     if len(word_ids):
         words = [tokens[row] for row in word_ids]
         unseen_words = settings.strategy.fit(words, rows[word_ids], frequency[word_ids])

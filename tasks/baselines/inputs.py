@@ -9,11 +9,9 @@ import numpy as np
 from storage.arrays import row_blocks, unit_rows
 from storage.shapes import Float, Float32, Int
 
-_REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess.sentences"
-
 
 class NoSentenceVectors(ValueError):
-    """Error: a baseline needs sentence vectors, but the titles have none. The message says what to do."""
+    """Raised if a baseline needs sentence vectors, but the titles have none; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -22,34 +20,37 @@ class TitleInputs:
 
     texts: Sequence[str]
     dense: Float32[np.ndarray, "titles features"]  # sentence vectors, unit norm or zero
-    contexts: Sequence[str] = ()  # context tokens of each title, separated by spaces; () without contexts
-    derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # cache, see tfidf.py
+    contexts: Sequence[str] = ()  # context tokens of each title, separated by spaces; () if not used
+    # Features and neighbours of these titles, which several baselines share (tfidf.py, sentence.py).
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rows = len(self.contexts) or len(self.texts)
         if not len(self.texts) == len(self.dense) == rows:
             raise ValueError(
-                f"{len(self.texts)} texts for {len(self.dense)} dense vectors and {rows} contexts; give "
-                "one of each per title"
+                f"{len(self.texts)} texts, {len(self.dense)} dense vectors and {rows} contexts; give one of "
+                "each per title"
             )
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Returns the titles in some rows."""
+        """Returns the inputs of the titles with the given row numbers."""
         texts = [self.texts[int(row)] for row in rows]
         contexts = [self.contexts[int(row)] for row in rows] if self.contexts else ()
         return type(self)(texts, self.dense[rows], contexts)
 
     def without_contexts(self) -> Self:
-        """Returns the titles without context tokens. The cache of text features is shared."""
+        """Returns the inputs without context tokens, with the same cache."""
         return replace(self, contexts=())
 
     def require_dense(self) -> Float32[np.ndarray, "titles features"]:
         """Returns the sentence vectors, or raises NoSentenceVectors if there are none."""
         if not self.dense.shape[1]:
-            raise NoSentenceVectors(_REMEDY)
+            raise NoSentenceVectors(
+                "the corpus has no sentence vectors; choose an encoder in preprocess.sentences"
+            )
         return self.dense
 
 
@@ -63,9 +64,10 @@ def dense_inputs(
     descriptions: Float[np.ndarray, "titles others"],
     rows: Int[np.ndarray, " rows"],
 ) -> Float32[np.ndarray, "rows features"]:
-    """Computes the normalized sum of the sentence and description vectors of each title.
+    """Computes the normalized sum of the sentence vector and the description vector of each title.
 
-    The sum is zero if both vectors are. ``descriptions`` may have no columns.
+    The sum is zero if both vectors are zero. If ``descriptions`` has no columns, only sentence vectors are
+    used. ``rows`` contains the row numbers of the titles.
     """
     dense = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
     for block in row_blocks(len(dense)):

@@ -1,23 +1,23 @@
 """Predicts categories by logistic regression with an L1 penalty on TF-IDF, a baseline with sparse weights.
 
-All classifiers, one per label (``tasks/linear/logistic.py``), are trained in the same passes over the titles.
+The classifiers, one per label (``tasks/linear/logistic.py``), are trained in the same passes over the titles.
 Labels are ranked by their margins; labels with a positive margin are predicted.
 
 The defaults were chosen on four English guides (18,314 training titles, 132,619 features, 125 labels) and a
 German month (9,442 training titles, 108,265 features, 55 labels). The table shows the accuracy on unseen
-titles, unseen shows and the next period after four passes, and, for English, CPU seconds and the share of
-nonzero weights (2026-11-23):
+titles, unseen shows and the next period after four passes (2026-11-23). For English, it also shows CPU
+seconds and the share of nonzero weights. The row with α = 3e-6 is after five passes for English.
 
 =====================================  =================  =================  ====  =====
 title only                             English            German             s     not 0
 =====================================  =================  =================  ====  =====
 **proximal SGD, rate 1, α = 1e-6**     .464 .406 .313     .548 .439 .583     .8    25 %
-the same with α = 1e-5                 .445 .395 .303                        .7    6 %
-the same in two passes                 .458 .404 .303     .552 .423 .572     .3    27 %
-rate 2, α = 3e-6 (five, German four)   .452 .400 .323     .561 .444 .583     .7    8 %
+proximal SGD, rate 1, α = 1e-5         .445 .395 .303                        .7    6 %
+proximal SGD, as first, two passes     .458 .404 .303     .552 .423 .572     .3    27 %
+proximal SGD, rate 2, α = 3e-6         .452 .400 .323     .561 .444 .583     .7    8 %
 FTRL-proximal, rate .1, α = 1e-6       .455 .413 .354     .531 .435 .572     1.4   36 %
-rate .2                                .465 .396 .303     .567 .433 .574     1.4   20 %
-rate 1                                 .457 .377 .273                        1.4   9 %
+FTRL-proximal, rate .2, α = 1e-6       .465 .396 .303     .567 .433 .574     1.4   20 %
+FTRL-proximal, rate 1, α = 1e-6        .457 .377 .273                        1.4   9 %
 SVM of liblinear, C = .2               .463 .419 .333     .558 .435 .589     3.4   all
 with context, proximal SGD             .722 .728 .636     .690 .644 .690     .8    14 %
 with context, FTRL-proximal, rate .2   .715 .714 .566     .697 .626 .690     1.7   9 %
@@ -26,7 +26,7 @@ with context, SVM                      .727 .735 .606     .676 .642 .705     4.1
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -40,14 +40,14 @@ from tasks.linear.proximal import ProximalSgd
 
 @dataclass(frozen=True)
 class FittedL1Logistic:
-    """Trained baseline: vectorizers, classifiers, and the number of training titles of each label."""
+    """Trained baseline: vectorizers, classifiers, and the number of training titles with each label."""
 
     features: Vectorizers
     model: SparseLogistic
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin (those without training titles last); predicts those with margin > 0."""
+        """Ranks labels by margin, labels without training titles last. Predicts labels with margin > 0."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = self.features.transform(titles)
@@ -65,16 +65,20 @@ class L1Logistic:
         1e-6, "Weight of ‖w‖₁ relative to the mean loss; larger values set more weights to 0.", ge=0
     )
     learning_rate: float = setting(1.0, "Initial learning rate; about 1 / ‖x‖² is suitable.", gt=0)
-    epochs: int = setting(4, "Passes over the titles.", ge=1)
+    epochs: int = setting(4, "Number of passes over the training titles.", ge=1)
     seed: int = setting(0, "Seed of the order in which titles are visited.", ge=0)
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit(self, training: LabelledTitles) -> FittedL1Logistic:
         """Trains a classifier per label. Raises a ValueError if no title has a feature."""
-        features, words = self.features.fit_transform(training.titles)
-        options: dict[str, Any] = {"alpha": self.alpha, "epochs": self.epochs, "seed": self.seed}
-        solver = ProximalSgd(learning_rate=self.learning_rate)
-        model = SparseLogistic(words.shape[1], training.label_count, solver=solver, **options)
-        return FittedL1Logistic(
-            features, model.partial_fit(words.tocsr(), training.labels), training.frequency
+        vectorizers, features = self.features.fit_transform(training.titles)
+        model = SparseLogistic(
+            features.shape[1],
+            training.label_count,
+            alpha=self.alpha,
+            solver=ProximalSgd(learning_rate=self.learning_rate),
+            epochs=self.epochs,
+            seed=self.seed,
         )
+        model.partial_fit(features, training.labels)
+        return FittedL1Logistic(vectorizers, model, training.frequency)

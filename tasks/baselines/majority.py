@@ -17,7 +17,7 @@ class FittedMajority:
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Returns the same ranking for every title."""
+        """Ranks labels by their frequency in training, for every title."""
         scores = np.zeros((len(titles), len(self.frequency)))
         return predict_from_scores(scores, np.zeros(scores.shape, dtype=bool), self.frequency)
 

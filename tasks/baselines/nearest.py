@@ -1,9 +1,9 @@
 """Finds exact nearest neighbours of sparse rows with an inverted index.
 
-The index lists the rows and values of each feature. For each query, the products of features in common are
-summed per row, in float32 and in the order of the features. The cosines are bitwise equal to those of
-scikit-learn's ``NearestNeighbors`` (``metric="cosine"``, ``algorithm="brute"``), which is slower because it
-transposes the base for each block of queries.
+The index lists, for each feature, the rows that have the feature, and their values. The products of the
+features that a query and a row have in common are summed in float32, in the order of the features. The
+cosines are bitwise equal to the cosines of scikit-learn's ``NearestNeighbors`` (``metric="cosine"``,
+``algorithm="brute"``), which is slower because it transposes the base for each block of queries.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from tasks.compiled import compiled
 
 
 def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosine to each query; ties go to the lower id.
+    """Finds the k rows of ``base`` with the largest positive cosine to each query; equal cosines by row.
 
     Args:
         queries: float32 CSR, shape (queries, features).
@@ -22,7 +22,8 @@ def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarra
         k: Number of neighbours, at least 1.
 
     Returns:
-        Ids (int64) and cosines (float32), both of shape (queries, k); -1 and 0 if there are fewer rows.
+        The ids of the rows, int64 (queries, k), and the cosines, float32 (queries, k). If fewer than k rows
+        have a positive cosine, the remaining ids are -1 and the cosines 0.
     """
     from sklearn.preprocessing import normalize
 
@@ -33,12 +34,12 @@ def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarra
         return ids, cosines
     rows, index = normalize_rows(queries), normalize_rows(base).tocsc()
     sums = np.empty(base.shape[0], dtype=np.float32)
-    parts = [part for matrix in (rows, index) for part in (matrix.indptr, matrix.indices, matrix.data)]
-    compiled(_search)(*parts, sums, ids, cosines)
+    arrays = [array for matrix in (rows, index) for array in (matrix.indptr, matrix.indices, matrix.data)]
+    compiled(_search)(*arrays, sums, ids, cosines)
     return ids, cosines
 
 
-def _search(  # compiled by numba: a single function of arrays and numbers
+def _search(  # compiled by numba, which requires arrays and numbers as arguments
     query_offsets: np.ndarray,
     query_features: np.ndarray,
     query_values: np.ndarray,

@@ -1,9 +1,9 @@
-"""Predictions, the result of all predictors of categories, and the vote of nearest neighbours.
+"""Defines the predictions of categories, and predicts categories by the vote of nearest neighbours.
 
-A predictor gives every label a score, by which labels are ranked. In a tie, the label with more training
-titles comes first. If these are equal, too, a fixed permutation of the label ids decides: labels that always
-occur together ("movie", "action") always tie, and alphabetical order lowers the accuracy by up to three
-points.
+A predictor gives every label a score, by which labels are ranked. If scores are equal, the label with more
+training titles comes first. If the numbers of training titles are also equal, a fixed permutation of the
+label ids decides. Labels that always occur together ("movie", "action") always have equal scores, and
+alphabetical order would lower the accuracy by up to three points.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from tasks.baselines.inputs import TitleInputs
 from tasks.baselines.nearest import nearest_rows
 from tasks.neighbours.similarity import top_neighbours
 
-SHUFFLE = 2_654_435_761  # odd, about 2**32 / golden ratio: multiplication permutes the 32-bit integers
+HASH_FACTOR = 2_654_435_761  # odd, so that the multiplication modulo 2**32 is a permutation of integers
 DECIMALS = 6  # sums of float32 similarities are rounded, so ties do not depend on the order of summation
 
 
 @dataclass(frozen=True)
 class LabelledTitles:
-    """Training titles of a baseline. Each has at least one label, and label ids are below ``label_count``."""
+    """Training titles of a baseline. Every title has a label, and label ids are below ``label_count``."""
 
     titles: TitleInputs
     labels: Ragged
@@ -33,18 +33,18 @@ class LabelledTitles:
         values, unlabelled_rows = self.labels.values, np.flatnonzero(self.labels.lengths == 0)
         if len(self.titles) != len(self.labels):
             raise ValueError(
-                f"{len(self.titles)} titles for {len(self.labels)} rows of labels; give one title per row"
+                f"{len(self.titles)} titles and {len(self.labels)} rows of labels; give one row per title"
             )
         if len(values) and (values.min() < 0 or values.max() >= self.label_count):
             raise ValueError(
-                f"label ids must lie in 0 … {self.label_count - 1}, got {values.min()} … {values.max()}"
+                f"label ids must be from 0 to {self.label_count - 1}, got {values.min()} to {values.max()}"
             )
         if len(unlabelled_rows):
-            raise ValueError(f"title {unlabelled_rows[0]} holds no label; pass labelled titles only")
+            raise ValueError(f"title {unlabelled_rows[0]} has no label; give only labelled titles")
 
     @cached_property
     def frequency(self) -> np.ndarray:
-        """Number of titles with each label: int64, shape (labels,)."""
+        """Number of titles with each label, int64 (labels,)."""
         return np.bincount(self.labels.values, minlength=self.label_count)
 
 
@@ -61,7 +61,7 @@ class Predictions:
 
     @property
     def top(self) -> np.ndarray:
-        """Most likely label of each query."""
+        """Id of the most likely label of each query, int64 (queries,)."""
         return self.ranks.argmin(axis=1)
 
 
@@ -75,10 +75,10 @@ def predict_from_scores(
 
     Args:
         scores: float64 (queries, labels); the label with the highest score is the most likely.
-        above_threshold: bool (queries, labels), which labels are predicted because their score is above a
-            threshold. If there is none, the label with the highest score is predicted.
+        above_threshold: bool (queries, labels), whether a label is predicted because its score is above a
+            threshold. If a query has no such label, the label with the highest score is predicted.
         frequency: Number of training titles with each label.
-        neighbours: Nearest training titles, if the predictor uses any.
+        neighbours: Nearest training titles of each query; None if the predictor uses no neighbours.
     """
     if scores.ndim != 2 or scores.shape != above_threshold.shape or scores.shape[1:] != frequency.shape:
         raise ValueError(
@@ -93,9 +93,9 @@ def predict_from_scores(
 
 
 def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
-    """Returns the rank of each label by score, frequency and a fixed permutation. Rank 1 is the best."""
-    shuffled = np.arange(len(frequency), dtype=np.uint64) * SHUFFLE % 2**32
-    tie_order = np.lexsort((shuffled, -frequency))  # a stable sort keeps this order for ties
+    """Returns the rank of each label, from 1: by score, then frequency, then a fixed permutation."""
+    hashes = np.arange(len(frequency), dtype=np.uint64) * HASH_FACTOR % 2**32
+    tie_order = np.lexsort((hashes, -frequency))  # a stable sort keeps this order for ties
     order = tie_order[np.argsort(-scores[:, tie_order], axis=1, kind="stable")]
     ranks = np.empty(scores.shape, dtype=np.int32)
     np.put_along_axis(ranks, order, np.arange(1, len(frequency) + 1, dtype=np.int32)[None, :], axis=1)
@@ -109,8 +109,14 @@ def vote(
 
     Each neighbour votes for its labels. Labels are ranked by the number of votes, then by the summed
     similarity of the voters, then by frequency in training. A label is predicted if at least half of the
-    neighbours vote for it; if there is none, the first label is predicted. ``neighbours``, int64 (queries,
-    k), are rows of ``labels``, or -1. Without neighbours, the most frequent label is predicted.
+    neighbours vote for it; if no label has as many votes, the first label is predicted. If a title has no
+    neighbours, the most frequent label is predicted.
+
+    Args:
+        neighbours: Row numbers in ``labels`` of the nearest training titles, int64 (queries, k); -1: none.
+        similarities: Similarity of each neighbour, from -1 to 1, (queries, k).
+        labels: Label ids of each training title.
+        frequency: Number of training titles with each label.
     """
     if neighbours.shape != similarities.shape or neighbours.ndim != 2:
         raise ValueError(
@@ -123,7 +129,7 @@ def vote(
     weights = similarities[rows, columns].astype(np.float64)
     if not (np.abs(weights) <= 1 + 1e-3).all():
         raise ValueError("similarities must lie between -1 and 1: are the vectors finite and of unit norm?")
-    # number of the pair (query, label) of each vote
+    # Each vote is counted in the cell of its query and label.
     cells = np.repeat(rows, vote_labels.lengths) * label_count + vote_labels.values
     votes, summed_similarities = (
         np.bincount(cells, summands, query_count * label_count).reshape(query_count, label_count)
@@ -136,10 +142,11 @@ def vote(
 
 
 def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosine. In a tie, the lower id is first.
+    """Finds the k rows of ``base`` with the largest positive cosines. Rows with equal cosines ascend.
 
-    ``queries`` and ``base`` are arrays of unit-norm (or zero) rows, or CSR matrices, of shape (titles,
-    features). Returns ids, int64, and cosines, float32, (queries, k); -1 and 0 if there are fewer rows.
+    ``queries`` and ``base`` are arrays of rows with unit norm (or zero), or CSR matrices, of shape (titles,
+    features). Returns ids, int64 (queries, k), and cosines, float32 (queries, k). If fewer than k rows have a
+    positive cosine, the remaining ids are -1 and the cosines 0.
     """
     if not isinstance(queries, np.ndarray):
         return nearest_rows(queries, base, k)

@@ -1,7 +1,7 @@
-"""Predicts categories by k-NN of sentence vectors, to show how good the pretrained encoder is by itself.
+"""Predicts categories by k-NN of sentence vectors, to show the quality of the pretrained encoder alone.
 
-The baseline ignores airing contexts, so its scores are equal with and without contexts, and its neighbours
-are searched once.
+The baseline ignores context tokens, so its scores are equal with and without contexts, and the neighbours of
+titles are searched only once.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tasks.form import configurable, setting
 
 @dataclass(frozen=True)
 class FittedSentenceKnn:
-    """Trained baseline: the training titles with their sentence vectors."""
+    """Trained baseline: training titles, their sentence vectors, and the number k of neighbours that vote."""
 
     training_vectors: Float32[np.ndarray, "titles features"]
     training: LabelledTitles
@@ -25,10 +25,10 @@ class FittedSentenceKnn:
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """Predicts labels by the vote of the nearest titles. A title with a zero vector has no neighbours."""
-        training_vectors, ids, cosines = titles.derived.get((SentenceKnn, self.k), (None, None, None))
+        training_vectors, ids, cosines = titles.cache.get((SentenceKnn, self.k), (None, None, None))
         if training_vectors is not self.training_vectors:
             ids, cosines = top_by_cosine(titles.dense, self.training_vectors, self.k)
-            titles.derived[SentenceKnn, self.k] = self.training_vectors, ids, cosines
+            titles.cache[SentenceKnn, self.k] = self.training_vectors, ids, cosines
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
 
@@ -37,7 +37,7 @@ class SentenceKnn:
     """Baseline: the k training titles with the most similar sentence vectors vote for labels."""
 
     name: Literal["sentence_knn"] = "sentence_knn"
-    k: int = setting(10, "Neighbours that vote.", ge=1)
+    k: int = setting(10, "Number of neighbours that vote.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedSentenceKnn:
         """Stores the training titles. Raises NoSentenceVectors if they have no sentence vectors."""

@@ -1,10 +1,10 @@
-"""Predicts categories from TF-IDF features of titles, by k-NN or a linear SVM, the strongest baseline.
+"""Predicts categories from TF-IDF features of titles, by k-NN or by a linear SVM, the strongest baseline.
 
-scikit-learn is imported inside functions, because importing it takes a second and `--help` reads the settings
-of this module.
+scikit-learn is imported inside functions, because importing it takes a second, and `--help` imports this
+module for its settings.
 
-For each label the SVM approximates min_w ½‖w‖² + C Σ max(0, 1 − y w·x)² (``tasks/linear/svm.py``). Labels are
-ranked by w·x; those with w·x > 0 are predicted.
+For each label, the SVM approximates min_w ½‖w‖² + C Σ max(0, 1 − y w·x)² (``tasks/linear/svm.py``). Labels
+are ranked by w·x; labels with w·x > 0 are predicted.
 
 The defaults were chosen with liblinear on four English guides (19,658 training titles, 138,236 features, 142
 labels, 2026-11-21):
@@ -16,14 +16,15 @@ choice                                accuracy unseen title  accuracy unseen sho
 the same with C = 1 / .3 / .1 / .05   .467 .472 .471 .459    .367 .397 .415 .407
 hinge, C = 1 / .3                     .469 .464              .379 .389
 one multi-class machine               .477                   .412
-features in two titles at least, .3   .467                   .391
+only features in ≥ 2 titles, C = .3   .467                   .391
 ====================================  =====================  ====================
 
 The micro-F1 of the multi-class machine on unseen titles is .342 instead of .410, because its margins do not
 determine which labels to predict.
 
-With the sentence vector of 512 numbers (18,314 titles, 125 labels, liblinear, 2026-11-23; accuracy on unseen
-titles, unseen shows and the next period, CPU seconds of all labels):
+The next table compares ways to use the sentence vector of 512 numbers (18,314 titles, 125 labels, liblinear,
+2026-11-23). It shows the accuracy on unseen titles, unseen shows and the next period, and the CPU seconds of
+training for all labels:
 
 ================================================  ==================  ====
 inputs                                            accuracy            s
@@ -35,7 +36,8 @@ TF-IDF and 128 principal components               .487 .461 .374      16.1
 margins of TF-IDF and of ridge regression, added  .482 .452 .384      5
 ================================================  ==================  ====
 
-Four passes of our solver instead of liblinear at tolerance 1, mean accuracy of fourteen guides (2026-11-23):
+The last table compares four passes of our solver with liblinear at tolerance 1. It shows the mean accuracy of
+fourteen guides on unseen titles, unseen shows and the next period (2026-11-23):
 
 =====================  ================  ================
 inputs                 liblinear         ours
@@ -46,7 +48,7 @@ with context           .679 .651 .672    .678 .650 .671
 with both              .700 .676 .688    .700 .674 .686
 =====================  ================  ================
 
-Our solver takes about a tenth of the CPU time on four guides merged (125 labels;
+Our solver takes about a tenth of the CPU time of liblinear on four merged guides (125 labels;
 benchmarks/linear/linear.py), and a seventh to an eighth on single guides (13 to 61 labels).
 """
 
@@ -70,13 +72,13 @@ from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
 
 RIDGE = 3.0  # λ of label_directions; 30 gives the same scores
-_MEMORY = "If samples need more memory, the dual cached SVM reads them from disk, to a duality gap of 0.1 %."
-_MIN_TITLES = "Features in fewer training titles are dropped (2 instead of 1 costs a point of accuracy)."
+_MEMORY = "Maximum memory of samples in bytes; more samples are read from disk, to a duality gap of 0.1 %."
+_MIN_TITLES = "Minimum number of training titles with a feature; 2 instead of 1 costs a point of accuracy."
 
 
 @configurable
 class TfidfFeatures:
-    """Settings: which words and n-grams are features. The defaults scored best on four English guides."""
+    """Selects the words and n-grams that are features. The defaults scored best on four English guides."""
 
     longest_word_ngram: int = setting(2, "Maximum number of words of a word n-gram.", ge=1, le=5)
     shortest_char_ngram: int = setting(3, "Minimum length of a character n-gram, within words.", ge=1, le=10)
@@ -93,23 +95,20 @@ class TfidfFeatures:
     def fit_transform(self, titles: TitleInputs) -> tuple["Vectorizers", Any]:
         """Fits the vectorizers and computes the features of the titles: float32 CSR, (titles, features).
 
-        Words, characters and contexts each have unit norm (or are zero if unknown), so that they have equal
-        weight. The result is cached for all baselines with these settings; text features are also cached
-        for titles with and without contexts. Raises a ValueError if no text has a feature.
+        The features of words, of characters and of contexts are normalized separately, so that they have
+        equal weight. The result is cached for all baselines with these settings. The features of texts are
+        used with and without contexts. Raises a ValueError if no text has a feature.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        cache, options = titles.derived, {"min_df": self.min_titles, "sublinear_tf": True}
+        cache, options = titles.cache, {"min_df": self.min_titles, "sublinear_tf": True}
         make_vectorizer = partial(TfidfVectorizer, dtype=np.float32, **options)
         if self not in cache:
             lengths = self.shortest_char_ngram, self.longest_char_ngram
             words = make_vectorizer(ngram_range=(1, self.longest_word_ngram), token_pattern=r"\b\w+\b")
             vectorizers = Vectorizers(words, make_vectorizer(ngram_range=lengths, analyzer="char_wb"))
-            parts = [
-                vectorizer.fit_transform(titles.texts)
-                for vectorizer in (vectorizers.words, vectorizers.chars)
-            ]
-            cache[self] = vectorizers, _stack(parts)
+            features = [words.fit_transform(titles.texts), vectorizers.chars.fit_transform(titles.texts)]
+            cache[self] = vectorizers, _stack(features)
         if not any(titles.contexts):
             return cache[self]
         if (self, "contexts") not in cache:
@@ -122,19 +121,18 @@ class TfidfFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Vectorizers:
-    """Fitted TfidfVectorizers of words, characters and contexts (None if no title has a context)."""
+    """Fitted TfidfVectorizers of words, of characters, and of contexts if any title has a context."""
 
     words: Any
     chars: Any
     contexts: Any = None
 
     def transform(self, titles: TitleInputs) -> Any:
-        """Returns the features of titles, CSR; cached for all baselines that share the vectorizers."""
-        cache = titles.derived
+        """Computes the features of titles, CSR. They are cached for all baselines with these vectorizers."""
+        cache = titles.cache
         if self.words not in cache:
-            cache[self.words] = _stack(
-                [vectorizer.transform(titles.texts) for vectorizer in (self.words, self.chars)]
-            )
+            features = [self.words.transform(titles.texts), self.chars.transform(titles.texts)]
+            cache[self.words] = _stack(features)
         if self.contexts is None:
             return cache[self.words]
         if self.contexts not in cache:
@@ -143,15 +141,15 @@ class Vectorizers:
         return cache[self.contexts]
 
 
-def _stack(parts: Sequence[Any]) -> Any:
+def _stack(matrices: Sequence[Any]) -> Any:
     from scipy import sparse
 
-    return sparse.hstack(parts).tocsr()
+    return sparse.hstack(matrices).tocsr()
 
 
 @dataclass(frozen=True)
 class FittedTfidfKnn:
-    """Trained baseline: the training titles and their features ``base``, CSR (titles, features)."""
+    """Trained baseline: the training titles, and their features ``base``, CSR (titles, features)."""
 
     features: Vectorizers
     base: Any
@@ -170,11 +168,11 @@ class TfidfKnn:
     """Baseline: the k training titles with the largest cosine of TF-IDF features vote for labels."""
 
     name: Literal["tfidf_knn"] = "tfidf_knn"
-    k: int = setting(10, "Neighbours that vote.", ge=1)
+    k: int = setting(10, "Number of neighbours that vote.", ge=1)
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit(self, training: LabelledTitles) -> FittedTfidfKnn:
-        """Stores the features of the training titles; raises a ValueError if no title has a feature."""
+        """Stores the features of the training titles. Raises a ValueError if no title has a feature."""
         return FittedTfidfKnn(*self.features.fit_transform(training.titles), training, self.k)
 
 
@@ -189,7 +187,7 @@ class FittedTfidfSvm:
     solver: str
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin, labels without training titles last; predicts those with margin > 0."""
+        """Ranks labels by margin, labels without training titles last. Predicts labels with margin > 0."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = _append_dense(self.features.transform(titles), titles.dense @ self.directions)
@@ -199,16 +197,16 @@ class FittedTfidfSvm:
 
 @configurable
 class LinearSvm:
-    """Base class of linear models, one per label, on TF-IDF features and normalized dense vectors."""
+    """Base class of linear SVMs, one per label, on TF-IDF features and projected sentence vectors."""
 
-    cost: float = setting(0.2, "C: weight of violated margins.", gt=0)
-    epochs: int = setting(4, "Passes over the titles.", ge=1)
+    cost: float = setting(0.2, "C: weight of the losses of training titles.", gt=0)
+    epochs: int = setting(4, "Number of passes over the training titles.", ge=1)
     seed: int = setting(0, "Seed of the order in which titles are visited.", ge=0)
     memory_bytes: int = setting(1 << 30, _MEMORY, ge=1)
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
-        """Trains the classifiers of all labels on TF-IDF and ``directions`` of the sentence vectors."""
+        """Trains the classifiers on TF-IDF features and on sentence vectors projected to ``directions``."""
         features, words = self.features.fit_transform(training.titles)
         inputs = _append_dense(words, training.titles.dense @ directions)
         classifiers, solver = fit_svms(
@@ -239,10 +237,10 @@ class TfidfSvmSentence(LinearSvm):
     """Baseline: a linear SVM per label on TF-IDF features and the sentence vector, as in our model."""
 
     name: Literal["tfidf_svm_sentence"] = "tfidf_svm_sentence"
-    directions: int = setting(32, "Number of directions of the sentence vectors that are used.", ge=1)
+    directions: int = setting(32, "Number of directions to which sentence vectors are projected.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
-        """Trains the classifiers; raises NoSentenceVectors if the titles have no sentence vectors."""
+        """Trains the classifiers. Raises NoSentenceVectors if the titles have no sentence vectors."""
         dense = training.titles.require_dense()
         targets = training.labels.multi_hot(training.label_count)
         return self.fit_to(training, label_directions(dense, targets, self.directions))
@@ -251,8 +249,8 @@ class TfidfSvmSentence(LinearSvm):
 def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.ndarray:
     """Computes the directions of dense vectors that best predict the labels of training titles.
 
-    They are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY (ridge regression) for centred vectors X
-    and labels Y. Float32, shape (features, count), orthonormal columns.
+    The directions are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY (ridge regression) for centred
+    vectors X and labels Y. Returns them as orthonormal columns, float32 (features, count).
     """
     from scipy import sparse
 

@@ -1,4 +1,4 @@
-"""Encoders. An encoder computes the vector of a title from the embedding rows of its tokens."""
+"""Encoders, which compute the vector of a title from the embedding rows of its tokens."""
 
 from tasks.encoder.bag import Bag
 

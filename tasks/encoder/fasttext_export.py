@@ -1,14 +1,14 @@
-"""Exports the words of a title encoder as a fastText model that the fasttext package and gensim load.
+"""Exports the words of a title encoder as a fastText model, for the fasttext package and gensim.
 
 In fastText, the vector of a word is the sum of the row of the word and the rows of its n n-grams, divided by
 n + 1. The row of a word that should have the vector v is therefore
 
     row = (n + 1) · v − Σ n-gram rows
 
-It reproduces v to about 1e-7, after a correction of float32 rounding. The row of an n-gram bucket is its
-fitted row (or zero), plus the mean that was subtracted in the fit, times a common scale. fastText does not
-normalise the vectors of unseen words; the scale is chosen so that half of the unseen words are longer than
-the intended norm.
+After a correction of float32 rounding, the exported vector differs from v by about 1e-7. The row of an n-gram
+bucket is its fitted row (or zero), plus the mean that was subtracted in the fit, times a common scale.
+fastText does not normalise the vectors of unseen words. The scale is chosen so that the median norm of the
+mean n-gram rows of words is the norm of unseen words in the title encoder.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from tasks.text.words import WORD
 
 
 def word_vectors(encoder: TitleEncoder) -> tuple[list[str], np.ndarray]:
-    """Returns the trained words, most frequent first, and their embedding rows, float32 (words, dim)."""
+    """Returns the trained words, the most frequent first, and their embedding rows, float32 (words, dim)."""
     words = sorted((row, text) for (kind, text), row in encoder.ids.items() if kind == WORD)
     return [text for _, text in words], encoder.rows[[row for row, _ in words]]
 
@@ -39,8 +39,8 @@ def require_ngrams(encoder: TitleEncoder) -> NgramRows:
     """
     if not isinstance(source := encoder.unseen_words, NgramRows):
         raise ValueError(
-            f"unseen words of this model come from {source.key}, but a fastText file has only n-grams; "
-            "train with augment.strategy=distilled to export it"
+            f"the vectors of unseen words of this model come from {source.key}, but a fastText file can "
+            "contain only n-grams; train with augment.strategy=distilled to export a fastText file"
         )
     return source
 
@@ -54,7 +54,7 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
         path: File to write.
 
     Raises:
-        ValueError: There are no words, or unseen words do not come from n-grams.
+        ValueError: The encoder has no words, or computes vectors of unseen words without n-gram rows.
     """
     words, vectors = word_vectors(encoder)
     if not words:
@@ -63,14 +63,14 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
     ngrams = require_ngrams(encoder)
     ids = bucket_ids(words, ngrams.shortest, ngrams.longest, ngrams.buckets)
     distinct_ids, inverse = np.unique(ids.values, return_inverse=True)
-    bags, buckets = Ragged(ids.offsets, inverse), _bucket_rows(ngrams, distinct_ids)
-    means = _add_rows(buckets, bags, np.zeros_like(vectors)) / np.maximum(ids.lengths, 1)[:, None]
+    word_buckets, bucket_rows = Ragged(ids.offsets, inverse), _bucket_rows(ngrams, distinct_ids)
+    means = _add_rows(bucket_rows, word_buckets, np.zeros_like(vectors)) / np.maximum(ids.lengths, 1)[:, None]
     scale = np.float32(ngrams.norm / max(float(np.median(np.linalg.norm(means, axis=1))), 1e-12))
-    buckets *= scale
-    parts = (bags.lengths + 1).astype(np.float32)[:, None]
-    rows = parts * vectors - _add_rows(buckets, bags, np.zeros_like(vectors))
-    ngram_rows = _add_rows(buckets, bags, rows.copy()) * (1 / parts)
-    rows += parts * (vectors - ngram_rows)
+    bucket_rows *= scale
+    row_counts = (word_buckets.lengths + 1).astype(np.float32)[:, None]
+    rows = row_counts * vectors - _add_rows(bucket_rows, word_buckets, np.zeros_like(vectors))
+    exported_vectors = _add_rows(bucket_rows, word_buckets, rows.copy()) * (1 / row_counts)
+    rows += row_counts * (vectors - exported_vectors)
     header = Header(dim=encoder.dim, bucket=ngrams.buckets, minn=ngrams.shortest, maxn=ngrams.longest)
     order = np.argsort(-counts, kind="stable")
     entries = [(encode(words[position]), int(counts[position])) for position in order]
@@ -79,6 +79,7 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
 
 
 def _bucket_rows(ngrams: NgramRows, buckets: np.ndarray) -> np.ndarray:
+    """Returns the fitted row (or zero) of each bucket plus the mean, float32 (buckets, dim)."""
     rows = np.tile(ngrams.mean, (len(buckets), 1))
     positions, has_row = ngrams.find(buckets)
     rows[has_row] += ngrams.rows[positions[has_row]]
@@ -86,14 +87,15 @@ def _bucket_rows(ngrams: NgramRows, buckets: np.ndarray) -> np.ndarray:
 
 
 def _add_rows(rows: np.ndarray, ids: Ragged, sums: np.ndarray) -> np.ndarray:
-    """Adds the rows of each bag to the bag's sum, in float32 and in order, as fastText does."""
+    """Adds the rows with the ids of each word to the sum of the word, in the order of fastText."""
     for position in range(int(ids.lengths.max(initial=0))):
-        active_rows = np.flatnonzero(ids.lengths > position)
-        sums[active_rows] += rows[ids.values[ids.offsets[active_rows] + position]]
+        words = np.flatnonzero(ids.lengths > position)
+        sums[words] += rows[ids.values[ids.offsets[words] + position]]
     return sums
 
 
-def _all_rows(words: np.ndarray, ngrams: NgramRows, scale: np.float32) -> Iterator[np.ndarray]:
-    yield words
+def _all_rows(word_rows: np.ndarray, ngrams: NgramRows, scale: np.float32) -> Iterator[np.ndarray]:
+    """Yields the rows of words, then the rows of all buckets in blocks."""
+    yield word_rows
     for block in row_blocks(ngrams.buckets):
         yield _bucket_rows(ngrams, np.arange(block.start, block.stop)) * scale

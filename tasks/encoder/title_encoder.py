@@ -1,8 +1,8 @@
 """Maps any title to a vector: tokenizes it, looks up embedding rows, and adds sentence features.
 
-A trained token has a row. A word without a trained row (an unseen word) has a vector that tasks/augment has
-fitted. Other unseen tokens are ignored. The module requires only NumPy, pyarrow and, if the model has
-sentence vectors, the package of the sentence encoder.
+A trained token has a row. The vector of a word without a trained row (an unseen word) is computed by a method
+that tasks/augment has fitted. Other tokens without a trained row are ignored. The module requires only NumPy,
+pyarrow and, if the model has sentence vectors, the package of the sentence encoder.
 """
 
 import dataclasses
@@ -29,17 +29,17 @@ from tasks.text.tokenizers import Tokenizer, describe_tokenizer, restore_tokeniz
 from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, Token, context_token
 
 ENCODERS = {"bag": Bag}
-_REMOVED_OPTIONS = ("sif", "directions")  # options of older versions, which do not affect published rows
-_CHUNK = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
+_REMOVED_OPTIONS = ("sif", "directions")  # options in models of older versions, which are ignored
+_CHUNK_TITLES = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
 
 
 class TokenLookup(NamedTuple):
     """Tokens of titles that have a vector: a trained row, or the vector of an unseen word."""
 
     tokens: Ragged  # row number of each token of each title; unseen words have numbers from len(encoder.rows)
-    kinds: Int8[np.ndarray, " rows"]  # kind of each row, unseen words last
-    unseen_rows: Float32[np.ndarray, "unseen dim"]  # vectors of unseen words
-    unseen: list[str]  # unseen words
+    kinds: Int8[np.ndarray, " rows"]  # kind of the token of each row; the rows of unseen words are last
+    unseen_rows: Float32[np.ndarray, "unseen dim"]  # vector of each unseen word
+    unseen_words: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +50,23 @@ class TitleEncoder:
     bag: Encoder
     ids: dict[tuple[int, str], int]  # row number by (kind, text), for trained tokens
     rows: Float32[np.ndarray, "tokens dim"]
-    kinds: Int8[np.ndarray, " tokens"]  # kind of each row
-    unseen_words: UnseenWords  # vectors of words without a row
+    kinds: Int8[np.ndarray, " tokens"]  # kind of the token of each row
+    unseen_words: UnseenWords  # computes vectors of words without a trained row
     meaning: Meaning | None = None  # None if the corpus has no sentence vectors
-    slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of memory slots, see append_slot_key
+    slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of memory slots (append_slot_key)
 
     @property
     def dim(self) -> int:
-        """Number of dimensions of an embedding row, and of a title vector without the key of a slot."""
+        """Number of dimensions of an embedding row."""
         return self.rows.shape[1]
 
     @property
     def width(self) -> int:
-        """Number of dimensions of a title vector, including the key of a memory slot if the model has any."""
+        """Number of dimensions of a title vector: ``dim``, or 2 · dim if a memory slot is appended."""
         return self.dim if self.slots is None else 2 * self.dim
 
     def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
-        """Computes sentence features x of titles and optional descriptions, float32 (titles, features)."""
+        """Computes the sentence features x of titles and their descriptions, float32 (titles, features)."""
         if self.meaning is None:
             return np.zeros((len(raw_titles), 0), dtype=np.float32)
         return self.meaning.dense(self.bag, raw_titles, descriptions)
@@ -74,8 +74,8 @@ class TitleEncoder:
     def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
         """Computes the unit-norm vectors of titles, float32 (titles, width).
 
-        The vector is zero if the model knows no word or n-gram of the title, and it has no sentence features.
-        ``dense`` are the sentence features x, float32 (titles, features); None: computed from the titles.
+        The vector is zero if no word or n-gram of the title has a vector, and its sentence features are zero.
+        ``dense`` contains the sentence features x of the titles; None: they are computed.
         """
         return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
 
@@ -86,20 +86,24 @@ class TitleEncoder:
         dense: np.ndarray | None = None,
         token_ids: Ragged | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Computes the unit vectors of titles twice, without and with context: float32 (titles, width) each.
+        """Computes two unit-norm vectors of each title, without and with context: float32 (titles, width).
 
         Args:
             raw_titles: Titles as in the feed.
-            contexts: Tokens of the airing context of each title (tasks/tokenize/contexts.py).
-            dense: As in ``embed``.
+            contexts: Context tokens of each title (tasks/tokenize/contexts.py), such as "hour:20".
+            dense: Sentence features x of the titles; None: they are computed.
             token_ids: Ids of the title and context tokens of each title, from a corpus with this vocabulary.
-                Titles without ids, or with a word without a trained row, are tokenised.
+                A title that has no ids, or a word without a trained row, is tokenized.
         """
         dense = self.dense(raw_titles) if dense is None else dense
         without_context, with_context = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
-        for start in range(0, len(raw_titles), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            ids = None if token_ids is None else token_ids.between(start, min(start + _CHUNK, len(token_ids)))
+        for start in range(0, len(raw_titles), _CHUNK_TITLES):
+            chunk = slice(start, start + _CHUNK_TITLES)
+            ids = (
+                None
+                if token_ids is None
+                else token_ids.between(start, min(start + _CHUNK_TITLES, len(token_ids)))
+            )
             lookup = self.look_up(raw_titles[chunk], contexts[chunk], ids)
             title_tokens = lookup.tokens.where(lookup.kinds[lookup.tokens.values] < CONTEXT)
             without_context[chunk] = with_context[chunk] = self._encode(title_tokens, lookup, dense[chunk])
@@ -120,19 +124,20 @@ class TitleEncoder:
         if token_ids is None:
             lookup = self._tokenise(raw_titles, contexts)
         else:
-            has_row, words = self._touched[token_ids.values], self.kinds[token_ids.values] == WORD
-            untrained_words = np.bincount(token_ids.row_ids[words & ~has_row], minlength=len(token_ids))
-            tokenised_rows = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
+            has_row, is_word = self._is_trained[token_ids.values], self.kinds[token_ids.values] == WORD
+            untrained_words = np.bincount(token_ids.row_ids[is_word & ~has_row], minlength=len(token_ids))
+            tokenised_titles = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
             lookup = self._tokenise(
-                [raw_titles[title] for title in tokenised_rows], [contexts[title] for title in tokenised_rows]
+                [raw_titles[title] for title in tokenised_titles],
+                [contexts[title] for title in tokenised_titles],
             )
             positions = np.arange(len(token_ids))
-            positions[tokenised_rows] = len(token_ids) + np.arange(len(tokenised_rows))
+            positions[tokenised_titles] = len(token_ids) + np.arange(len(tokenised_titles))
             tokens = Ragged.concatenate([token_ids.where(has_row), lookup.tokens]).take(positions)
             lookup = lookup._replace(tokens=tokens)
         kinds, titles = lookup.kinds[lookup.tokens.values], lookup.tokens.row_ids
         has_text = np.bincount(titles[(kinds == WORD) | (kinds == NGRAM)], minlength=len(lookup.tokens)) > 0
-        # All titles have tokens of length and shape. Without words and n-grams, these are not used.
+        # Every title has tokens of kind shape. If it has no word or n-gram, only its context tokens are used.
         return lookup._replace(tokens=lookup.tokens.where(has_text[titles] | (kinds >= CONTEXT)))
 
     def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
@@ -157,27 +162,27 @@ class TitleEncoder:
         return TokenLookup(row_ids, kinds, unseen_rows, list(unseen))
 
     def rows_of(self, tokens: np.ndarray, lookup: TokenLookup) -> np.ndarray:
-        """Returns the rows, float32 (tokens, dim), of ascending row numbers of a lookup, int64 (tokens,)."""
+        """Returns the rows, float32 (tokens, dim), with the ascending row numbers ``tokens`` of a lookup."""
         trained_tokens = tokens[tokens < len(self.rows)]
         unseen_tokens = tokens[len(trained_tokens) :] - len(self.rows)
         return np.concatenate([self.rows[trained_tokens], lookup.unseen_rows[unseen_tokens]])
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Computes similarity vectors, as for `guidespace similar`: float32 (titles, meaning + width).
+        """Computes similarity vectors, such as `guidespace similar` uses: float32 (titles, meaning + width).
 
-        Concatenates the meaning vectors of x (``dense``) and the title vectors ``vectors``, with or without
-        context. Returns ``vectors`` if the model has no sentence vectors.
+        Concatenates the meaning vectors of the sentence features ``dense`` and the title vectors ``vectors``.
+        If the model has no sentence vectors, returns ``vectors``.
         """
         if self.meaning is None:
             return vectors
         return unit_rows(np.hstack([np.float32(MEANING_WEIGHT) * self.meaning.project(dense), vectors]))
 
     def without_unseen_words(self) -> "TitleEncoder":
-        """Returns a copy that ignores words without a trained row, to measure the effect of their vectors."""
-        return dataclasses.replace(self, unseen_words=NgramRows.none(self.dim))
+        """Returns a copy that ignores unseen words, to measure the effect of their vectors."""
+        return dataclasses.replace(self, unseen_words=NgramRows.empty(self.dim))
 
     def count_unseen(self, raw_titles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Counts the words of each title, and those without a trained row, int32 (titles,) each."""
+        """Counts the words of each title, and its unseen words: two arrays, int32 (titles,)."""
         tokens = self.tokenizer.all_tokens(raw_titles)
         words = [[token for token in title_tokens if token[0] == WORD] for title_tokens in tokens]
         unseen = [sum(token not in self.ids for token in title_tokens) for title_tokens in words]
@@ -192,23 +197,23 @@ class TitleEncoder:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """Kind and text of the token of each embedding row."""
+        """Kind and text of the token of each embedding row; (WORD, "") if the row is not trained."""
         names: list[Token] = [(WORD, "")] * len(self.rows)
         for token, row in self.ids.items():
             names[row] = token
         return names
 
     @cached_property
-    def _touched(self) -> np.ndarray:
-        """Mask of the rows that training has updated, bool (tokens,)."""
-        is_touched = np.zeros(len(self.rows), dtype=bool)
-        is_touched[list(self.ids.values())] = True
-        return is_touched
+    def _is_trained(self) -> np.ndarray:
+        """Whether training has updated each row, bool (tokens,)."""
+        is_trained = np.zeros(len(self.rows), dtype=bool)
+        is_trained[list(self.ids.values())] = True
+        return is_trained
 
     def save(self, folder: Path, tokens_parquet: Path) -> None:
         """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet (record i describes row i)."""
         source, bag = self.unseen_words, dataclasses.asdict(self.bag)
-        arrays = {**source.arrays(), "rows": self.rows, "touched": self._touched}
+        arrays = {**source.arrays(), "rows": self.rows, "touched": self._is_trained}
         content = {
             "tokenizer": describe_tokenizer(self.tokenizer),
             "encoder": bag,
@@ -248,9 +253,11 @@ class TitleEncoder:
         return TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, arrays.get("slots"))
 
 
-def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
-    """Returns the row number by (kind, text) of each trained token. Untrained rows are random."""
-    rows = np.flatnonzero(touched)
+def token_index(
+    kinds: np.ndarray, tokens: Sequence[str], is_trained: np.ndarray
+) -> dict[tuple[int, str], int]:
+    """Returns the row number of each trained token, by its kind and text. Untrained rows are random."""
+    rows = np.flatnonzero(is_trained)
     return {(kind, tokens[row]): row for row, kind in zip(rows.tolist(), kinds[rows].tolist())}
 
 
@@ -259,8 +266,8 @@ def append_slot_key(
 ) -> Float32[np.ndarray, "titles width"]:
     """Appends to each unit vector q the key of its nearest memory slot (tasks/train/memory).
 
-    Returns normalise(concatenation of q and weight · K[nearest(q)]), where K are the keys ``slots``. The
-    result has twice the dimensions of q. Without slots, returns q.
+    Returns normalise(concatenation of q and weight · K[nearest(q)]), where K contains the keys ``slots``. The
+    result has twice the dimensions of q. If ``slots`` is None, returns q.
     """
     if slots is None:
         return vectors

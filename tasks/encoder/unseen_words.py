@@ -34,8 +34,8 @@ class UnseenWords(Protocol):
         """Computes vectors of case-folded words.
 
         Returns:
-            Vectors, float32 (words, dim), zero for words without a vector; whether each word has a vector,
-            bool (words,).
+            The vector of each word, float32 (words, dim), which may be zero, and whether the source has a
+            vector for the word, bool (words,).
         """
         ...
 
@@ -62,8 +62,8 @@ class NgramRows:
     norm: float  # norm of the vector of an unseen word
 
     @staticmethod
-    def none(dim: int) -> "NgramRows":
-        """Creates a source without rows, from which no word gets a vector."""
+    def empty(dim: int) -> "NgramRows":
+        """Creates a source without rows, which gives no word a vector."""
         ids, rows = np.zeros(0, dtype=np.int64), np.zeros((0, dim), np.float32)
         mean = np.zeros(dim, np.float32)
         return NgramRows(shortest=3, longest=6, buckets=1, bucket_ids=ids, rows=rows, mean=mean, norm=1.0)
@@ -74,7 +74,7 @@ class NgramRows:
         return len(self.bucket_ids)
 
     def find(self, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the row number of each bucket, int64, and whether it has a row, bool."""
+        """Returns the row number of each bucket, int64, and whether the bucket has a row, bool."""
         if not len(self.bucket_ids):
             return np.zeros_like(buckets), np.zeros(buckets.shape, dtype=bool)
         positions = np.searchsorted(self.bucket_ids, buckets).clip(max=len(self.bucket_ids) - 1)
@@ -84,10 +84,10 @@ class NgramRows:
         """Computes vectors of unseen words. A word has a vector if one of its n-grams has a row."""
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         positions, has_row = self.find(ids.values)
-        owner = ids.row_ids[has_row]
+        word_ids = ids.row_ids[has_row]
         sums = np.zeros((len(words), len(self.mean)), dtype=np.float32)
-        np.add.at(sums, owner, self.rows[positions[has_row]])
-        has_vector = np.bincount(owner, minlength=len(words)) > 0
+        np.add.at(sums, word_ids, self.rows[positions[has_row]])
+        has_vector = np.bincount(word_ids, minlength=len(words)) > 0
         means = sums / np.maximum(ids.lengths, 1)[:, None].astype(np.float32)
         return _scale_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
@@ -111,13 +111,13 @@ class NearestWords:
     """Source that uses the trained words nearest to an unseen word, in the space of a character encoder.
 
     The vector of an unseen word is the mean of the rows of its nearest trained words, weighted by the fourth
-    power of their cosine to the word.
+    power of the cosine to the unseen word.
     """
 
     key: ClassVar[str] = "stems"
     encoder: "CharacterEncoder"
     neighbours: int  # number of nearest words
-    word_vectors: Float32[np.ndarray, "words hidden"]  # unit vectors of trained words by the encoder
+    word_vectors: Float32[np.ndarray, "words hidden"]  # unit vectors of trained words, by the encoder
     rows: Float32[np.ndarray, "words dim"]  # unit-norm rows of trained words minus their mean
     mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
     norm: float  # norm of vectors of unseen words
@@ -152,7 +152,7 @@ class NearestWords:
     @staticmethod
     def restore(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NearestWords":
         """Creates a source from the results of ``describe`` and ``arrays``."""
-        from tasks.recurrent.encoder import CharacterEncoder  # a network of torch
+        from tasks.recurrent.encoder import CharacterEncoder  # imports torch
 
         prefix = "recurrent."
         encoder_arrays = {
@@ -169,6 +169,6 @@ SOURCES = {source.key: source for source in (NgramRows, NearestWords)}
 
 
 def _scale_to_norm(vectors: np.ndarray, norm: float, has_vector: np.ndarray) -> np.ndarray:
-    """Scales vectors to ``norm``, float32. Words without a vector get zero."""
+    """Scales vectors to ``norm``, float32, and sets the vectors of words without a vector to zero."""
     vectors = vectors * (norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
     return np.where(has_vector[:, None], vectors, 0).astype(np.float32)

@@ -76,7 +76,7 @@ class GuideTitles:
         texts = TitleTexts(self.folder / "shows.parquet", described_file, self.placeholder, max_texts)
         position, title_ids, kept_texts = np.full(len(self.title), -1), [], []
         position[titles] = np.arange(len(titles))
-        for numbers, batch in texts.of_descriptions():
+        for numbers, batch in texts.description_batches():
             for number, text in zip(numbers, batch, strict=True):
                 if position[number] >= 0:
                     title_ids.append(position[number])

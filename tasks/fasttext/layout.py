@@ -24,12 +24,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 MAGIC, VERSION = 793712314, 12
-_ARGS = "<12id"
+_ARGUMENTS_FORMAT = "<12id"
 _RANGES = {"dim": (1, 1_000_000), "loss": (1, 4), "model": (1, 3), "maxn": (0, 1000), "t": (0.0, 1.0)}
 
 
 class FastTextError(ValueError):
-    """Error: a file is not a valid fastText model. The message contains the reason and the byte offset."""
+    """Raised if a file is not a valid fastText model; the message has the byte offset and the reason."""
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         super().__init__(f"{path}: at byte {offset}: {reason}")
@@ -37,7 +37,7 @@ class FastTextError(ValueError):
 
 
 class Cursor:
-    """Position in a memory-mapped file. Each read is checked against the remaining size."""
+    """Reads a memory-mapped file from a position onwards, and checks the remaining size before each read."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.offset = path, 0
@@ -48,35 +48,35 @@ class Cursor:
         self.size = len(self.data)
         self.file_bytes = np.frombuffer(self.data, dtype=np.uint8)
 
-    def fail(self, reason: str, back: int = 0) -> NoReturn:
-        """Raises FastTextError with a reason and a byte offset, ``back`` bytes before the cursor."""
-        raise FastTextError(self.path, self.offset - back, reason)
+    def fail(self, reason: str, bytes_back: int = 0) -> NoReturn:
+        """Raises FastTextError for the byte that is ``bytes_back`` bytes before the current position."""
+        raise FastTextError(self.path, self.offset - bytes_back, reason)
 
-    def need(self, count: int, what: str) -> None:
-        """Raises FastTextError if fewer than ``count`` bytes remain; ``what`` names them in the message."""
+    def require_bytes(self, count: int, description: str) -> None:
+        """Raises FastTextError if fewer than ``count`` bytes remain; ``description`` names them."""
         if count > (remaining_bytes := self.size - self.offset):
             self.fail(
-                f"{what} would take {count} bytes, but only {remaining_bytes} remain: the file is "
+                f"{description} would take {count} bytes, but only {remaining_bytes} remain: the file is "
                 "truncated, or an earlier size is wrong"
             )
 
-    def read(self, form: str, what: str) -> tuple[Any, ...]:
-        """Reads numbers in the struct format ``form``; ``what`` describes them in error messages."""
-        size = struct.calcsize(form)
-        self.need(size, what)
+    def read(self, struct_format: str, description: str) -> tuple[Any, ...]:
+        """Reads numbers in a format of the module struct; error messages contain ``description``."""
+        size = struct.calcsize(struct_format)
+        self.require_bytes(size, description)
         self.offset += size
-        return struct.unpack_from(form, self.data, self.offset - size)
+        return struct.unpack_from(struct_format, self.data, self.offset - size)
 
-    def read_flag(self, what: str) -> bool:
-        """Reads a byte that must be 0 or 1; ``what`` describes it in error messages."""
-        (value,) = self.read("<B", f"whether {what}")
+    def read_flag(self, description: str) -> bool:
+        """Reads a byte that must be 0 or 1. Error messages contain ``description``, the meaning of 1."""
+        (value,) = self.read("<B", f"the flag {description!r}")
         if value > 1:
-            self.fail(f"whether {what} is {value}, expected 0 or 1", 1)
+            self.fail(f"the flag {description!r} is {value}, expected 0 or 1", 1)
         return bool(value)
 
-    def take(self, count: int, what: str) -> np.ndarray:
-        """Reads ``count`` bytes as a view, uint8 (count,); ``what`` describes them in error messages."""
-        self.need(count, what)
+    def read_bytes(self, count: int, description: str) -> np.ndarray:
+        """Reads ``count`` bytes as a view, uint8 (count,); error messages contain ``description``."""
+        self.require_bytes(count, description)
         self.offset += count
         return self.file_bytes[self.offset - count : self.offset]
 
@@ -110,7 +110,7 @@ class Header:
 
     def pack(self) -> bytes:
         """Encodes the header in the file format of version 12."""
-        return struct.pack("<2i", MAGIC, VERSION) + struct.pack(_ARGS, *astuple(self)[1:])
+        return struct.pack("<2i", MAGIC, VERSION) + struct.pack(_ARGUMENTS_FORMAT, *astuple(self)[1:])
 
 
 def read_header(cursor: Cursor) -> Header:
@@ -129,8 +129,8 @@ def read_header(cursor: Cursor) -> Header:
         cursor.offset = 0
     begin = cursor.offset
     names = [field.name for field in fields(Header)][1:]
-    values = dict(zip(names, cursor.read(_ARGS, "the header"), strict=True))
-    _refuse_floret(cursor, begin, values["t"])
+    values = dict(zip(names, cursor.read(_ARGUMENTS_FORMAT, "the header"), strict=True))
+    _reject_floret(cursor, begin, values["t"])
     for index, name in enumerate(names):
         minimum, maximum = _RANGES.get(name, (0, None))
         if not (values[name] >= minimum and (maximum is None or values[name] <= maximum)):
@@ -139,16 +139,22 @@ def read_header(cursor: Cursor) -> Header:
             bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
             cursor.fail(f"{name} is {values[name]!r}, expected {bounds}{'' if version else hint}")
     header = Header(version=version, **values)
-    back = cursor.offset - begin - 32  # offset of the number of buckets
+    bytes_back = cursor.offset - begin - 32  # offset of the number of buckets
     if header.bucket == 0 and 0 < header.maxn >= header.minn:
-        cursor.fail(f"bucket is 0, but n-grams have {header.minn} to {header.maxn} characters", back)
+        cursor.fail(
+            f"bucket is 0, expected 1 or more for n-grams of {header.minn} to {header.maxn} characters",
+            bytes_back,
+        )
     if header.bucket == 0 and header.supervised and header.word_ngrams > 1:
-        cursor.fail(f"bucket is 0, but word n-grams have up to {header.word_ngrams} words", back)
+        cursor.fail(
+            f"bucket is 0, expected 1 or more for word n-grams of up to {header.word_ngrams} words",
+            bytes_back,
+        )
     # Up to version 11, supervised models were trained without n-grams, whatever the value of maxn.
     return replace(header, maxn=0) if version < VERSION and header.supervised else header
 
 
-def _refuse_floret(cursor: Cursor, begin: int, t: float) -> None:
+def _reject_floret(cursor: Cursor, begin: int, t: float) -> None:
     """Raises FastTextError for a file of floret, which has two small integers in the place of t.
 
     Read as a float64, the two integers are a denormal number. The actual t follows eight bytes later.

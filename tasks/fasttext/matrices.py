@@ -31,7 +31,7 @@ class DenseMatrix:
     Floats in the file may be misaligned. From a misaligned float array, NumPy would copy all rows.
     """
 
-    codes: np.ndarray  # uint8 (rows, 4 · dim), bytes of the rows
+    codes: np.ndarray  # uint8 (rows, 4 · dim), bytes of the float32 values of each row
 
     def take(self, ids: np.ndarray) -> Float32[np.ndarray, "ids dim"]:
         """Returns the rows with the indices ``ids``."""
@@ -44,7 +44,7 @@ class QuantisedMatrix:
 
     codes: np.ndarray  # uint8 (rows, blocks), index of the centroid of each row and block
     centroids: list[np.ndarray]  # centroids of each block, float32 (256, width)
-    norm_codes: np.ndarray | None  # uint8 (rows,), index in ``norms``, if norms are quantised separately
+    norm_codes: np.ndarray | None  # uint8 (rows,), index in ``norms``; None: rows contain their norms
     norms: np.ndarray  # float32 (256,)
 
     def take(self, ids: np.ndarray) -> Float32[np.ndarray, "ids dim"]:
@@ -59,62 +59,67 @@ Matrix = DenseMatrix | QuantisedMatrix
 
 
 def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) -> np.ndarray:
-    """Sums the rows of each bag, float32 (bags, dim), bit for bit as a loop over the rows of a bag.
+    """Sums the rows of each bag, float32 (bags, dim), bitwise equal to a loop over the rows of each bag.
 
-    Bags are sorted by descending length. Iteration n adds the n-th row of all bags with at least n rows.
+    A bag is a list of row indices. Bags are sorted by descending length. Iteration n adds the n-th row of all
+    bags with at least n rows.
 
     Args:
-        take: Function that returns the rows with the given indices.
+        take: Function that returns the rows with given indices.
         ids: Row indices of each bag.
         dim: Number of columns.
     """
     order = np.argsort(-ids.lengths, kind="stable")
     starts, negative_lengths = ids.offsets[:-1][order], -ids.lengths[order]
-    sums = np.zeros((len(ids), dim), dtype=np.float32)
+    sorted_sums = np.zeros((len(ids), dim), dtype=np.float32)
     for position in range(int(ids.lengths.max(initial=0))):
         count = int(np.searchsorted(negative_lengths, -position, side="left"))
-        sums[:count] += take(ids.values[starts[:count] + position])
-    result = np.empty_like(sums)
-    result[order] = sums
-    return result
+        sorted_sums[:count] += take(ids.values[starts[:count] + position])
+    sums_by_bag = np.empty_like(sorted_sums)
+    sums_by_bag[order] = sorted_sums
+    return sums_by_bag
 
 
 def mean_rows(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Multiplies each sum by float32(1 / count), as fastText does. A sum with count 0 is unchanged."""
+    """Multiplies each sum by float32(1 / count), as fastText does, and returns sums of 0 rows unchanged."""
     return sums * (1.0 / np.maximum(counts, 1)).astype(np.float32)[:, None]
 
 
-def read_matrix(cursor: Cursor, what: str, *, rows: int, dim: int, quantised: bool) -> Matrix:
-    """Reads a matrix of a fastText file; ``what`` describes it in error messages.
+def read_matrix(cursor: Cursor, matrix_name: str, *, rows: int, dim: int, quantised: bool) -> Matrix:
+    """Reads a matrix of a fastText file; ``matrix_name`` describes it in error messages.
 
     Raises:
         FastTextError: The matrix in the file has another shape, or its codes are damaged.
     """
-    separate_norms = quantised and cursor.read_flag(f"the norms of the {what} matrix are separate")
-    shape = cursor.read("<2q", f"the shape of the {what} matrix")
+    separate_norms = quantised and cursor.read_flag(f"the norms of the {matrix_name} matrix are separate")
+    shape = cursor.read("<2q", f"the shape of the {matrix_name} matrix")
     if shape != (rows, dim):
         expected_shape = f"expected {rows} × {dim} from header and dictionary"
-        cursor.fail(f"the {what} matrix is {shape[0]} × {shape[1]}, {expected_shape}", 16)
+        cursor.fail(f"the {matrix_name} matrix is {shape[0]} × {shape[1]}, {expected_shape}", 16)
     if not quantised:
-        content = cursor.take(rows * dim * 4, f"the {what} matrix of {rows} rows of {dim}")
+        content = cursor.read_bytes(rows * dim * 4, f"the {matrix_name} matrix of {rows} rows of {dim}")
         return DenseMatrix(content.reshape(rows, -1))
-    (size,) = cursor.read("<i", f"the number of codes of the {what} matrix")
+    (size,) = cursor.read("<i", f"the number of codes of the {matrix_name} matrix")
     if size <= 0 or size % rows or size // rows > dim:
         cursor.fail(f"{size} codes for {rows} rows, expected 1 to {dim} codes per row", 4)
-    codes = cursor.take(size, f"{size} codes").reshape(rows, -1)
-    centroids = _read_centroids(cursor, f"the {what} matrix", dim, codes.shape[1])
+    codes = cursor.read_bytes(size, f"{size} codes").reshape(rows, -1)
+    centroids = _read_centroids(cursor, f"the {matrix_name} matrix", dim, codes.shape[1])
     if not separate_norms:
         return QuantisedMatrix(codes, centroids, None, np.zeros(0, dtype=np.float32))
-    norm_codes = cursor.take(rows, f"{rows} codes of norms")
+    norm_codes = cursor.read_bytes(rows, f"{rows} codes of norms")
     return QuantisedMatrix(codes, centroids, norm_codes, _read_centroids(cursor, "the norms", 1, 1)[0][:, 0])
 
 
-def _read_centroids(cursor: Cursor, what: str, dim: int, block_count: int) -> list[np.ndarray]:
-    header = cursor.read("<4i", f"the quantiser of {what}")
+def _read_centroids(cursor: Cursor, matrix_name: str, dim: int, block_count: int) -> list[np.ndarray]:
+    header = cursor.read("<4i", f"the quantiser of {matrix_name}")
     width, last = header[2], dim - (block_count - 1) * header[2]
     if width < 1 or -(-dim // width) != block_count or header != (dim, block_count, width, last):
         expected = f"{dim}, {block_count}, and widths that add up to {dim}"
-        cursor.fail(f"the quantiser of {what} has dim, blocks, width, last {header}: expected {expected}", 16)
-    centroids = np.frombuffer(cursor.take(dim * 256 * 4, f"the centroids of {what}").tobytes(), dtype="<f4")
+        cursor.fail(
+            f"the quantiser of {matrix_name} has dim, blocks, width, last {header}: expected {expected}", 16
+        )
+    centroids = np.frombuffer(
+        cursor.read_bytes(dim * 256 * 4, f"the centroids of {matrix_name}").tobytes(), dtype="<f4"
+    )
     head, last_block = np.split(centroids, [(block_count - 1) * 256 * width])
     return [*head.reshape(block_count - 1, 256, width), last_block.reshape(256, last)]

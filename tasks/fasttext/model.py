@@ -17,19 +17,27 @@ from storage.arrays import Ragged
 from tasks.fasttext.dictionary import EOS, Dictionary, read_dictionary
 from tasks.fasttext.layout import Cursor, Header, read_header
 from tasks.fasttext.matrices import Matrix, mean_rows, read_matrix, sum_rows
-from tasks.fasttext.ngrams import PIECE, bucket_ids, bucket_piece, cut, enclose, encode, hash_strings
+from tasks.fasttext.ngrams import (
+    PIECE,
+    bucket_ids,
+    bucket_ids_of_text,
+    enclose_words,
+    encode,
+    extract_ngrams,
+    hash_strings,
+)
 
-_CHUNK = 65_536  # words per batch, whose n-grams take about 100 MB
-_LABEL = b"__label__"  # default prefix of labels in fastText, which files do not store
+_CHUNK_WORDS = 65_536  # words per batch; their n-grams take about 100 MB
+_LABEL = b"__label__"  # default prefix of labels in fastText; files do not contain the prefix
 _HASH_FACTOR = 116049371  # factor in the hash of word n-grams
 
 
 class Ngram(NamedTuple):
-    """Character n-gram of a word (or the word itself) with its row index and row in the input matrix."""
+    """Character n-gram of a word (or the word itself) with its row of the input matrix."""
 
     text: str
-    row: int
-    vector: np.ndarray
+    row: int  # index of the row in the input matrix
+    vector: np.ndarray  # the row, float32 (dim,)
 
 
 class FastText(NamedTuple):
@@ -54,13 +62,13 @@ class FastText(NamedTuple):
         header = read_header(cursor)
         dictionary = read_dictionary(cursor, with_pruning=header.version > 0, buckets=header.bucket)
         quantised = header.version > 0 and cursor.read_flag("the input matrix is quantised")
-        if dictionary.pruned is not None and not quantised:
+        if dictionary.kept_buckets is not None and not quantised:
             reason = "rows and buckets do not match (fastText issue 332)"
             cursor.fail(f"n-grams are pruned, but the matrix is dense: {reason}", 1)
-        ngram_rows = header.bucket if dictionary.pruned is None else len(dictionary.pruned[0])
+        ngram_rows = header.bucket if dictionary.kept_buckets is None else len(dictionary.kept_buckets[0])
         begin, words, dim = cursor.offset, dictionary.word_count, header.dim
         matrix = read_matrix(cursor, "input", rows=words + ngram_rows, dim=dim, quantised=quantised)
-        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # otherwise, 128 KB are read around every row
+        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # the system would read 128 KB around every row
             page = begin - begin % mmap.PAGESIZE
             cursor.data.madvise(mmap.MADV_RANDOM, page, cursor.offset - page)
         quantised &= header.version > 0 and cursor.read_flag("the output matrix is quantised")
@@ -77,29 +85,35 @@ class FastText(NamedTuple):
         return self.header.dim
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Computes the vectors of words, float32 (words, dim): zero if word and n-grams have no row."""
-        result = np.empty((len(words), self.dim), dtype=np.float32)
-        for start in range(0, len(words), _CHUNK):
-            ids = self.rows(words[start : start + _CHUNK])
-            result[start : start + _CHUNK] = mean_rows(sum_rows(self.matrix.take, ids, self.dim), ids.lengths)
-        return result
+        """Computes the vectors of words, float32 (words, dim).
+
+        The vector is zero if neither the word nor any of its n-grams has a row in the input matrix.
+        """
+        vectors = np.empty((len(words), self.dim), dtype=np.float32)
+        for start in range(0, len(words), _CHUNK_WORDS):
+            ids = self.rows(words[start : start + _CHUNK_WORDS])
+            sums = sum_rows(self.matrix.take, ids, self.dim)
+            vectors[start : start + _CHUNK_WORDS] = mean_rows(sums, ids.lengths)
+        return vectors
 
     def has_vector(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns whether each word or one of its n-grams has a row in the input matrix: bool (words,)."""
+        """Returns whether each word, or any of its n-grams, has a row in the input matrix: bool (words,)."""
         return self.rows(words).lengths > 0
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
-        """Returns, for each word, the indices of the rows of the input matrix whose mean is its vector.
+        """Returns, for each word, the indices of the rows of the input matrix whose mean is the vector.
 
         If the word is in the dictionary, its row comes first. The rows of its n-grams follow.
         """
-        pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
+        pieces = [
+            enclose_words(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)
+        ]
         return Ragged.concatenate([self._rows(*piece) for piece in pieces])
 
     def _rows(self, text: bytes, begins: np.ndarray) -> Ragged:
         word_rows = self._word_rows(text, begins)
         has_row, header = word_rows >= 0, self.header
-        buckets = bucket_piece(text, begins, header.minn, header.maxn, max(header.bucket, 1), has_row)
+        buckets = bucket_ids_of_text(text, begins, header.minn, header.maxn, max(header.bucket, 1), has_row)
         rows = Ragged(buckets.offsets, self.dictionary.bucket_rows(buckets.values))
         for word in self._without_ngrams(text, begins):
             rows[word][:] = -1
@@ -107,7 +121,7 @@ class FastText(NamedTuple):
         return rows if rows.values.min(initial=0) >= 0 else rows.where(rows.values >= 0)
 
     def _without_ngrams(self, text: bytes, begins: np.ndarray) -> list[int]:
-        # Returns the indices of the words </s>, which have no n-grams, except in files without a version.
+        """Returns the indices of the words </s>, which have n-grams only in files without a version."""
         sentence_end = b"<" + EOS + b">"
         if self.header.version == 0 or sentence_end not in text:
             return []
@@ -115,7 +129,10 @@ class FastText(NamedTuple):
         return [word for word in same_length if text.startswith(sentence_end, begins[word])]
 
     def _word_rows(self, text: bytes, begins: np.ndarray) -> np.ndarray:
-        # Returns -1 for labels, which have no input row; the fasttext package reads another token's row.
+        """Returns the row in the input matrix of each word, int64 (words,); -1 for unknown words and labels.
+
+        For a label, the fasttext package returns the row of another token.
+        """
         numbers = self.dictionary.find(text, begins[:-1] + 1, np.diff(begins) - 2)
         return np.where(numbers < self.dictionary.word_count, numbers, -1)
 
@@ -123,17 +140,17 @@ class FastText(NamedTuple):
         """Returns the n-grams of each word that have a row, after the word itself if it has a row."""
         header = self.header
         buckets = bucket_ids(words, header.minn, header.maxn, max(header.bucket, 1))
-        text, begins = enclose(words)
-        without_ngrams, result = self._without_ngrams(text, begins), []
-        word_rows = self._word_rows(text, begins).tolist()
+        joined_words, begins = enclose_words(words)
+        without_ngrams, ngrams_by_word = self._without_ngrams(joined_words, begins), []
+        word_rows = self._word_rows(joined_words, begins).tolist()
         for number, (word, word_row) in enumerate(zip(words, word_rows, strict=True)):
-            names = [encode(word), *cut(word, header.minn, header.maxn)]
+            texts = [encode(word), *extract_ngrams(word, header.minn, header.maxn)]
             rows = [word_row, *self.dictionary.bucket_rows(buckets[number])]
-            pairs = list(zip(names, rows, strict=True))[: 1 if number in without_ngrams else None]
-            pairs = [(name.decode("utf-8", "backslashreplace"), int(row)) for name, row in pairs if row >= 0]
+            pairs = list(zip(texts, rows, strict=True))[: 1 if number in without_ngrams else None]
+            pairs = [(text.decode("utf-8", "backslashreplace"), int(row)) for text, row in pairs if row >= 0]
             vectors = self.matrix.take(np.array([row for _, row in pairs], dtype=np.int64))
-            result.append([Ngram(*pair, vector) for pair, vector in zip(pairs, vectors, strict=True)])
-        return result
+            ngrams_by_word.append([Ngram(*pair, vector) for pair, vector in zip(pairs, vectors, strict=True)])
+        return ngrams_by_word
 
 
 def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.ndarray:
@@ -149,20 +166,22 @@ def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.nd
     for number, sentence in enumerate(map(encode, sentences)):
         if b"\n" in sentence:
             byte = sentence.index(10)
-            raise ValueError(f"sentence {number} contains a line feed at byte {byte}; pass single lines")
+            raise ValueError(
+                f"sentence {number} contains a line feed at byte {byte}; give sentences without line feeds"
+            )
         compute = _supervised_vector if model.header.supervised else _unsupervised_vector
         vectors[number] = compute(model, sentence)
     return vectors
 
 
 def _unsupervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
-    total, count = np.zeros(model.dim, dtype=np.float32), 0
+    unit_vector_sum, count = np.zeros(model.dim, dtype=np.float32), 0
     for vector in model.vectors([word for word in re.split(rb"[ \t\v\f\r]+", sentence) if word]):
         norm = np.sqrt(np.add.accumulate(vector * vector)[-1])  # sequential summation as in fastText
         if norm > 0:
-            total += vector * np.float32(1.0 / float(norm))
+            unit_vector_sum += vector * np.float32(1.0 / float(norm))
             count += 1
-    return total * np.float32(1.0 / max(count, 1))
+    return unit_vector_sum * np.float32(1.0 / max(count, 1))
 
 
 def _supervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
@@ -171,15 +190,15 @@ def _supervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
     ids, words = model.dictionary.ids(tokens), model.dictionary.word_count
     is_used = [row < words if row >= 0 else not token.startswith(_LABEL) for token, row in zip(tokens, ids)]
     tokens = list(compress(tokens, is_used))
-    values = np.concatenate([model.rows(tokens).values, _word_ngrams(model, hash_strings(tokens))])
+    values = np.concatenate([model.rows(tokens).values, _word_ngram_rows(model, hash_strings(tokens))])
     bag = Ragged(np.array([0, len(values)]), values)
     return sum_rows(model.matrix.take, bag, model.dim)[0] * np.float32(1.0 / max(len(values), 1))
 
 
-def _word_ngrams(model: FastText, hashes: np.ndarray) -> np.ndarray:
-    """Returns the input rows of the word n-grams of a sentence, in the order of fastText.
+def _word_ngram_rows(model: FastText, hashes: np.ndarray) -> np.ndarray:
+    """Returns the rows in the input matrix of the word n-grams of a sentence, in the order of fastText.
 
-    ``hashes`` are the hashes of the words, uint32, which fastText sign-extends to 64 bits.
+    ``hashes`` are the hashes of the words, uint32. fastText sign-extends them to 64 bits.
     """
     signed_hashes, buckets = hashes.view(np.int32).tolist(), []
     for first, combined_hash in enumerate(signed_hashes):

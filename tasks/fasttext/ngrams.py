@@ -21,19 +21,19 @@ import numpy as np
 
 from storage.arrays import Ragged
 
-_START, _PRIME = np.uint32(2166136261), np.uint32(16777619)
-PIECE = 8192  # words per batch, which fit into the CPU cache
-_LONG = 128  # the first bytes of all spans are hashed together, further bytes one span at a time
+_FNV_OFFSET, _FNV_PRIME = np.uint32(2166136261), np.uint32(16777619)
+PIECE = 8192  # words per batch; a batch fits in the CPU cache
+_BATCH_BYTES = 128  # number of leading bytes of all spans that are hashed together
 
 
 def encode(word: str | bytes) -> bytes:
-    """Encodes a word as UTF-8, including unpaired surrogates. Returns bytes unchanged."""
+    """Encodes a word as UTF-8, including unpaired surrogates. A word in bytes is returned unchanged."""
     return word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")
 
 
-def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
-    """Returns all words as ``<word>``, concatenated in UTF-8, and their offsets, int64 (words + 1,)."""
-    try:  # only strings: one call encodes them
+def enclose_words(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
+    """Concatenates all words as ``<word>`` in UTF-8. Returns the text and the offsets, int64 (words + 1,)."""
+    try:  # if all words are strings, one call encodes them
         text = ("<" + "><".join(words) + ">").encode("utf-8", "surrogatepass")  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
         text = b"<" + b"><".join(map(encode, words)) + b">"
@@ -46,8 +46,8 @@ def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
     return text, np.concatenate([[0], begins, [len(text)]])
 
 
-def cut(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
-    """Returns the n-grams of ``<word>`` in UTF-8, by start and length; none if ``longest`` is 0."""
+def extract_ngrams(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
+    """Returns the n-grams of ``<word>`` in UTF-8, sorted by start and length; none if ``longest`` is 0."""
     text, ngrams = b"<" + encode(word) + b">", []
     heads = [position for position, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
     for first in range(len(heads) - 1):
@@ -66,12 +66,12 @@ def bucket_ids(words: Sequence[str | bytes], shortest: int, longest: int, bucket
         longest: Maximum number of characters of n-grams.
         buckets: Number of buckets.
     """
-    pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
-    result = Ragged.concatenate([bucket_piece(*piece, shortest, longest, buckets) for piece in pieces])
-    return Ragged(result.offsets, result.values.astype(np.int64))
+    pieces = [enclose_words(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
+    ids = Ragged.concatenate([bucket_ids_of_text(*piece, shortest, longest, buckets) for piece in pieces])
+    return Ragged(ids.offsets, ids.values.astype(np.int64))
 
 
-def bucket_piece(
+def bucket_ids_of_text(
     text: bytes,
     begins: np.ndarray,
     shortest: int,
@@ -79,63 +79,65 @@ def bucket_piece(
     buckets: int,
     reserve: np.ndarray | bool = False,
 ) -> Ragged:
-    """Returns the hash buckets, uint32, of the n-grams of concatenated words.
+    """Returns the hash buckets of the n-grams of each word of a text, uint32.
 
     Args:
-        text: Words, concatenated by ``enclose``.
-        begins: Offsets of the words.
+        text: Words that ``enclose_words`` has concatenated.
+        begins: Offsets of the words in the text.
         shortest: Minimum number of characters of n-grams.
         longest: Maximum number of characters of n-grams.
         buckets: Number of buckets.
-        reserve: Words whose buckets follow a free entry, which the caller overwrites, bool (words,).
+        reserve: Whether to add an entry before the buckets of each word, bool (words,). The caller sets this
+            entry.
     """
     codes, starts = np.frombuffer(text, dtype=np.uint8), begins
     heads = np.arange(len(text) + 1)  # first byte of each code point, then the end
     if not text.isascii():
         heads = np.append(np.flatnonzero((codes & 0xC0) != 0x80), len(text))
         starts = np.searchsorted(heads, begins)
-    sizes, points = np.diff(starts), len(heads) - 1
+    sizes, point_count = np.diff(starts), len(heads) - 1
     lengths = np.arange(max(shortest, 1), min(longest, int(sizes.max(initial=0))) + 1)
-    remaining_points = np.repeat(starts[1:], sizes) - np.arange(points)  # code points to the end of the word
-    is_used = np.zeros((points, 1 + len(lengths)), dtype=bool)  # reserved value, then n-grams of each point
+    points_to_word_end = np.repeat(starts[1:], sizes) - np.arange(point_count)
+    # For each code point, a reserved entry and the n-grams that begin with the code point.
+    is_used = np.zeros((point_count, 1 + len(lengths)), dtype=bool)
     is_used[starts[:-1], 0] = reserve
     for column, length in enumerate(lengths, 1):  # takes a quarter of the time of a broadcast
-        is_used[:, column] = remaining_points >= length
+        is_used[:, column] = points_to_word_end >= length
     counts = np.maximum(sizes[:, None] - (lengths - 1), 0).sum(axis=1) + reserve
     if len(lengths) and lengths[0] == 1:  # a single < or > is not an n-gram
         is_used[starts[:-1], 1] = is_used[starts[1:] - 1, 1] = False
         counts -= 2
     signed_codes = codes.view(np.int8).astype(np.int32).view(np.uint32)
-    first, widths = signed_codes[heads[:-1]], np.diff(heads)
+    first_bytes, widths = signed_codes[heads[:-1]], np.diff(heads)
     multibyte = [np.flatnonzero(widths > byte) for byte in range(1, int(widths.max(initial=1)))]
     hashes = np.empty(is_used.shape, dtype=np.uint32)
-    state = np.full(points, _START)
+    state = np.full(point_count, _FNV_OFFSET)
     for step in range(int(lengths[-1]) if len(lengths) else 0):
-        active_state = state[: points - step]
-        active_state ^= first[step:]
-        active_state *= _PRIME
-        for byte, points_with_byte in enumerate(multibyte, 1):  # continuation bytes
+        active_state = state[: point_count - step]
+        active_state ^= first_bytes[step:]
+        active_state *= _FNV_PRIME
+        for byte, points_with_byte in enumerate(multibyte, 1):  # adds continuation bytes
             current_points = points_with_byte[np.searchsorted(points_with_byte, step) :]
             active_state[current_points - step] = (
                 active_state[current_points - step] ^ signed_codes[heads[current_points] + byte]
-            ) * _PRIME
+            ) * _FNV_PRIME
         if step + 1 >= lengths[0]:
             hashes[:, step + 2 - lengths[0]] = state
-    result = hashes[is_used]
-    result -= result // np.uint32(buckets) * np.uint32(buckets)  # takes a third of the time of %
-    return Ragged(np.append(0, np.cumsum(counts)), result)
+    ids = hashes[is_used]
+    ids -= ids // np.uint32(buckets) * np.uint32(buckets)  # takes a third of the time of %
+    return Ragged(np.append(0, np.cumsum(counts)), ids)
 
 
 def hash_spans(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Hashes spans of bytes as fastText does (FNV-1a): uint32 (spans,)."""
-    hashes, signed_bytes = np.full(len(starts), _START), codes.view(np.int8)
-    for position in range(min(int(lengths.max(initial=0)), _LONG)):
+    hashes, signed_bytes = np.full(len(starts), _FNV_OFFSET), codes.view(np.int8)
+    for position in range(min(int(lengths.max(initial=0)), _BATCH_BYTES)):
         active_spans = np.flatnonzero(lengths > position)
         byte = signed_bytes[starts[active_spans] + position].astype(np.int32).view(np.uint32)  # sign-extended
-        hashes[active_spans] = (hashes[active_spans] ^ byte) * _PRIME
-    for number in np.flatnonzero(lengths > _LONG):  # the few long spans, one by one
+        hashes[active_spans] = (hashes[active_spans] ^ byte) * _FNV_PRIME
+    for number in np.flatnonzero(lengths > _BATCH_BYTES):
         state = int(hashes[number])
-        for byte in codes[starts[number] + _LONG : starts[number] + lengths[number]].tobytes():
+        for byte in codes[starts[number] + _BATCH_BYTES : starts[number] + lengths[number]].tobytes():
             state = ((state ^ (byte if byte < 0x80 else byte | 0xFFFFFF00)) * 16777619) & 0xFFFFFFFF
         hashes[number] = state
     return hashes
@@ -143,5 +145,5 @@ def hash_spans(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np
 
 def hash_strings(texts: Sequence[str | bytes]) -> np.ndarray:
     """Hashes texts as fastText does (FNV-1a of UTF-8): uint32 (texts,)."""
-    text, begins = enclose(texts)
+    text, begins = enclose_words(texts)
     return hash_spans(np.frombuffer(text, dtype=np.uint8), begins[:-1] + 1, np.diff(begins) - 2)

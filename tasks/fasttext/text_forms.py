@@ -23,12 +23,12 @@ from tasks.fasttext.ngrams import encode
 from tasks.fasttext.writer import open_replacement
 
 TextFormat = Literal["vec", "glove", "word2vec"]
-_BLOCK = 20_000  # words in memory at once: 24 MB with 300 dimensions
-_HEADER = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
+_BLOCK_WORDS = 20_000  # words in memory at once: 24 MB with 300 dimensions
+_FIRST_LINE = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
 
 
 class VectorFileError(ValueError):
-    """Error: a word vector file is damaged or has an unknown format. The message has the line or byte."""
+    """Raised if a word vector file is damaged or has an unknown format; the message has path and reason."""
 
 
 class WordTable:
@@ -68,7 +68,7 @@ def write_vectors(
     """
     encoded_words = [encode(word) for word in words]
     if len(encoded_words) != len(vectors):
-        raise ValueError(f"{len(vectors)} vectors for {len(encoded_words)} words")
+        raise ValueError(f"{len(vectors)} vectors for {len(encoded_words)} words; give one vector per word")
     for word in encoded_words:
         if not word or b"\n" in word or (b" " in word and text_format != "glove"):
             raise ValueError(
@@ -90,28 +90,29 @@ def read_vectors(path: Path | str) -> WordTable:
     """
     with open(path, "rb") as handle:
         first_line = handle.readline(4096)
-        header = _HEADER.fullmatch(first_line)
+        header = _FIRST_LINE.fullmatch(first_line)
         if not header:
             handle.seek(0)
             return _read_lines(path, handle, None, len(first_line.split(b" ")) - 1, 1)
-        words, dim = int(header[1]), int(header[2])
+        word_count, dim = int(header[1]), int(header[2])
         start = handle.tell()
         size = os.fstat(handle.fileno()).st_size - start
-        if dim < 1 or words * 2 * dim > size:
-            _fail(path, f"{size} bytes cannot contain {words} words with {dim} numbers, as in the first line")
+        if dim < 1 or word_count * 2 * dim > size:
+            reason = f"{size} bytes cannot contain {word_count} words with {dim} numbers"
+            _fail(path, f"{reason}, as the first line says")
         sample = handle.readline(64 + 40 * dim)
         handle.seek(start)
-        if not words or _parse_numbers(sample, dim) is not None:
-            return _read_lines(path, handle, words, dim, 2)
-        return _read_binary(path, handle.read(), words, dim)
+        if not word_count or _parse_line(sample, dim) is not None:
+            return _read_lines(path, handle, word_count, dim, 2)
+        return _read_binary(path, handle.read(), word_count, dim)
 
 
 def _fail(path: Path | str, reason: str) -> NoReturn:
     raise VectorFileError(f"{path}: {reason}")
 
 
-def _parse_numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
-    """Parses a line with a word and ``dim`` numbers; returns None if the line has another format."""
+def _parse_line(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
+    """Returns the word and the ``dim`` numbers of a line; None if the line has another format."""
     parts = line.rstrip(b" \r\n").rsplit(b" ", dim)
     try:
         return (parts[0], [float(part) for part in parts[1:]]) if len(parts) == dim + 1 else None
@@ -119,49 +120,42 @@ def _parse_numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
         return None
 
 
-def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int, first: int) -> WordTable:
+def _read_lines(
+    path: Path | str, handle: BinaryIO, word_count: int | None, dim: int, first_line: int
+) -> WordTable:
+    """Reads words from a text file, from line ``first_line`` on; ``word_count`` words if it is not None."""
     if dim < 1:
         _fail(path, "line 1 is not a word with numbers; expected .vec, word2vec (text, binary) or GloVe")
-    row_words, rows, number = [], [np.zeros((0, dim), dtype=np.float32)], first
+    words, rows, line_number = [], [np.zeros((0, dim), dtype=np.float32)], first_line
     max_bytes = 65_536 + 64 * dim  # limit of a line, so that a file without line feeds is not read completely
     while line := handle.readline(max_bytes):
-        numbers = _parse_numbers(line, dim)
-        if numbers is None:
-            _fail(path, f"line {number} is {line[:60]!r}, expected a word and {dim} numbers")
-        row_words.append(numbers[0])
-        rows.append(np.array([numbers[1]], dtype=np.float32))
-        number += 1
-    if words not in (None, number - first):
-        _fail(
-            path,
-            (
-                f"expected {words} words, as in the first line, but it has {number - first}: it is "
-                "truncated, or lines are missing"
-            ),
-        )
-    return WordTable(row_words, np.concatenate(rows))
+        parsed_line = _parse_line(line, dim)
+        if parsed_line is None:
+            _fail(path, f"line {line_number} is {line[:60]!r}, expected a word and {dim} numbers")
+        words.append(parsed_line[0])
+        rows.append(np.array([parsed_line[1]], dtype=np.float32))
+        line_number += 1
+    if word_count not in (None, len(words)):
+        reason = f"expected {word_count} words, as in the first line, but it has {len(words)}"
+        _fail(path, f"{reason}: it is truncated, or lines are missing")
+    return WordTable(words, np.concatenate(rows))
 
 
-def _read_binary(path: Path | str, content: bytes, words: int, dim: int) -> WordTable:
-    row_words, rows, position = [], [np.zeros((0, dim), dtype=np.float32)], 0
-    for number in range(words):
+def _read_binary(path: Path | str, content: bytes, word_count: int, dim: int) -> WordTable:
+    words, rows, position = [], [np.zeros((0, dim), dtype=np.float32)], 0
+    for number in range(word_count):
         while content[position : position + 1] == b"\n":  # not all writers end a vector with a line feed
             position += 1
         end = content.find(b" ", position)
         if end < 0 or end + 1 + 4 * dim > len(content):
-            _fail(
-                path,
-                (
-                    f"word {number} of {words} does not end within the file: it is truncated, or not a "
-                    "word2vec file"
-                ),
-            )
-        row_words.append(content[position:end])
+            reason = f"word {number} of {word_count} does not end within the file"
+            _fail(path, f"{reason}: it is truncated, or not a word2vec file")
+        words.append(content[position:end])
         rows.append(np.frombuffer(content, dtype="<f4", count=dim, offset=end + 1)[None])
         position = end + 1 + 4 * dim
     if content[position:].strip(b"\n"):
-        _fail(path, f"{len(content) - position} bytes follow the last of {words} words")
-    return WordTable(row_words, np.concatenate(rows))
+        _fail(path, f"{len(content) - position} bytes follow the last of {word_count} words")
+    return WordTable(words, np.concatenate(rows))
 
 
 def open_words(path: Path | str) -> WordVectors:
@@ -183,15 +177,15 @@ def open_words(path: Path | str) -> WordVectors:
 def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[str, float]]:
     """Returns the k words with the highest cosine similarity to a word, and the cosines, best first.
 
-    The word itself is excluded, and may be absent from the model. The words of the model are processed in
-    blocks, so that their vectors need not fit into memory. Invalid bytes of UTF-8 are returned as escapes.
+    The word itself is excluded. It may be absent from the model. The words of the model are processed in
+    blocks, so that their vectors need not fit into memory. Invalid UTF-8 is escaped in the result.
     """
     words = model.dictionary.words() if isinstance(model, FastText) else model.words
     query = model.vectors([word])[0]
     query = query / max(float(np.linalg.norm(query)), 1e-12)
     best_cosines, numbers = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
-    for start in range(0, len(words), _BLOCK):
-        vectors = model.vectors(words[start : start + _BLOCK])
+    for start in range(0, len(words), _BLOCK_WORDS):
+        vectors = model.vectors(words[start : start + _BLOCK_WORDS])
         cosines = (vectors @ query) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-12)
         best_cosines = np.append(best_cosines, cosines)
         numbers = np.append(numbers, np.arange(start, start + len(cosines)))

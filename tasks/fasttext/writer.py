@@ -37,11 +37,11 @@ def write_bin(
     Args:
         path: The file.
         header: Training arguments of the model.
-        words: Words with counts, by descending count.
-        rows: Input matrix in blocks, float32 (any, dim): a row for each word, then a row for each n-gram
-            bucket.
-        output: Output matrix in blocks: a row for each word or, in a supervised model, for each label.
-        labels: Labels with counts.
+        words: Words with their counts, by descending count.
+        rows: Blocks of the input matrix, float32 (block rows, dim). The matrix has a row for each word,
+            followed by a row for each n-gram bucket.
+        output: Blocks of the output matrix, which has a row for each word or, in a supervised model, label.
+        labels: Labels with their counts.
 
     Raises:
         ValueError: The format cannot represent a word or count, or a matrix has the wrong shape.
@@ -62,13 +62,17 @@ def write_bin(
         _write_matrix(handle, "output", len(labels if header.supervised else words), header.dim, output)
 
 
-def _write_matrix(handle: BinaryIO, what: str, rows: int, dim: int, blocks: Iterable[np.ndarray]) -> None:
+def _write_matrix(
+    handle: BinaryIO, matrix_name: str, rows: int, dim: int, blocks: Iterable[np.ndarray]
+) -> None:
     handle.write(struct.pack("<Bqq", 0, rows, dim))
     row_count = 0
     for block in blocks:
         if block.ndim != 2 or block.shape[1] != dim:
-            raise ValueError(f"a block of the {what} matrix has shape {block.shape}, expected rows of {dim}")
+            raise ValueError(
+                f"a block of the {matrix_name} matrix has shape {block.shape}, expected rows of {dim}"
+            )
         handle.write(np.ascontiguousarray(block, dtype="<f4").data)
         row_count += len(block)
     if row_count != rows:
-        raise ValueError(f"the {what} matrix got {row_count} rows, but the header requires {rows}")
+        raise ValueError(f"the {matrix_name} matrix got {row_count} rows, but the header requires {rows}")

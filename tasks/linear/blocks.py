@@ -24,7 +24,7 @@ import numpy as np
 from storage.arrays import Ragged, offsets_of
 from storage.atomic import replaced_folder
 from storage.json_file import write_json
-from tasks.linear.sparse import checked_labels, checked_rows
+from tasks.linear.sparse import validate_labels, validate_rows
 
 SAMPLES, INDEX = "samples.bin", "blocks.json"
 BLOCK_BYTES = 2 << 20
@@ -37,11 +37,11 @@ class SampleBlock:
 
     Attributes:
         number: Block number, from 0.
-        first: Number of its first sample in the file.
-        offsets: int64 (rows + 1,).
-        ids: int32 (values,), below the number of features; the ids of a row are distinct.
-        values: float32 (values,), finite.
-        labels: int8 (rows,), -1 or 1.
+        first: Number in the file of the first sample of the block.
+        offsets: Offsets of the rows in ``ids`` and ``values``, int64 (rows + 1,).
+        ids: Feature ids, int32 (values,). The ids of a row are distinct.
+        values: Values of the features, finite float32 (values,).
+        labels: Label of each row, -1 or 1, int8 (rows,).
     """
 
     number: int
@@ -58,14 +58,14 @@ def write_blocks(
     features: int,
     block_bytes: int = BLOCK_BYTES,
 ) -> "SampleBlocks":
-    """Writes samples to a folder in blocks. If an exception occurs, the previous content remains.
+    """Writes samples to a folder in blocks. If an exception occurs, the folder keeps its previous content.
 
     Args:
         folder: Destination.
-        samples: Batches of any size: rows as a scipy CSR matrix, with labels [0] (positive) or [] (negative).
-            Duplicate ids in a row are summed.
-        features: Number of features; feature ids are below it.
-        block_bytes: Size of a block. The last block is smaller; a row that is larger is a block by itself.
+        samples: Batches of any size. A batch consists of rows (a scipy CSR matrix) and of their labels: [0]
+            for a positive row and [] for a negative row. Duplicate ids in a row are summed.
+        features: Number of features; feature ids are below this number.
+        block_bytes: Maximum size of a block. A row that is larger gets a block of its own.
 
     Raises:
         ValueError: The folder holds other files, or there are no samples.
@@ -92,8 +92,8 @@ class SampleBlocks:
 
     Attributes:
         features: Number of features.
-        firsts: int64 (blocks + 1,), number of the first sample of each block, then the number of samples.
-        values: Number of values in all samples.
+        firsts: Number of the first sample of each block, then the number of samples; int64 (blocks + 1,).
+        values: Total number of values of all samples.
         largest: Size of the largest block in bytes.
         digest: CRC-32 of the index, which contains the checksums of all blocks.
     """
@@ -107,9 +107,9 @@ class SampleBlocks:
         content = json.loads(index)
         self.features, self.digest = int(content["features"]), zlib.crc32(index)
         self._labels: np.ndarray | None = None
-        self._rows, self._lengths, self._checksums = np.array(content["blocks"], dtype=np.int64).T
-        self._offsets = offsets_of((8 * self._lengths + 5 * self._rows + 7) // 8 * 8)
-        self.firsts, self.values = offsets_of(self._rows), int(self._lengths.sum())
+        self._row_counts, self._value_counts, self._checksums = np.array(content["blocks"], dtype=np.int64).T
+        self._offsets = offsets_of((8 * self._value_counts + 5 * self._row_counts + 7) // 8 * 8)
+        self.firsts, self.values = offsets_of(self._row_counts), int(self._value_counts.sum())
         self.largest = int(np.diff(self._offsets).max())
         if (size := self.file.stat().st_size) != self._offsets[-1]:
             raise ValueError(
@@ -118,10 +118,10 @@ class SampleBlocks:
             )
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._row_counts)
 
     def relabel(self, labels: np.ndarray) -> Self:
-        """Returns the same samples with other labels, int8 (samples,), -1 or 1. The labels stay in memory."""
+        """Returns these blocks with other labels, int8 (samples,), -1 or 1, which are only in memory."""
         blocks = copy.copy(self)
         blocks._labels = labels
         blocks.digest = zlib.crc32(labels.tobytes(), self.digest)
@@ -150,35 +150,38 @@ class SampleBlocks:
                 f"block {number} of {self.file} is damaged ({bytes_read} of {length} bytes read). Write "
                 "the file again."
             )
-        rows, values = int(self._rows[number]), int(self._lengths[number])
-        ends = content[8 * values :][: 4 * rows].view(np.int32)
-        labels = content[8 * values + 4 * rows :][:rows].view(np.int8)
+        row_count, value_count = int(self._row_counts[number]), int(self._value_counts[number])
+        ends = content[8 * value_count :][: 4 * row_count].view(np.int32)
+        labels = content[8 * value_count + 4 * row_count :][:row_count].view(np.int8)
         if self._labels is not None:
             labels = self._labels[self.firsts[number] : self.firsts[number + 1]]
         return SampleBlock(
             number=number,
             first=int(self.firsts[number]),
             offsets=np.concatenate([np.zeros(1, np.int64), ends]),
-            ids=content[: 4 * values].view(np.int32),
-            values=content[4 * values : 8 * values].view(np.float32),
+            ids=content[: 4 * value_count].view(np.int32),
+            values=content[4 * value_count : 8 * value_count].view(np.float32),
             labels=labels,
         )
 
-    def stream(self, prefetch: int = PREFETCH_BLOCKS) -> "BlockStream":
-        """Iterates over all blocks cyclically. A background thread reads ``prefetch`` blocks in advance."""
-        return BlockStream(self, prefetch)
+    def stream(self) -> "BlockStream":
+        """Returns an iterator over all blocks, which repeats them without end."""
+        return BlockStream(self)
 
 
 class BlockStream(Iterator[SampleBlock]):
-    """Iterates over all blocks cyclically. A thread reads blocks in advance. ``next`` raises its errors."""
+    """Iterates over all blocks cyclically. A thread reads PREFETCH_BLOCKS blocks in advance.
 
-    def __init__(self, blocks: SampleBlocks, prefetch: int) -> None:
-        self._blocks, self._prefetch, self._next = blocks, prefetch, 0
+    If the thread fails, ``next`` raises its error.
+    """
+
+    def __init__(self, blocks: SampleBlocks) -> None:
+        self._blocks, self._next_number = blocks, 0
         self._reader = ThreadPoolExecutor(1, "sample-reader")
         self._pending: deque[Future[SampleBlock]] = deque()
 
     def __enter__(self) -> "BlockStream":
-        for _ in range(self._prefetch):
+        for _ in range(PREFETCH_BLOCKS):
             self._request_next()
         return self
 
@@ -192,43 +195,48 @@ class BlockStream(Iterator[SampleBlock]):
 
     @property
     def ready(self) -> bool:
-        """Whether ``next`` returns without waiting."""
+        """Whether the next block has been read, so that ``next`` returns at once."""
         return self._pending[0].done()
 
     def _request_next(self) -> None:
-        self._pending.append(self._reader.submit(self._blocks.read, self._next))
-        self._next = (self._next + 1) % len(self._blocks)
+        self._pending.append(self._reader.submit(self._blocks.read, self._next_number))
+        self._next_number = (self._next_number + 1) % len(self._blocks)
 
 
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # values per row, feature ids, values, labels
+# Numbers of values of the rows, feature ids, values and labels.
+_RowArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def _to_blocks(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
-    """Divides the rows of all batches into blocks of ``block_bytes``."""
-    remaining_rows: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
+def _to_blocks(
+    samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int
+) -> Iterator[_RowArrays]:
+    """Divides the rows of all batches into blocks of at most ``block_bytes``."""
+    remaining_rows: _RowArrays = (
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.float32),
+        np.zeros(0, np.int8),
+    )
     for rows, labels in samples:
         lengths, ids, values, signs = (
-            np.concatenate([previous_array, array])
-            for previous_array, array in zip(remaining_rows, _check_rows(rows, labels, features))
+            np.concatenate([remaining_array, array])
+            for remaining_array, array in zip(remaining_rows, _validate_samples(rows, labels, features))
         )
         offsets = offsets_of(lengths)
-        sizes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)
-        begin = previous_array = 0
-        while begin < len(sizes) and sizes[-1] - previous_array >= block_bytes:
-            end = max(begin + 1, int(np.searchsorted(sizes, previous_array + block_bytes, side="right")))
-            part = slice(offsets[begin], offsets[end])
-            yield lengths[begin:end], ids[part], values[part], signs[begin:end]
-            begin, previous_array = end, int(sizes[end - 1])
+        row_end_bytes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)
+        begin = begin_bytes = 0
+        while begin < len(lengths) and row_end_bytes[-1] - begin_bytes >= block_bytes:
+            end = int(np.searchsorted(row_end_bytes, begin_bytes + block_bytes, side="right"))
+            end = max(begin + 1, end)
+            entries = slice(offsets[begin], offsets[end])
+            yield lengths[begin:end], ids[entries], values[entries], signs[begin:end]
+            begin, begin_bytes = end, int(row_end_bytes[end - 1])
         remaining_rows = lengths[begin:], ids[offsets[begin] :], values[offsets[begin] :], signs[begin:]
     if len(remaining_rows[0]):
         yield remaining_rows
 
 
-def _check_rows(rows: Any, labels: Ragged, features: int) -> _Rows:
-    checked_rows(rows, features)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    offsets, ids, values = checked_rows(rows, features)  # again, because sums of duplicates may overflow
-    ends, _ = checked_labels(labels, len(offsets) - 1, 1)
-    return np.diff(offsets), ids, values, np.where(np.diff(ends) > 0, 1, -1).astype(np.int8)
+def _validate_samples(rows: Any, labels: Ragged, features: int) -> _RowArrays:
+    offsets, ids, values = validate_rows(rows, features)
+    label_offsets, _ = validate_labels(labels, len(offsets) - 1, 1)
+    return np.diff(offsets), ids, values, np.where(np.diff(label_offsets) > 0, 1, -1).astype(np.int8)

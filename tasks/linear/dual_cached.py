@@ -37,12 +37,12 @@ from storage.artifacts import Progress
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.linear.blocks import PREFETCH_BLOCKS, BlockStream, SampleBlocks
 from tasks.linear.dual_loops import Loss, SampleRows
-from tasks.linear.dual_steps import SampleCache, load_rows, visit
-from tasks.linear.sparse import checked_rows
+from tasks.linear.dual_steps import SampleCache, load_rows, visit_rows
+from tasks.linear.sparse import validate_rows
 
 KIND = "dual_cached_svm"
-Model = tuple[np.ndarray, np.ndarray, Loss]  # α, w and the loss
-MIN_SWEEPS = 2  # minimum visits of each cached sample per block that is read
+DualState = tuple[np.ndarray, np.ndarray, Loss]  # α, w and the loss
+MIN_SWEEPS = 2  # minimum number of sweeps over cached samples for each block that is read
 
 
 class DualCachedSVM:
@@ -52,11 +52,11 @@ class DualCachedSVM:
         cost: C, the weight of the losses.
         squared: Whether the hinge loss is squared.
         prior: b₀, the intercept before training.
-        alphas: float32 (samples,), at least 0; with the hinge loss, at most C.
+        alphas: Dual variables, float32 (samples,), at least 0; with the hinge loss, at most C.
         gap: Relative duality gap of the best weights of all passes; infinite before the first pass ends.
         weights: float32 (features, 1): the weights with the smallest gap if ``fit`` has reached its
             tolerance, else the current weights.
-        intercepts: float32 (1,).
+        intercepts: Intercept of the same solution, float32 (1,).
     """
 
     def __init__(self, cost: float = 1.0, *, squared: bool = False, prior: float = 0.0) -> None:
@@ -90,64 +90,65 @@ class DualCachedSVM:
     ) -> Iterator[Progress]:
         """Continues training until the relative duality gap is at most ``tolerance``.
 
-        The number of visits of cached samples depends on the speed of the disk: two runs agree within the
-        tolerance, not bitwise. The model can be used or saved after any step.
+        The number of visits of cached samples depends on the speed of the disk. Therefore, the results of two
+        runs agree within the tolerance, not bitwise. The model can be used or saved after any step.
 
         Args:
-            blocks: The samples; a model is always trained on the same file.
-            cache_bytes: Memory for cached samples and prefetched blocks, in addition to 5 bytes per sample of
-                the file and 24 per feature.
+            blocks: The samples. All calls for a model need the same samples.
+            cache_bytes: Memory for cached samples and prefetched blocks. In addition, training takes 5 bytes
+                per sample in the file and 24 bytes per feature.
             tolerance: Maximum of (primal − dual) / primal.
-            passes: Maximum number of passes over the disk.
+            passes: Maximum number of passes over the file.
             seed: Seed of the order in which rows are visited.
 
         Yields:
-            Progress per block with the metric "dual"; at the end of a pass also "primal", at the weights with
-            which the pass began, and "gap".
+            Progress after each block, with the dual objective as the metric "dual". At the end of a pass, it
+            also has "primal", the objective at the weights with which the pass began, and "gap".
 
         Raises:
             ValueError: ``cache_bytes`` is too small, or the model was trained on another file.
         """
-        self._bind(blocks)
+        self._bind_samples(blocks)
         rng = np.random.default_rng(seed)
-        cache = _open_cache(blocks, cache_bytes, rng)
+        cache = _allocate_cache(blocks, cache_bytes, rng)
         self.gap, self._solution = np.inf, self._weights
-        primal, best = np.inf, self._weights
+        primal, best_weights = np.inf, self._weights
         diagonal, upper = (0.5 / self.cost, np.inf) if self.squared else (0.0, self.cost)
-        model: Model = self.alphas, self._weights, Loss(self.squared, np.float32(diagonal), np.float32(upper))
-        total = float((self.alphas - diagonal / 2 * self.alphas.astype(np.float64) ** 2).sum())
-        loss, start = 0.0, self._weights
+        loss = Loss(self.squared, np.float32(diagonal), np.float32(upper))
+        state: DualState = self.alphas, self._weights, loss
+        dual_sum = float((self.alphas - diagonal / 2 * self.alphas.astype(np.float64) ** 2).sum())
+        pass_loss, start_weights = 0.0, self._weights
         with blocks.stream() as stream:
             for step in range(1, passes * len(blocks) + 1):
                 block = next(stream)
                 if block.number == 0:
-                    start, loss = self._weights.copy(), 0.0
-                rows, losses = load_rows(block, start, self.squared)
-                loss += losses
-                total += _visit_new(rows, cache, rng, model)
-                difference = self._weights[-1] - self.prior
-                metrics = {"dual": total - self.prior * difference - self._squared_norm(self._weights) / 2}
+                    start_weights, pass_loss = self._weights.copy(), 0.0
+                rows, block_loss = load_rows(block, start_weights, self.squared)
+                pass_loss += block_loss
+                dual_sum += _visit_uncached(rows, cache, rng, state)
+                metrics = {"dual": (dual := self._dual(dual_sum))}
                 if block.number == len(blocks) - 1:
-                    metrics["primal"] = self._squared_norm(start) / 2 + float(np.float32(self.cost)) * loss
-                    if metrics["primal"] < primal:
-                        primal, best = metrics["primal"], start
-                    self.gap = metrics["gap"] = (primal - metrics["dual"]) / primal
+                    pass_primal = self._primal(start_weights, pass_loss)
+                    if pass_primal < primal:
+                        primal, best_weights = pass_primal, start_weights
+                    self.gap = (primal - dual) / primal
+                    metrics |= {"primal": pass_primal, "gap": self.gap}
                     if self.gap <= tolerance:
-                        self._solution = best
+                        self._solution = best_weights
                 yield Progress(step, passes * len(blocks), metrics)
                 if self.gap <= tolerance:
                     return
-                total += _sweep_cache(cache, stream, len(block.ids), tolerance / 4, model)
+                dual_sum += _sweep_cache(cache, stream, len(block.ids), tolerance / 4, state)
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Returns the margins of a scipy CSR matrix, float32 (rows, 1): above 0 if the label is predicted."""
         features = len(self._solution) - 1
-        offsets, ids, values = checked_rows(rows, features)
+        offsets, ids, values = validate_rows(rows, features)
         matrix = csr_matrix((values, ids, offsets), shape=(len(offsets) - 1, features))
         return (matrix @ self._solution[:-1] + self._solution[-1]).astype(np.float32)[:, None]
 
     def save(self, folder: Path) -> None:
-        """Writes the model to a folder, which is replaced, such that a loaded model can continue training."""
+        """Writes the model to a folder, which is replaced. A loaded model can continue training."""
         arrays = {"alphas": self.alphas, "sums": self._weights, "solution": self._solution}
         settings = {"cost": self.cost, "squared": self.squared, "prior": self.prior, "file": self._file}
         write_linear_model(folder, KIND, arrays, {}, settings)
@@ -164,12 +165,21 @@ class DualCachedSVM:
         model._file = file
         return model
 
+    def _primal(self, weights: np.ndarray, loss: float) -> float:
+        """Computes the objective at ``weights``, at which the losses of all samples sum to ``loss``."""
+        return self._squared_norm(weights) / 2 + float(np.float32(self.cost)) * loss
+
+    def _dual(self, dual_sum: float) -> float:
+        """Computes the dual objective. ``dual_sum`` is Σ (α − ½Dα²)."""
+        intercept_change = self._weights[-1] - self.prior
+        return dual_sum - self.prior * intercept_change - self._squared_norm(self._weights) / 2
+
     def _squared_norm(self, weights: np.ndarray) -> float:
         """Computes ‖w − w₀‖²."""
         return float(weights[:-1] @ weights[:-1]) + float(weights[-1] - self.prior) ** 2
 
-    def _bind(self, blocks: SampleBlocks) -> None:
-        """Allocates the variables of the samples, or checks that the samples are those of earlier calls."""
+    def _bind_samples(self, blocks: SampleBlocks) -> None:
+        """Allocates a dual variable per sample, or checks that the samples are those of earlier calls."""
         if self._file is None:
             self.alphas = np.zeros(blocks.samples, dtype=np.float32)
             self._weights = np.append(np.zeros(blocks.features), self.prior)
@@ -181,7 +191,7 @@ class DualCachedSVM:
             )
 
 
-def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator) -> SampleCache:
+def _allocate_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator) -> SampleCache:
     size = cache_bytes - (PREFETCH_BLOCKS + 1) * blocks.largest
     if size < 0:
         raise ValueError(
@@ -191,20 +201,28 @@ def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator
     return SampleCache(size, blocks.samples, blocks.values, rng)
 
 
-def _visit_new(rows: SampleRows, cache: SampleCache, rng: np.random.Generator, model: Model) -> float:
-    """Visits and caches the new rows of a block. Returns the change of Σ (α − ½Dα²)."""
-    order = rng.permutation(np.flatnonzero(~cache.holds[rows.samples]))
-    change, violation = visit(rows, order, *model)
+def _visit_uncached(
+    rows: SampleRows, cache: SampleCache, rng: np.random.Generator, state: DualState
+) -> float:
+    """Performs a dual step on each row of a block that is not cached, and caches these rows.
+
+    Returns the change of Σ (α − ½Dα²).
+    """
+    order = rng.permutation(np.flatnonzero(~cache.is_cached[rows.samples]))
+    change, violation = visit_rows(rows, order, *state)
     cache.add(rows, violation)
     return change
 
 
 def _sweep_cache(
-    cache: SampleCache, stream: BlockStream, values: int, tolerance: float, model: Model
+    cache: SampleCache, stream: BlockStream, values_per_sweep: int, tolerance: float, state: DualState
 ) -> float:
-    """Visits cached rows until the next block has been read. Returns the change of Σ (α − ½Dα²)."""
+    """Performs dual steps on cached rows until the next block has been read.
+
+    Returns the change of Σ (α − ½Dα²).
+    """
     change, sweeps = 0.0, 0
     while (sweeps < MIN_SWEEPS or not stream.ready) and cache.count and cache.violation > tolerance:
-        change += cache.sweep(values, *model)
+        change += cache.sweep(values_per_sweep, *state)
         sweeps += 1
     return change

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-PREFETCH_ROWS = 4  # rows that are prefetched in a random order: 3.9 instead of 8.2 ns per value
+PREFETCH_ROWS = 4  # rows to prefetch; saves 4.3 of 8.2 ns per value if rows are visited in random order
 
 
 class SampleRows(NamedTuple):
@@ -25,7 +25,7 @@ class SampleRows(NamedTuple):
 
     Attributes:
         begins: int64 (rows,), first position of the row's ids and values.
-        ends: int64 (rows,), end of these positions, exclusive.
+        ends: int64 (rows,), end (exclusive) of the positions of the row.
         ids: uint32 (values,); unsigned, so numba omits the check for negative indices.
         values: float32 (values,).
         labels: int8 (rows,), -1 or 1.
@@ -67,9 +67,8 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         address = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
-        builder.call(
-            function, [address, number(0), number(3), number(1)]
-        )  # read access, high locality, data cache
+        read, high_locality, data_cache = number(0), number(3), number(1)
+        builder.call(function, [address, read, high_locality, data_cache])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
@@ -78,7 +77,7 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
 prefetch: Any = intrinsic(_prefetch)
 
 
-def visit(
+def visit_rows(
     rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
     """Performs a dual step on each row in ``order``.
@@ -87,7 +86,7 @@ def visit(
     """
     begins, ends, ids, values, labels, samples, norms, slacks = rows
     intercept = len(weights) - 1
-    total = violation = 0.0
+    dual_change = max_violation = 0.0
     for index in range(len(order)):
         if index + 2 * PREFETCH_ROWS < len(order):
             row = order[index + 2 * PREFETCH_ROWS]
@@ -118,23 +117,23 @@ def visit(
                 weights[ids[position]] += step * values[position]
             weights[intercept] += step
             alphas[samples[row]] = new_alpha
-            total += change * (1.0 - loss.diagonal * (old_alpha + 0.5 * change))
+            dual_change += change * (1.0 - loss.diagonal * (old_alpha + 0.5 * change))
         if old_alpha == 0.0:
             projected = max(-gradient, 0.0)
         elif old_alpha == loss.upper:
             projected = max(gradient, 0.0)
         else:
             projected = abs(gradient)
-        violation = max(violation, projected)
+        max_violation = max(max_violation, projected)
         gradient += change * curvature
         slacks[row] = gradient if new_alpha == 0.0 else -gradient if new_alpha == loss.upper else 0.0
-    return float(total), violation
+    return float(dual_change), max_violation
 
 
 def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
     """Writes the norm of each row to ``rows.norms`` and returns the sum of the losses of the rows."""
     begins, ends, ids, values, labels, _, norms, _ = rows
-    total = 0.0
+    loss_sum = 0.0
     for row in range(len(begins)):
         score, norm = weights[len(weights) - 1], 1.0
         for position in range(begins[row], ends[row]):
@@ -142,12 +141,14 @@ def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
             norm += np.float64(values[position]) * np.float64(values[position])
         norms[row] = norm
         loss = max(1.0 - labels[row] * score, 0.0)
-        total += loss * loss if squared else loss
-    return total
+        loss_sum += loss * loss if squared else loss
+    return loss_sum
 
 
-def append(cached: SampleRows, count: int, value_count: int, rows: SampleRows, selection: np.ndarray) -> None:
-    """Appends the selected ``rows`` to ``cached``, which has ``count`` rows with ``value_count`` values."""
+def append_rows(
+    cached: SampleRows, count: int, value_count: int, rows: SampleRows, selection: np.ndarray
+) -> None:
+    """Appends ``rows[selection]`` to ``cached``, which has ``count`` rows with ``value_count`` values."""
     for index in range(len(selection)):
         row = selection[index]
         cached.begins[count] = value_count
@@ -162,7 +163,7 @@ def append(cached: SampleRows, count: int, value_count: int, rows: SampleRows, s
 
 
 def compact_rows(rows: SampleRows, kept_rows: np.ndarray) -> None:
-    """Moves the rows with the ascending numbers ``kept_rows`` to the beginning, and overwrites the others."""
+    """Moves the rows ``kept_rows`` (ascending numbers) to the beginning, and overwrites the other rows."""
     value_count = 0
     for target in range(len(kept_rows)):
         row = kept_rows[target]

@@ -8,11 +8,11 @@ from tasks.linear.blocks import SampleBlock
 from tasks.linear.dual_loops import Loss, SampleRows
 
 ROW_BYTES = 45  # memory per cached row in addition to its ids and values
-EVICTION_DIVISOR = 8  # an eviction removes at least this fraction, 1/8, of the rows
+EVICTION_DIVISOR = 8  # an eviction removes at least 1/8 of the rows
 
 
 def load_rows(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
-    """Returns the samples of a block as rows with uninitialized slacks, and the sum of their losses."""
+    """Returns the samples of a block as rows, whose slacks are not set, and the sum of their losses."""
     count = len(block.labels)
     rows = SampleRows(
         begins=block.offsets[:-1],
@@ -27,41 +27,41 @@ def load_rows(block: SampleBlock, weights: np.ndarray, squared: bool = False) ->
     return rows, compiled(dual_loops.sum_losses, fastmath=True)(rows, weights, squared)
 
 
-def visit(
+def visit_rows(
     rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
-    """Performs the compiled dual steps of dual_loops.visit on the rows in ``order``."""
-    return compiled(dual_loops.visit, fastmath=True)(rows, order, alphas, weights, loss)
+    """Calls the compiled function dual_loops.visit_rows."""
+    return compiled(dual_loops.visit_rows, fastmath=True)(rows, order, alphas, weights, loss)
 
 
 class SampleCache:
-    """Cache of samples in memory, which evicts those with the largest slack (dual_loops.py) first.
+    """Cache of samples in memory. It evicts the samples with the largest slack (dual_loops.py) first.
 
     Attributes:
         rows: Storage for rows, of which the first ``count`` are used.
-        holds: bool (samples,), whether a sample is cached.
+        is_cached: bool (samples,), whether a sample is cached.
     """
 
     def __init__(self, size: int, samples: int, values: int, rng: np.random.Generator) -> None:
-        """Allocates ``size`` bytes for rows of the mean length ``values / samples``."""
-        count = int(size / (8 * values / samples + ROW_BYTES))
-        length = int((size - count * ROW_BYTES) / 8)
+        """Allocates ``size`` bytes for rows that have ``values / samples`` values on average."""
+        row_capacity = int(size / (8 * values / samples + ROW_BYTES))
+        value_capacity = int((size - row_capacity * ROW_BYTES) / 8)
         self.rows = SampleRows(
-            begins=np.empty(count, dtype=np.int64),
-            ends=np.empty(count, dtype=np.int64),
-            ids=np.empty(length, dtype=np.uint32),
-            values=np.empty(length, dtype=np.float32),
-            labels=np.empty(count, dtype=np.int8),
-            samples=np.empty(count, dtype=np.int64),
-            norms=np.empty(count, dtype=np.float64),
-            slacks=np.empty(count, dtype=np.float32),
+            begins=np.empty(row_capacity, dtype=np.int64),
+            ends=np.empty(row_capacity, dtype=np.int64),
+            ids=np.empty(value_capacity, dtype=np.uint32),
+            values=np.empty(value_capacity, dtype=np.float32),
+            labels=np.empty(row_capacity, dtype=np.int8),
+            samples=np.empty(row_capacity, dtype=np.int64),
+            norms=np.empty(row_capacity, dtype=np.float64),
+            slacks=np.empty(row_capacity, dtype=np.float32),
         )
-        self.holds = np.zeros(samples, dtype=bool)
+        self.is_cached = np.zeros(samples, dtype=bool)
         self.count = 0
         self._rng = rng
         self._remaining = np.zeros(0, dtype=np.int64)  # rows that the current sweep has not visited
         self._last_violation, self._sweep_violation = np.inf, 0.0
-        self._limit = np.inf  # rows with a larger slack are not cached
+        self._slack_limit = np.inf  # rows with a larger slack are not added
 
     @property
     def violation(self) -> float:
@@ -69,49 +69,56 @@ class SampleCache:
         return max(self._last_violation, self._sweep_violation)
 
     def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, loss: Loss) -> float:
-        """Visits cached rows with about ``values`` values in total. Returns the change of Σ (α − ½Dα²)."""
+        """Performs dual steps on cached rows, which have about ``values`` values in total.
+
+        Returns the change of Σ (α − ½Dα²).
+        """
         if not len(self._remaining):
             self._last_violation, self._sweep_violation = self._sweep_violation, 0.0
             self._remaining = self._rng.permutation(self.count)
-        count = max(1, int(values * self.count / max(self._used, 1)))
+        count = max(1, int(values * self.count / max(self._value_count, 1)))
         batch, self._remaining = self._remaining[:count], self._remaining[count:]
-        total, violation = visit(self.rows, batch, alphas, weights, loss)
+        dual_change, violation = visit_rows(self.rows, batch, alphas, weights, loss)
         self._sweep_violation = max(self._sweep_violation, violation)
-        return total
+        return dual_change
 
     def add(self, rows: SampleRows, violation: float) -> None:
-        """Caches the new rows of a block whose slack is small enough.
+        """Caches the rows of a block that are not cached yet and whose slack is small enough.
 
         Args:
             rows: Rows of the block.
             violation: Largest projected gradient of the block.
         """
         self._sweep_violation = max(self._sweep_violation, violation)
-        additions = np.flatnonzero((rows.slacks <= self._limit) & ~self.holds[rows.samples])
+        added_rows = np.flatnonzero((rows.slacks <= self._slack_limit) & ~self.is_cached[rows.samples])
         lengths = rows.ends - rows.begins
-        too_many = self.count + len(additions) - len(self.rows.begins)
-        too_long = self._used + int(lengths[additions].sum()) - len(self.rows.ids)
-        if max(too_many, too_long) > 0:
-            self._evict(too_many, too_long)
-            additions = additions[rows.slacks[additions] <= self._limit][: len(self.rows.begins) - self.count]
-            additions = additions[np.cumsum(lengths[additions]) <= len(self.rows.ids) - self._used]
-        compiled(dual_loops.append)(self.rows, self.count, self._used, rows, additions)
-        self.count += len(additions)
-        self.holds[rows.samples[additions]] = True
+        excess_rows = self.count + len(added_rows) - len(self.rows.begins)
+        excess_values = self._value_count + int(lengths[added_rows].sum()) - len(self.rows.ids)
+        if max(excess_rows, excess_values) > 0:
+            self._evict(excess_rows, excess_values)
+            added_rows = added_rows[rows.slacks[added_rows] <= self._slack_limit][
+                : len(self.rows.begins) - self.count
+            ]
+            added_rows = added_rows[np.cumsum(lengths[added_rows]) <= len(self.rows.ids) - self._value_count]
+        compiled(dual_loops.append_rows)(self.rows, self.count, self._value_count, rows, added_rows)
+        self.count += len(added_rows)
+        self.is_cached[rows.samples[added_rows]] = True
 
     @property
-    def _used(self) -> int:
+    def _value_count(self) -> int:
         return int(self.rows.ends[self.count - 1]) if self.count else 0
 
-    def _evict(self, rows: int, values: int) -> None:
-        """Evicts rows, by descending slack and age, until ``rows`` rows with ``values`` values fit."""
+    def _evict(self, row_count: int, value_count: int) -> None:
+        """Evicts at least ``row_count`` rows and ``value_count`` values, by descending slack and age."""
         order = np.argsort(-self.rows.slacks[: self.count], kind="stable")
         sizes = np.cumsum((self.rows.ends - self.rows.begins)[order])
-        evicted = order[: max(rows, int(np.searchsorted(sizes, values)) + 1, self.count // EVICTION_DIVISOR)]
-        self._limit = float(self.rows.slacks[evicted].min(initial=np.inf))
-        self.holds[self.rows.samples[evicted]] = False
+        evicted_rows = order[
+            : max(row_count, int(np.searchsorted(sizes, value_count)) + 1, self.count // EVICTION_DIVISOR)
+        ]
+        self._slack_limit = float(self.rows.slacks[evicted_rows].min(initial=np.inf))
+        self.is_cached[self.rows.samples[evicted_rows]] = False
         is_kept = np.ones(self.count, dtype=bool)
-        is_kept[evicted] = False
+        is_kept[evicted_rows] = False
         self._remaining = (np.cumsum(is_kept) - 1)[self._remaining[is_kept[self._remaining]]]
         compiled(dual_loops.compact_rows)(self.rows, np.flatnonzero(is_kept))
         self.count = int(is_kept.sum())

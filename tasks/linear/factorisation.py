@@ -25,20 +25,21 @@ from tasks.form import configurable, setting
 from tasks.linear.rating_blocks import BLOCKS, RatingBlocks, sort_into_blocks
 from tasks.linear.ratings import Ratings, number_names
 
-MODEL = "Factorisation"
-LINE = 16  # float32 in a cache line
+KIND = "Factorisation"
+CACHE_LINE_FLOATS = 16  # number of float32 in a cache line
+PREDICTED_PAIRS = 4096  # pairs that are predicted at once, so that their rows stay in the cache
 
 
 @configurable
 class FactorisationSettings:
     """Settings of matrix factorisation."""
 
-    dim: int = setting(128, "Number of factors of a user or item; 0: only biases", ge=0, le=4096)
+    dim: int = setting(128, "Number of factors of a user or item; 0 trains only biases", ge=0, le=4096)
     epochs: int = setting(50, "Passes over the ratings in ``fit``", ge=1)
     learning_rate: float = setting(0.01, "Learning rate", gt=0)
-    weight_decay: float = setting(0.1, "λ: decay of factors and biases at each rating", ge=0)
+    weight_decay: float = setting(0.1, "λ: weight decay of factors and biases at each rating", ge=0)
     seed: int = setting(0, "Seed of the initial factors", ge=0)
-    threads: int = setting(1, "Number of CPU threads; it does not change the result", ge=1, le=BLOCKS)
+    threads: int = setting(1, "Number of CPU threads, which does not change the result", ge=1, le=BLOCKS)
 
 
 class Factorisation:
@@ -48,7 +49,7 @@ class Factorisation:
 
     Attributes:
         settings: Hyper-parameters.
-        mean: b₀; None before the first ratings.
+        mean: b₀; None before the first training.
         users: Rows of the users.
         items: Rows of the items.
         rmse: Root mean squared error of each epoch. The error of a rating is measured before training on it.
@@ -68,7 +69,7 @@ class Factorisation:
         return self.partial_fit(ratings, self.settings.epochs)
 
     def partial_fit(self, ratings: Ratings, epochs: int = 1) -> Self:
-        """Continues training with these ratings. New users and items get new rows.
+        """Continues training on further ratings. New users and items get new rows.
 
         Raises:
             ValueError: The factors diverged; the model is no longer usable.
@@ -84,38 +85,40 @@ class Factorisation:
         return self
 
     def epoch(self, blocks: RatingBlocks, pool: ThreadPoolExecutor) -> float:
-        """Trains one pass over the ratings; returns the root mean squared error before each rating's step."""
-        learn = compiled(_train_block, fastmath=True)
+        """Trains for one pass over the ratings and returns the root mean squared error.
+
+        The error of a rating is measured before training on it.
+        """
+        train = compiled(_train_block, fastmath=True)
         settings, mean = self.settings, np.float32(self.mean)
         dim, rate, decay = settings.dim, np.float32(settings.learning_rate), np.float32(settings.weight_decay)
 
-        def run(block: tuple[np.ndarray, np.ndarray, np.ndarray]) -> float:
-            return learn(*block, self.users.values, self.items.values, dim, rate, decay, mean)
+        def train_block(block: tuple[np.ndarray, np.ndarray, np.ndarray]) -> float:
+            return train(*block, self.users.values, self.items.values, dim, rate, decay, mean)
 
-        map_sides = map if self.settings.threads == 1 else pool.map
-        error = sum(sum(map_sides(run, stage)) for stage in blocks.stages())
-        if not np.isfinite(error):
+        map_blocks = map if self.settings.threads == 1 else pool.map
+        squared_error = sum(sum(map_blocks(train_block, stage)) for stage in blocks.stages())
+        if not np.isfinite(squared_error):
             raise ValueError(
                 f"the factors diverged at learning_rate {self.settings.learning_rate}; choose a lower "
                 f"one, or scale the ratings (mean {self.mean:.3g})"
             )
-        return (error / len(blocks.values)) ** 0.5
+        return (squared_error / len(blocks.values)) ** 0.5
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Predicts the rating of each pair (user, item), float32 (pairs,); users and items are names.
+        """Predicts the rating of each pair of a user and an item, float32 (pairs,).
 
-        Factors and biases of unknown names are zero, so an unknown user gives the rating b_v + b₀.
+        Users and items are names. The factors and the bias of an unknown name are 0, so the prediction for an
+        unknown user is b_v + b₀.
         """
         rows, columns = self.users.find(users), self.items.find(items)
         if len(rows) != len(columns):
-            raise ValueError(f"{len(rows)} users and {len(columns)} items; give one item for each user")
+            raise ValueError(f"{len(rows)} users and {len(columns)} items; give one item per user")
         scores = np.float32(self._trained_mean()) + self.users.bias_of(rows) + self.items.bias_of(columns)
-        both_trained = np.flatnonzero((rows >= 0) & (columns >= 0))
-        for part in np.array_split(
-            both_trained, len(both_trained) // 4096 + 1
-        ):  # in blocks, so that gathered rows stay in the cache
-            left, right = self.users.factors[rows[part]], self.items.factors[columns[part]]
-            scores[part] += np.einsum("ij,ij->i", left, right)
+        trained_pairs = np.flatnonzero((rows >= 0) & (columns >= 0))
+        for pairs in np.array_split(trained_pairs, len(trained_pairs) // PREDICTED_PAIRS + 1):
+            user_factors, item_factors = self.users.factors[rows[pairs]], self.items.factors[columns[pairs]]
+            scores[pairs] += np.einsum("ij,ij->i", user_factors, item_factors)
         return scores
 
     def save(self, folder: Path) -> None:
@@ -124,12 +127,12 @@ class Factorisation:
         for side, rows in (("user", self.users), ("item", self.items)):
             arrays |= {f"{side}_factors": rows.factors, f"{side}_biases": rows.biases}
         names = {"users": self.users.names, "items": self.items.names}
-        write_linear_model(folder, MODEL, arrays, names, asdict(self.settings))
+        write_linear_model(folder, KIND, arrays, names, asdict(self.settings))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Loads a saved model, which can continue training where the saved model stopped."""
-        files = read_linear_model(folder, MODEL)
+        files = read_linear_model(folder, KIND)
         model = cls(FactorisationSettings(**files.settings))
         model.mean = float(files.arrays["mean"][0])
         for side, rows in (("user", model.users), ("item", model.items)):
@@ -149,44 +152,47 @@ class FactorRows:
 
     Attributes:
         names: Name of each row.
-        values: float32 (rows, dim + 1 padded to cache lines), aligned: factors, bias, zeros.
-        factors: float32 (rows, dim), a view.
-        biases: float32 (rows,), a view.
+        values: Factors, bias and padding zeros of each row, float32 (rows, dim + 1 padded to cache lines).
+        factors: Factors of each row, float32 (rows, dim); a view of ``values``.
+        biases: Bias of each row, float32 (rows,); a view of ``values``.
     """
 
     def __init__(self, dim: int, seed: tuple[int, ...]) -> None:
         self._dim, self._seed = dim, seed
         self.names: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._row_numbers: dict[str, int] = {}
         self._copy_aligned(np.empty((0, dim + 1), np.float32))
 
     def add(self, names: Sequence[str]) -> np.ndarray:
-        """Returns the row of each name, int32 (names,). A new row has small random factors and bias 0."""
+        """Returns the row number of each name, int32 (names,).
+
+        A new name gets a row with small random factors and the bias 0.
+        """
         old_count = len(self.names)
         for name in names:
-            if self._numbers.setdefault(name, len(self.names)) == len(self.names):
+            if self._row_numbers.setdefault(name, len(self.names)) == len(self.names):
                 self.names.append(name)
         if new_count := len(self.names) - old_count:
             rows = np.zeros((new_count, self._dim + 1), np.float32)
             generator = np.random.default_rng([*self._seed, old_count])
             rows[:, : self._dim] = 0.1 * generator.standard_normal((new_count, self._dim), dtype=np.float32)
             self._copy_aligned(np.concatenate([self.values[:, : self._dim + 1], rows]))
-        return np.array([self._numbers[name] for name in names], np.int32)
+        return np.array([self._row_numbers[name] for name in names], np.int32)
 
     def find(self, names: Any) -> np.ndarray:
-        """Returns the row of each name, int32 (names,); -1 for unknown names."""
+        """Returns the row number of each name, int32 (names,); -1 for unknown names."""
         ids, distinct = number_names(names)
-        return np.array([self._numbers.get(name, -1) for name in distinct], np.int32)[ids]
+        return np.array([self._row_numbers.get(name, -1) for name in distinct], np.int32)[ids]
 
     def bias_of(self, rows: np.ndarray) -> np.ndarray:
-        """Returns the bias of each row, float32 (rows,); 0 for row -1."""
+        """Returns the biases of the rows with the given numbers, float32 (rows,); 0 for row -1."""
         return np.append(self.biases, np.float32(0))[rows]
 
     def _copy_aligned(self, rows: np.ndarray) -> None:
         """Copies rows, float32 (rows, dim + 1), to new memory that is aligned to cache lines."""
-        padded_dim = -(-rows.shape[1] // LINE) * LINE
-        memory = np.zeros(len(rows) * padded_dim + LINE, np.float32)
-        begin = -(memory.ctypes.data // memory.itemsize) % LINE
+        padded_dim = -(-rows.shape[1] // CACHE_LINE_FLOATS) * CACHE_LINE_FLOATS
+        memory = np.zeros(len(rows) * padded_dim + CACHE_LINE_FLOATS, np.float32)
+        begin = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE_FLOATS
         self.values = memory[begin : begin + len(rows) * padded_dim].reshape(len(rows), padded_dim)
         self.values[:, : rows.shape[1]] = rows
         self.factors, self.biases = self.values[:, : self._dim], self.values[:, self._dim]
@@ -203,16 +209,19 @@ def _train_block(
     decay: Any,
     mean: Any,
 ) -> float:
-    """Trains one pass over ratings. Returns the sum of the squared errors, measured before each step."""
+    """Trains for one pass over ratings and returns the sum of the squared errors.
+
+    The error of a rating is measured before training on it.
+    """
     keep_factor = np.float32(1) - rate * decay
-    total = 0.0
+    squared_error_sum = 0.0
     for rating_row in range(len(users)):
         user, item = user_rows[users[rating_row]], item_rows[items[rating_row]]
         product = np.float32(0)
         for column in range(dim):
             product += user[column] * item[column]
         error = ratings[rating_row] - (mean + user[dim] + item[dim] + product)
-        total += error * error
+        squared_error_sum += error * error
         step = rate * error
         for column in range(dim):
             x, y = user[column], item[column]
@@ -220,4 +229,4 @@ def _train_block(
             item[column] = keep_factor * y + step * x
         user[dim] = keep_factor * user[dim] + step
         item[dim] = keep_factor * item[dim] + step
-    return total
+    return squared_error_sum

@@ -1,18 +1,19 @@
 """Updates weights by FTRL-proximal (follow the regularized leader) with lazy L1 regularization.
 
-With g the gradient of sample t, n the sum of g² of a weight w, η the learning rate and α the weight of ‖w‖₁:
+Let w be a weight, g its gradient at sample t, n the sum of its earlier g², η the learning rate, and α the
+factor of ‖w‖₁ in the objective. The update of w is
 
     σ = (√(n + g²) − √n) / η    z ← z + g − σ w    n ← n + g²
     w = −soft(z, α t) η / (β + √n),    soft(v, p) = sign(v) max(|v| − p, 0)
 
-σ is computed with n before the update. A record stores z and √n, and w is computed from them when it is read.
-Therefore, a sample causes no work for features that it lacks.
+The record of a feature stores z and √n, from which w is computed when it is read. Therefore, a sample causes
+no work for features that it lacks.
 
 References:
     McMahan et al. *Ad click prediction: a view from the trenches*. KDD 2013, algorithm 1.
     McMahan. *Follow-the-regularized-leader and mirror descent: equivalence theorems and L1 regularization*.
     AISTATS 2011, section 3.
-    We differ: the penalty α t grows with t as in the second paper, while it is constant in the first.
+    We differ: the penalty α t grows with t as in the second paper, and is not constant as in the first.
     Therefore, w approaches the minimum of mean loss + α ‖w‖₁ for any number of passes. There is no L2 term.
 """
 
@@ -37,14 +38,14 @@ class Ftrl:
     )
 
     def record_size(self, labels: int) -> int:
-        """Number of values that are stored for each feature."""
+        """Returns the number of values that are stored for each feature."""
         return 2 * labels
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns three numbers per block of samples: learning rate, α t before the block, and α.
+        """Returns the learning rate, α t before the block, and α for each block of samples: (blocks, 3).
 
         Args:
-            seen: Number of samples before each block.
+            seen: Number of samples that were visited before each block.
             counts: Number of samples of each block.
             alpha: α, the weight of the L1 penalty.
         """
@@ -55,7 +56,7 @@ class Ftrl:
         """Does nothing: the penalty is applied when a weight is read."""
 
     def weights(self, records: np.ndarray, seen: int, alpha: float) -> np.ndarray:
-        """Computes the weights from the records, float32 (features, labels)."""
+        """Computes the weights from the records after ``seen`` samples, float32 (features, labels)."""
         return self._compute_weights(records.reshape(len(records), 2, -1), self.learning_rate, alpha * seen)
 
     def intercepts(self, state: np.ndarray) -> np.ndarray:

@@ -27,13 +27,13 @@ from tasks.compiled import compiled
 from tasks.linear.ftrl import Ftrl
 from tasks.linear.logistic_steps import INTERCEPT_RATE, train_several_labels, train_single_label
 from tasks.linear.proximal import ProximalSgd
-from tasks.linear.sparse import checked_labels, checked_rows
+from tasks.linear.sparse import validate_labels, validate_rows
 from tasks.linear.threads import run_merged, run_shared
 
 KIND = "L1 logistic regression"
 CHUNK = 32  # consecutive samples that stay together in the random order
 BLOCK = 1024  # samples that a thread processes at once
-MIN_SHARED_LABELS = 16  # minimum labels for shared records; below, records are shorter than two cache lines
+MIN_SHARED_LABELS = 16  # with fewer labels, records are shorter than two cache lines and are not shared
 FREQUENCY_SAMPLES = 2048  # samples from which the mean squared values of features are estimated
 Solver = Ftrl | ProximalSgd
 _SOLVERS = {solver.name: solver for solver in (Ftrl, ProximalSgd)}
@@ -48,7 +48,7 @@ class SparseLogistic:
         alpha: α, the weight of ‖w‖₁ in the objective.
         solver: Update rule; default FTRL-proximal.
         epochs: Passes over the samples in each call of ``partial_fit``.
-        seed: Seed of the order in which a pass visits the samples.
+        seed: Seed of the order in which a pass visits samples.
         threads: Number of threads that share the weights.
 
     Raises:
@@ -76,11 +76,11 @@ class SparseLogistic:
         self.seen = 0  # number of samples in all passes so far
         self._records = np.zeros((features, self.solver.record_size(labels)), dtype=np.float32)
         self._state = np.zeros((2, labels), dtype=np.float32)  # state of the intercepts
-        self._weights: np.ndarray | None = None  # columns of the labels, then extra columns of the solver
+        self._weights: np.ndarray | None = None  # cached weights; the solver may add columns after the labels
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights of the features, float32 (features, labels), of which most are 0; a view."""
+        """Weights of the features, float32 (features, labels); most weights are 0. A view."""
         return self._solver_weights()[:, : self.labels]
 
     def _solver_weights(self) -> np.ndarray:
@@ -94,7 +94,7 @@ class SparseLogistic:
         return self.solver.intercepts(self._state)
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
-        """Trains on samples, and continues earlier training.
+        """Continues training on further samples.
 
         Args:
             rows: scipy CSR matrix (samples, features).
@@ -103,35 +103,35 @@ class SparseLogistic:
         Raises:
             ValueError: A value is not finite or an id is out of range; the model is unchanged.
         """
-        offsets, ids, values = checked_rows(rows, self.features)
-        label_arrays = checked_labels(labels, rows.shape[0], self.labels)
+        offsets, ids, values = validate_rows(rows, self.features)
+        label_arrays = validate_labels(labels, rows.shape[0], self.labels)
         if not (count := rows.shape[0]):
             return self
         rng = np.random.default_rng((self.seed, self.seen))
         orders = [visiting_order(count, rng) for _ in range(self.epochs)]
         loop = train_single_label if self.labels == 1 else train_several_labels
-        step, max_length = compiled(loop, fastmath=True), int(np.diff(offsets).max())
+        train, max_length = compiled(loop, fastmath=True), int(np.diff(offsets).max())
         beta = np.float32(self.solver.beta) if isinstance(self.solver, Ftrl) else None
-        # unsigned: numba omits the check for negative indices
+        # Ids are unsigned, so that numba omits the check for negative indices.
         samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *label_arrays)
         if self.threads > 1 and self.labels < MIN_SHARED_LABELS and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate
 
-            def step_part(
+            def train_part(
                 part: np.ndarray, previous_samples: int, threads: int, copies: Sequence[np.ndarray]
             ) -> None:
                 records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
                 penalty = self.alpha * (self.seen + previous_samples), self.alpha * threads
-                step(samples, part, rate, *penalty, max_length, records, state, beta)
+                train(samples, part, rate, *penalty, max_length, records, state, beta)
 
-            sample = orders[0][:FREQUENCY_SAMPLES]  # all samples would take a fifth of the time of a pass
+            sample_rows = orders[0][:FREQUENCY_SAMPLES]  # all rows would take a fifth of the time of a pass
             sampled_ids, sampled_values = (
-                Ragged(offsets, array).take(sample).values for array in (ids, values)
+                Ragged(offsets, array).take(sample_rows).values for array in (ids, values)
             )
-            squares = np.bincount(sampled_ids, sampled_values**2, self.features) / len(sample)
+            squares = np.bincount(sampled_ids, sampled_values**2, self.features) / len(sample_rows)
             curvature = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
             shared = self._records.reshape(self.features, 2, self.labels), self._state[None]
-            run_merged(self.threads, np.concatenate(orders), curvature, step_part, shared)
+            run_merged(self.threads, np.concatenate(orders), curvature, train_part, shared)
         else:
             blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
             counts = np.array([len(block) for block in blocks])
@@ -140,7 +140,7 @@ class SparseLogistic:
             run_shared(
                 self.threads,
                 len(blocks),
-                lambda turn: step(samples, blocks[turn], *schedule[turn].tolist(), *model),
+                lambda turn: train(samples, blocks[turn], *schedule[turn].tolist(), *model),
             )
             self.solver.apply_pending_(self._records, schedule, counts)
         self.seen, self._weights = self.seen + count * self.epochs, None
@@ -148,7 +148,7 @@ class SparseLogistic:
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Returns the margins w·x + b of samples, float32 (samples, labels)."""
-        checked_rows(rows, self.features)
+        validate_rows(rows, self.features)
         # SciPy would copy a view: 1.2 GB for a million features and 300 labels.
         margins = (rows.astype(np.float32) @ self._solver_weights()[: rows.shape[1]])[:, : self.labels]
         return np.asarray(margins + self.intercepts, dtype=np.float32)
@@ -174,8 +174,8 @@ class SparseLogistic:
 def visiting_order(count: int, rng: np.random.Generator) -> np.ndarray:
     """Returns all sample numbers, int64 (count,), in chunks of consecutive samples in random order.
 
-    Chunks save time, because single samples would wait for memory at each sample. On 100,000 samples of 72
-    values, a pass takes .2 µs per sample, with chunks of 8 .3 µs, and with single samples .73 µs.
+    If the order of single samples were random, every sample would wait for memory. On 100,000 samples of 72
+    values, a pass takes .2 µs per sample, .3 µs with chunks of 8 samples, and .73 µs with single samples.
     """
     order = (rng.permutation(-(-count // CHUNK))[:, None] * CHUNK + np.arange(CHUNK)).ravel()
     return order[order < count]

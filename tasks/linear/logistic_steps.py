@@ -1,17 +1,18 @@
 """Compiled training loops of L1 logistic regression (logistic.py) for both solvers.
 
 ``beta`` selects the solver when a loop is compiled: a number for FTRL-proximal (``ftrl.py``), None for
-proximal SGD (``proximal.py``). There are two loops, because the processor vectorizes the innermost loop. It
-runs over the features of a sample if there is one label, and over the labels if there are several. With one
-label and 72 features per sample, the loop for several labels takes 1.7 to 1.9 times as long.
+proximal SGD (``proximal.py``). There are two training loops, because the processor vectorizes the innermost
+loop, which runs over the features of a sample if there is one label, and else over the labels. With one label
+and 72 features per sample, the loop for several labels takes 1.7 to 1.9 times as long.
 
 Arguments of both loops:
 
     samples     offsets, feature ids and values of the samples; offsets and ids of their labels
     order       numbers of the samples to visit, int64 (visits,)
     rate        learning rate
-    threshold   α t (FTRL) or S (proximal SGD) at the first visit; ``growth`` is added per visit
-    longest     maximum number of features per sample
+    threshold   α t (FTRL) or S (proximal SGD) at the first visit
+    growth      increase of the threshold per visit
+    max_length  maximum number of features per sample
     records     float32 (features, record size), changed in place
     state       float32 (2, labels): z and √n of the intercepts (FTRL), or the intercepts and zeros; changed
                 in place once per block, to avoid contention between threads
@@ -31,34 +32,34 @@ INTERCEPT_RATE = 0.1
 
 
 @no_type_check
-def train_single_label(samples, order, rate, threshold, growth, longest, records, state, beta):
+def train_single_label(samples, order, rate, threshold, growth, max_length, records, state, beta):
     """Trains on a block of samples with one label; the module docstring lists the arguments."""
     offsets, ids, values, label_offsets, _ = samples
     zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
-    share = np.float32(INTERCEPT_RATE)
-    per_rate, intercept_rate = one / rate, rate * share
-    weights, sums, roots = np.empty((3, longest), np.float32)
-    first_total, first_root = state[0, 0], state[1, 0]
-    total, root = first_total, first_root
+    intercept_factor = np.float32(INTERCEPT_RATE)
+    inverse_rate, intercept_rate = one / rate, rate * intercept_factor
+    weights, sums, roots = np.empty((3, max_length), np.float32)
+    first_sum, first_root = state[0, 0], state[1, 0]
+    intercept_sum, intercept_root = first_sum, first_root
     for visit, row in enumerate(order):
         features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
-        current = np.float32(threshold + visit * growth)
+        cutoff = np.float32(threshold + visit * growth)
         if beta is None:
-            margin = total
+            margin = intercept_sum
             for index in range(len(features)):
                 record = records[features[index]]
-                pending = max(current - record[1], zero)
+                pending = max(cutoff - record[1], zero)
                 weights[index] = max(record[0] - pending, zero) + min(record[0] + pending, zero)
             for index in range(len(features)):
                 margin += weights[index] * value[index]
         else:
-            intercept = -total * intercept_rate / (beta + root)
+            intercept = -intercept_sum * intercept_rate / (beta + intercept_root)
             margin = intercept
             for index in range(len(features)):
                 record = records[features[index]]
                 sums[index], roots[index] = record[0], record[1]
             for index in range(len(features)):
-                shrunk = max(sums[index] - current, zero) + min(sums[index] + current, zero)
+                shrunk = max(sums[index] - cutoff, zero) + min(sums[index] + cutoff, zero)
                 weights[index] = -shrunk * rate / (beta + roots[index])
                 margin += weights[index] * value[index]
         error = one / (one + np.exp(-margin))
@@ -68,49 +69,49 @@ def train_single_label(samples, order, rate, threshold, growth, longest, records
             error *= rate
             for index in range(len(features)):
                 record = records[features[index]]
-                pending = max(current - record[1], zero)
+                pending = max(cutoff - record[1], zero)
                 shrunk = max(record[0] - pending, zero) + min(record[0] + pending, zero)
-                record[0], record[1] = shrunk - error * value[index], max(record[1], current)
-            total -= share * error
+                record[0], record[1] = shrunk - error * value[index], max(record[1], cutoff)
+            intercept_sum -= intercept_factor * error
         else:
             for index in range(len(features)):
                 gradient, old_root = error * value[index], roots[index]
                 roots[index] = np.sqrt(old_root * old_root + gradient * gradient) - old_root
-                sums[index] = gradient - roots[index] * per_rate * weights[index]
+                sums[index] = gradient - roots[index] * inverse_rate * weights[index]
             for index in range(len(features)):
                 record = records[features[index]]
                 record[0] += sums[index]
                 record[1] += roots[index]
-            new_root = np.sqrt(root * root + error * error)
-            total += error - (new_root - root) / intercept_rate * intercept
-            root = new_root
-    state[0, 0] += total - first_total
-    state[1, 0] += root - first_root
+            new_root = np.sqrt(intercept_root * intercept_root + error * error)
+            intercept_sum += error - (new_root - intercept_root) / intercept_rate * intercept
+            intercept_root = new_root
+    state[0, 0] += intercept_sum - first_sum
+    state[1, 0] += intercept_root - first_root
 
 
 @no_type_check
-def train_several_labels(samples, order, rate, threshold, growth, longest, records, state, beta):
-    """Trains on a block of samples with several labels. The arguments are those of train_single_label."""
+def train_several_labels(samples, order, rate, threshold, growth, max_length, records, state, beta):
+    """Trains on a block of samples with several labels; the module docstring lists the arguments."""
     offsets, ids, values, label_offsets, label_ids = samples
     zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
-    share, labels = np.float32(INTERCEPT_RATE), state.shape[1]
-    per_rate, intercept_rate = one / rate, rate * share
-    weights = np.empty((longest, labels), np.float32)
+    intercept_factor, labels = np.float32(INTERCEPT_RATE), state.shape[1]
+    inverse_rate, intercept_rate = one / rate, rate * intercept_factor
+    weights = np.empty((max_length, labels), np.float32)
     error, intercepts = np.empty((2, labels), np.float32)
-    first, bias = state.copy(), state.copy()
+    first_state, bias_state = state.copy(), state.copy()
     for visit, row in enumerate(order):
         features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
-        current = np.float32(threshold + visit * growth)
+        cutoff = np.float32(threshold + visit * growth)
         for label in range(labels):
-            intercepts[label] = bias[0, label]
+            intercepts[label] = bias_state[0, label]
             if beta is not None:
-                intercepts[label] = -bias[0, label] * intercept_rate / (beta + bias[1, label])
+                intercepts[label] = -bias_state[0, label] * intercept_rate / (beta + bias_state[1, label])
             error[label] = intercepts[label]  # holds the margin at first, then the error
         for index in range(len(features)):
             record, factor, row_weights = records[features[index]], value[index], weights[index]
             if beta is None:
-                pending = max(current - record[labels], zero)
-                record[labels] = max(record[labels], current)
+                pending = max(cutoff - record[labels], zero)
+                record[labels] = max(record[labels], cutoff)
                 for label in range(labels):
                     weight = max(record[label] - pending, zero) + min(record[label] + pending, zero)
                     record[label] = weight
@@ -118,7 +119,7 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
             else:
                 sums, roots = record[:labels], record[labels:]
                 for label in range(labels):
-                    shrunk = max(sums[label] - current, zero) + min(sums[label] + current, zero)
+                    shrunk = max(sums[label] - cutoff, zero) + min(sums[label] + cutoff, zero)
                     row_weights[label] = -shrunk * rate / (beta + roots[label])
                     error[label] += row_weights[label] * factor
         for label in range(labels):
@@ -128,12 +129,12 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
         for label in range(labels):
             if beta is None:
                 error[label] *= rate
-                bias[0, label] -= share * error[label]
+                bias_state[0, label] -= intercept_factor * error[label]
             else:
-                new_root = np.sqrt(bias[1, label] * bias[1, label] + error[label] * error[label])
-                step = (new_root - bias[1, label]) / intercept_rate
-                bias[0, label] += error[label] - step * intercepts[label]
-                bias[1, label] = new_root
+                new_root = np.sqrt(bias_state[1, label] * bias_state[1, label] + error[label] * error[label])
+                step = (new_root - bias_state[1, label]) / intercept_rate
+                bias_state[0, label] += error[label] - step * intercepts[label]
+                bias_state[1, label] = new_root
         for index in range(len(features)):
             record, factor, row_weights = records[features[index]], value[index], weights[index]
             if beta is None:
@@ -144,8 +145,8 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
                 for label in range(labels):
                     gradient, root = error[label] * factor, roots[label]
                     new_root = np.sqrt(root * root + gradient * gradient)
-                    sums[label] += gradient - (new_root - root) * per_rate * row_weights[label]
+                    sums[label] += gradient - (new_root - root) * inverse_rate * row_weights[label]
                     roots[label] = new_root
     for label in range(labels):
-        state[0, label] += bias[0, label] - first[0, label]
-        state[1, label] += bias[1, label] - first[1, label]
+        state[0, label] += bias_state[0, label] - first_state[0, label]
+        state[1, label] += bias_state[1, label] - first_state[1, label]

@@ -12,38 +12,40 @@ from storage.arrays import Ragged, offsets_of
 class Lookup:
     """Maps names to row numbers, from 0 in order of first appearance.
 
-    A model that holds a lookup grows with it: see :class:`tasks.linear.svm.OnlineSvm`.
+    A model that uses a lookup, such as ``tasks.linear.svm.OnlineSvm``, grows when the lookup gets new names.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self._rows = _Rows()
+        self._row_numbers = _RowNumbers()
         for count, name in enumerate(names):
-            if self._rows[name] != count:
+            if self._row_numbers[name] != count:
                 raise ValueError(f"{name!r} is named twice; names must be unique")
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._row_numbers)
 
     def __iter__(self) -> Iterator[str]:
         """Iterates over the names in row order."""
-        return iter(self._rows)
+        return iter(self._row_numbers)
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
-        """Returns the row number of each name; new names get the next numbers."""
-        return list(map(self._rows.__getitem__, names))
+        """Returns the row number of each name. New names get the next numbers."""
+        return list(map(self._row_numbers.__getitem__, names))
 
     def fit_transform(self, samples: Sequence[Mapping[str, float]]) -> Any:
-        """Converts samples (name to value) to float32 CSR (samples, features), and adds new names."""
+        """Converts samples, which map names to values, to a float32 CSR matrix, and adds new names."""
         count = sum(map(len, samples))
         names = itertools.chain.from_iterable(samples)
-        return self._matrix(samples, np.fromiter(map(self._rows.__getitem__, names), np.int32, count))
+        return self._to_matrix(
+            samples, np.fromiter(map(self._row_numbers.__getitem__, names), np.int32, count)
+        )
 
     def transform(self, samples: Sequence[Mapping[str, float]]) -> Any:
-        """Converts samples (name to value) to float32 CSR (samples, features), and ignores new names."""
-        ids = [self._rows.get(name, -1) for sample in samples for name in sample]
-        return self._matrix(samples, np.array(ids, dtype=np.int32))
+        """Converts samples, which map names to values, to a float32 CSR matrix, and ignores new names."""
+        ids = [self._row_numbers.get(name, -1) for sample in samples for name in sample]
+        return self._to_matrix(samples, np.array(ids, dtype=np.int32))
 
-    def _matrix(self, samples: Sequence[Mapping[str, float]], ids: np.ndarray) -> Any:
+    def _to_matrix(self, samples: Sequence[Mapping[str, float]], ids: np.ndarray) -> Any:
         from scipy.sparse import csr_matrix
 
         values = itertools.chain.from_iterable(sample.values() for sample in samples)
@@ -52,7 +54,7 @@ class Lookup:
         return csr_matrix((data[in_lookup], rows.values, rows.offsets), shape=(len(samples), len(self)))
 
 
-class _Rows(dict[str, int]):
+class _RowNumbers(dict[str, int]):
     def __missing__(self, name: str) -> int:
         if not isinstance(name, str):
             raise TypeError(f"names of features and labels must be str, got {name!r}")

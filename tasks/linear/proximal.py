@@ -27,12 +27,10 @@ import numpy as np
 from storage.arrays import row_blocks
 from tasks.form import configurable, setting
 
-_HALVED = "Number of samples after which the learning rate is halved."
-
 
 @configurable
 class ProximalSgd:
-    """Solver proximal SGD, with learning rate ``learning_rate / (1 + seen / halved)`` in each block.
+    """Solver proximal SGD. After ``seen`` samples, the learning rate is learning_rate / (1 + seen / halved).
 
     The record of a feature is float32 (labels + 1,): its weights, then ``last``.
     """
@@ -41,17 +39,17 @@ class ProximalSgd:
     learning_rate: float = setting(
         1.0, "Initial learning rate; about 1 / ‖x‖² of the samples is suitable.", gt=0
     )
-    halved: float = setting(50_000, _HALVED, gt=0)
+    halved: float = setting(50_000, "Number of samples after which the learning rate is halved.", gt=0)
 
     def record_size(self, labels: int) -> int:
-        """Number of values that are stored for each feature."""
+        """Returns the number of values that are stored for each feature."""
         return labels + 1
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns three numbers per block of samples: learning rate, S before the block, growth per sample.
+        """Returns learning rate, S before the block, and growth of S per sample, for each block: (blocks, 3).
 
         Args:
-            seen: Number of samples before each block.
+            seen: Number of samples that were visited before each block.
             counts: Number of samples of each block.
             alpha: α, the weight of the L1 penalty.
         """
@@ -68,7 +66,7 @@ class ProximalSgd:
         records[:, -1] = 0
 
     def weights(self, records: np.ndarray, seen: int, alpha: float) -> np.ndarray:
-        """Returns the records, float32 (features, labels + 1), whose last column is no weight."""
+        """Returns the records, float32 (features, labels + 1); their last column does not contain weights."""
         return records
 
     def intercepts(self, state: np.ndarray) -> np.ndarray:

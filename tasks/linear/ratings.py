@@ -18,8 +18,8 @@ class Ratings:
         users: User numbers, integers (ratings,).
         items: Item numbers, integers (ratings,).
         values: Ratings, finite float32 (ratings,).
-        user_names: Name of each user number.
-        item_names: Name of each item number.
+        user_names: Names of the users, in the order of their numbers.
+        item_names: Names of the items, in the order of their numbers.
     """
 
     users: np.ndarray
@@ -43,8 +43,8 @@ class Ratings:
             errors = np.flatnonzero((ids < 0) | (ids >= len(names)))
             if len(errors):
                 raise ValueError(
-                    f"rating {errors[0]} is of {kind} {ids[errors[0]]}; there are {kind}s 0 to "
-                    f"{len(names) - 1}"
+                    f"rating {errors[0]} has the {kind} number {ids[errors[0]]}; expected a number from 0 "
+                    f"to {len(names) - 1}"
                 )
             if len(set(names)) < len(names):
                 duplicate = next(name for index, name in enumerate(names) if name in set(names[:index]))
@@ -72,10 +72,10 @@ class Ratings:
 
 
 def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
-    """Numbers names in the order of first appearance.
+    """Numbers the distinct names in the order of first appearance.
 
     Returns:
-        The number of each name, int32 (names,), and the distinct names by number.
+        The number of each name, int32 (names,), and the distinct names in the order of their numbers.
     """
     column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names)])
     kind = column.type
@@ -86,6 +86,6 @@ def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
         index = next(index for index, name in enumerate(column) if not name.is_valid)
         raise ValueError(f"name {index} is missing; expected a string or an integer")
     encoded_column = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded_column, pa.ChunkedArray):  # an array without chunks
+    if isinstance(encoded_column, pa.ChunkedArray):  # the column has no chunks
         encoded_column = encoded_column.combine_chunks()
     return encoded_column.indices.to_numpy(), encoded_column.dictionary.cast(pa.string()).to_pylist()

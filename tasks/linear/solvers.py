@@ -16,16 +16,17 @@ def fit_svms(
     seed: int = 0,
     memory_bytes: int,
 ) -> tuple[OnlineSvm, str]:
-    """Trains a linear SVM per label; returns the SVMs, and the name of the solver.
+    """Trains a linear SVM per label. Returns the SVMs and the name of the solver.
 
     Args:
         rows: scipy CSR matrix (samples, features).
         labels: Label ids of each sample.
         label_count: Number of labels.
         cost: C, the weight of a violated margin.
-        epochs: Passes over samples in memory.
+        epochs: Passes over the samples, if they fit in memory.
         seed: Seed of the order in which samples are visited.
-        memory_bytes: If samples and dual variables need more memory, the samples are read from disk.
+        memory_bytes: Maximum memory for samples and dual variables. If they need more, the solver reads the
+            samples from disk.
     """
     if rows.data.nbytes + rows.indices.nbytes + 4 * rows.shape[0] * label_count > memory_bytes:
         from tasks.linear.svm_on_disk import fit_from_disk  # imports numba

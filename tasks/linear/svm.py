@@ -32,18 +32,18 @@ from storage.arrays import Ragged
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.compiled import compiled
 from tasks.linear.lookup import Lookup
-from tasks.linear.sparse import checked_labels, checked_rows
+from tasks.linear.sparse import validate_labels, validate_rows
 
 UNTRAINED_INTERCEPT = -1.0  # b₀ of a label before training
-COLUMN_MULTIPLE = 32  # weights are padded to such columns: 128 columns train 1.6 times as fast as 125
+COLUMN_MULTIPLE = 32  # labels are padded to a multiple: 128 columns train 1.6 times as fast as 125
 
 
 class OnlineSvm:
     """Linear SVMs, one per label, which are trained online on sparse samples.
 
     Args:
-        features: Number of features, or their lookup, which may grow between calls.
-        labels: Number of labels, or their lookup.
+        features: Number of features, or the lookup of their names, which may grow between calls.
+        labels: Number of labels, or the lookup of their names.
         cost: C, the weight of a violated margin.
         epochs: Passes over the samples in each call of ``partial_fit``.
         seed: Seed of the order in which a pass visits the samples.
@@ -66,19 +66,20 @@ class OnlineSvm:
         self.features, self.labels = features, labels
         self.cost, self.epochs, self.seed = cost, epochs, seed
         self.seen = 0  # number of samples in all calls
-        self._weights = np.zeros((0, 0), dtype=np.float32)  # capacity may exceed the size
+        # The arrays may have more rows and columns than there are features and labels.
+        self._weights = np.zeros((0, 0), dtype=np.float32)
         self._intercepts = np.zeros(0, dtype=np.float32)
         self._grow()
 
     @property
     def weights(self) -> np.ndarray:
         """Weights of the features, float32 (features, labels); a view."""
-        return self._weights[: _size(self.features), : _size(self.labels)]
+        return self._weights[: _count_of(self.features), : _count_of(self.labels)]
 
     @property
     def intercepts(self) -> np.ndarray:
         """Intercepts of the margins, float32 (labels,); a view."""
-        return self._intercepts[: _size(self.labels)]
+        return self._intercepts[: _count_of(self.labels)]
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
         """Trains on samples, starting from the results of earlier calls.
@@ -91,24 +92,24 @@ class OnlineSvm:
             ValueError: A value is not finite or an id is out of range; the model is unchanged.
         """
         self._grow()
-        samples = checked_rows(rows, _size(self.features))
-        label_arrays = checked_labels(labels, rows.shape[0], _size(self.labels))
-        count, width = rows.shape[0], _padded_count(_size(self.labels))
+        samples = validate_rows(rows, _count_of(self.features))
+        label_arrays = validate_labels(labels, rows.shape[0], _count_of(self.labels))
+        count, width = rows.shape[0], _padded_count(_count_of(self.labels))
         duals = np.empty((count if self.epochs > 1 else 1, width), dtype=np.float32)
-        rng, learn = np.random.default_rng((self.seed, self.seen)), compiled(_train_pass)
+        rng, train_pass = np.random.default_rng((self.seed, self.seen)), compiled(_train_pass)
         model = self._weights, self._intercepts[:width], np.float32(1 / (2 * self.cost))
         for epoch in range(self.epochs):
-            learn(*samples, *label_arrays, rng.permutation(count), duals, epoch == 0, *model)
+            train_pass(*samples, *label_arrays, rng.permutation(count), duals, epoch == 0, *model)
         self.seen += count
         return self
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Returns the margins w·x + b of samples, float32 (samples, labels)."""
         self._grow()
-        samples, width = checked_rows(rows, _size(self.features)), _padded_count(_size(self.labels))
+        samples, width = validate_rows(rows, _count_of(self.features)), _padded_count(_count_of(self.labels))
         margins = np.empty((rows.shape[0], width), dtype=np.float32)
         compiled(_compute_margins)(*samples, self._weights, self._intercepts[:width], margins)
-        return np.ascontiguousarray(margins[:, : _size(self.labels)])
+        return np.ascontiguousarray(margins[:, : _count_of(self.labels)])
 
     def save(self, folder: Path) -> None:
         """Writes the model with the names of features and labels (``storage/formats/linear_model.py``)."""
@@ -135,7 +136,7 @@ class OnlineSvm:
 
     def _grow(self) -> None:
         """Enlarges the arrays for new features and labels. A dimension that grows is at least doubled."""
-        required_shape = _size(self.features), _padded_count(_size(self.labels))
+        required_shape = _count_of(self.features), _padded_count(_count_of(self.labels))
         old_shape = self._weights.shape
         if required_shape[0] <= old_shape[0] and required_shape[1] <= old_shape[1]:
             return
@@ -143,30 +144,28 @@ class OnlineSvm:
             size if required <= size else max(required, 2 * size)
             for required, size in zip(required_shape, old_shape)
         )
-        weights, intercepts = (
-            np.zeros((rows, columns), np.float32),
-            np.full(columns, UNTRAINED_INTERCEPT, np.float32),
-        )
+        weights = np.zeros((rows, columns), np.float32)
+        intercepts = np.full(columns, UNTRAINED_INTERCEPT, np.float32)
         weights[: old_shape[0], : old_shape[1]], intercepts[: old_shape[1]] = self._weights, self._intercepts
         self._weights, self._intercepts = weights, intercepts
 
 
-def _size(lookup: Lookup | int) -> int:
-    return len(lookup) if isinstance(lookup, Lookup) else lookup
+def _count_of(names: Lookup | int) -> int:
+    return len(names) if isinstance(names, Lookup) else names
 
 
 def _padded_count(labels: int) -> int:
-    """Returns the number of columns for some labels. Unused columns keep w = 0 and b = −1."""
+    """Returns the number of columns for ``labels`` labels. Unused columns keep w = 0 and b = −1."""
     return labels if labels < COLUMN_MULTIPLE // 2 else -(-labels // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 
 
 @no_type_check
 def _train_pass(
-    offsets, ids, values, label_offsets, label_ids, order, duals, first, weights, intercepts, slack
+    offsets, ids, values, label_offsets, label_ids, order, duals, is_first, weights, intercepts, slack
 ):
-    """Trains one pass over the samples with the numbers ``order``. ``slack`` is 1 / 2C (module docstring)."""
+    """Trains for one pass over the samples, in the order of the sample numbers ``order``; slack is 1 / 2C."""
     zero, one = np.float32(0), np.float32(1)
-    step, sign = np.empty_like(intercepts), np.empty_like(intercepts)
+    step, signs = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)
     for row in order:
         begin, end = offsets[row], offsets[row + 1]
@@ -177,18 +176,18 @@ def _train_pass(
             square += value * value
             for label in range(width):
                 step[label] += value * row_weights[label]
-        sign[:] = -one
+        signs[:] = -one
         for index in range(label_offsets[row], label_offsets[row + 1]):
-            sign[label_ids[index]] = one
+            signs[label_ids[index]] = one
         dual = duals[row % len(duals)]
-        if first:
+        if is_first:
             dual[:] = zero
         scale, has_changed = one / (square + slack), False
         for label in range(width):
-            step_to_optimum = (one - sign[label] * step[label] - slack * dual[label]) * scale
+            step_to_optimum = (one - signs[label] * step[label] - slack * dual[label]) * scale
             change = max(step_to_optimum, -dual[label])
             dual[label] += change
-            step[label] = change * sign[label]
+            step[label] = change * signs[label]
             intercepts[label] += step[label]
             has_changed |= change != zero
         if has_changed:

@@ -22,11 +22,12 @@ def fit_from_disk(
     """Trains one SVM per label and returns them as an ``OnlineSvm``.
 
     Args:
-        rows: scipy CSR matrix (samples, features); written to the folder for temporary files.
+        rows: scipy CSR matrix (samples, features), which is written to a temporary folder.
         labels: Label ids of each sample.
         label_count: Number of labels.
         cost: C, the weight of a violated margin.
-        memory_bytes: Memory for cached samples and prefetched blocks; at least three blocks are used.
+        memory_bytes: Memory for cached samples and prefetched blocks; at least the size of three blocks is
+            used.
         seed: Seed of the order in which samples are visited.
     """
     count, features = rows.shape

@@ -1,10 +1,10 @@
-"""Trains with several threads without locks, on shared records (Hogwild) or on copies that are merged.
+"""Trains with several threads without locks, on shared records (Hogwild) or on copies per thread.
 
-Sharing is efficient for long records (5,339 ns per sample and thread on two threads, 5,107 ns on one, with
-125 labels). For short records, two cores exchange a cache line at nearly every access (948 ns on two threads,
-248 ns on one, with one label and 72 features per sample). Therefore, each thread gets a copy of short records
-of FTRL-proximal. Copies can be merged, because the sums of gradients and of squared gradients do not depend
-on the order of samples.
+Sharing is efficient for long records: with 125 labels, a sample takes 5,339 ns on each of two threads, and
+5,107 ns on one thread. For short records, two cores exchange a cache line at nearly every access: with one
+label and 72 features per sample, a sample takes 948 ns on each of two threads, and 248 ns on one thread.
+Therefore, each thread gets a copy of short records of FTRL-proximal. The copies can be merged, because the
+sums of gradients and of squared gradients do not depend on the order of samples.
 
 References:
     Niu, Recht, Ré, Wright. *Hogwild!: a lock-free approach to parallelizing stochastic gradient descent*.
@@ -24,7 +24,8 @@ MIN_ROUND, MAX_ROUND = 512, 65536  # samples per thread between two merges
 
 def run_shared(threads: int, turns: int, step: Callable[[int], Any]) -> None:
     """Calls ``step(turn)`` for each turn in ``range(turns)``. Each thread takes the next remaining turn."""
-    remaining_turns = iter(range(turns))  # the interpreter lock ensures that one thread gets each number
+    # The interpreter lock prevents two threads from getting the same turn.
+    remaining_turns = iter(range(turns))
 
     def run_turns() -> None:
         for turn in remaining_turns:
@@ -42,36 +43,37 @@ def run_merged(
     threads: int,
     order: np.ndarray,
     curvature: Sequence[np.ndarray],
-    step: Callable[[np.ndarray, int, int, Sequence[np.ndarray]], Any],
+    train: Callable[[np.ndarray, int, int, Sequence[np.ndarray]], Any],
     shared: Sequence[np.ndarray],
 ) -> None:
     """Trains in rounds: each thread trains a copy on its part of the samples, then the copies are merged.
 
-    If each thread reached the optimum, the sum of their changes would overshoot it. Therefore, a round is so
-    short that no weight moves by more than 1 / ``threads`` of the distance to its optimum. (The second
-    derivative of the logistic loss is at most 1/4.) While such a round would be shorter than ``MIN_ROUND``
-    samples, only one thread trains.
+    If every thread reached the optimum, the sum of their changes would overshoot it. Therefore, a round is so
+    short that no thread moves a weight by more than 1 / ``threads`` of the distance to its optimum. (The
+    second derivative of the logistic loss is at most 1/4.) If this limit is below ``MIN_ROUND`` samples, only
+    one thread trains for MIN_ROUND samples.
 
     Args:
         threads: Number of threads.
         order: Sample numbers in the order of visits, int64 (visits,).
-        curvature: For each array of ``shared``, learning rate times mean squared value, float32 (rows,).
-        step: Called with a part of the order, the number of samples before it, the number of active threads,
-            and the arrays to change.
+        curvature: For each array in ``shared``, the learning rate times the mean squared value of each
+            feature, float32 (rows,).
+        train: Function that trains on a part of the order. Its arguments are this part, the number of samples
+            before the part, the number of active threads, and the arrays to change.
         shared: Records and intercept state, (rows, 2, labels): sums of gradients, then roots of the sums of
             squared gradients. Changed in place.
     """
     frequent_rows = [np.argsort(-rates)[:64] for rates in curvature]
-    begin, copies, add = 0, [], compiled(_add)
+    begin, copies, merge = 0, [], compiled(_merge_copies)
 
     def run_thread(thread: int) -> None:
         part = order[begin + thread * count : begin + (thread + 1) * count]
-        step(part, begin, threads, [copied[thread] for copied in copies])
+        train(part, begin, threads, [thread_copies[thread] for thread_copies in copies])
 
     def merge_rows(thread: int) -> None:
-        for target, copied in zip(shared, copies, strict=True):
-            first, last = (len(target) * edge // threads for edge in (thread, thread + 1))
-            add(target, copied, first, last)
+        for target, thread_copies in zip(shared, copies, strict=True):
+            begin_row, end_row = (len(target) * edge // threads for edge in (thread, thread + 1))
+            merge(target, thread_copies, begin_row, end_row)
 
     with ThreadPoolExecutor(threads) as pool:
         while begin < len(order):
@@ -85,7 +87,7 @@ def run_merged(
                 -(-(len(order) - begin) // threads),
             )
             if count < MIN_ROUND:
-                step(order[begin : begin + MIN_ROUND], begin, 1, shared)
+                train(order[begin : begin + MIN_ROUND], begin, 1, shared)
                 begin, copies = begin + MIN_ROUND, []
                 continue
             copies = copies or [np.stack([records] * threads) for records in shared]
@@ -95,20 +97,20 @@ def run_merged(
 
 
 @no_type_check
-def _add(shared, copies, first, last):
-    """Adds the changes of the copies to rows of ``shared``, and resets the copies to the result."""
-    for row in range(first, last):
+def _merge_copies(shared, copies, begin_row, end_row):
+    """Adds the changes in all copies to rows of ``shared``, and sets these rows of the copies to the sums."""
+    for row in range(begin_row, end_row):
         for label in range(shared.shape[2]):
             total, root = shared[row, 0, label], shared[row, 1, label]
-            added, square = np.float32(0), root * root
+            sum_change, square = np.float32(0), root * root
             for thread in range(len(copies)):
                 copied_root = copies[thread, row, 1, label]
                 if copied_root != root:
-                    added += copies[thread, row, 0, label] - total
+                    sum_change += copies[thread, row, 0, label] - total
                     square += (copied_root - root) * (copied_root + root)
             if square == root * root:
                 continue
-            total, root = total + added, np.sqrt(square)
+            total, root = total + sum_change, np.sqrt(square)
             shared[row, 0, label], shared[row, 1, label] = total, root
             for thread in range(len(copies)):
                 copies[thread, row, 0, label], copies[thread, row, 1, label] = total, root

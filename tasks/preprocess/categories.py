@@ -40,7 +40,7 @@ class Labels(NamedTuple):
 
 
 class MappingError(ExpectedError, ValueError):
-    """Error: a mapping table of categories cannot be read. The message has file, line and expectation."""
+    """Raised if a mapping table of categories cannot be read; the message has the file, line and reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,9 @@ class LabelSources:
     """Contents of the files that define labels. As task inputs, they are part of the cache key.
 
     Attributes:
-        mapping: Folded category -> canonical category, as ``read_mapping`` returns them.
-        corrections: Show key -> labels that a user has chosen. They apply to training titles only: users
-            correct titles that a model got wrong, so corrected held-out titles would bias the scores.
+        mapping: Folded category -> canonical category, as ``read_mapping`` returns it.
+        corrections: Show key -> labels that a user has chosen. Corrections of held-out titles are ignored:
+            users correct titles that a model got wrong, so these corrections would bias the scores.
     """
 
     mapping: Mapping[str, str]
@@ -64,7 +64,7 @@ def read_mapping(path: str = "") -> dict[str, str]:
         path: Path of the file; empty for the bundled table.
 
     Returns:
-        Folded category -> canonical category; an empty one means that the category is dropped.
+        Folded category -> canonical category; "" if the category is dropped.
 
     Raises:
         MappingError: The file cannot be read.
@@ -81,12 +81,12 @@ def read_mapping(path: str = "") -> dict[str, str]:
                 if not raw or raw in mapping:
                     raise MappingError(
                         f"{file}, line {reader.line_num}: {raw!r} is "
-                        f"{'mapped twice' if raw else 'no category'}; each raw value has one line"
+                        f"{'mapped twice' if raw else 'no category'}; expected one line per raw category"
                     )
                 mapping[raw] = fold(row["canonical"] or "")
     except OSError as error:
         raise MappingError(
-            f"{file}: {error.strerror or error}; preprocess.category_mapping names a CSV file with the "
+            f"{file}: {error.strerror or error}; set preprocess.category_mapping to a CSV file with the "
             "columns raw,canonical"
         ) from error
     return mapping
@@ -95,40 +95,42 @@ def read_mapping(path: str = "") -> dict[str, str]:
 def map_category(raw: str, mapping: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Cleans a category text, and applies a mapping table to it.
 
-    The table is applied to the complete text if it contains the text, else to the parts of the text.
+    If the table contains the complete text, the text is one category. Otherwise, the text is split, and the
+    table is applied to each part.
 
     Returns:
-        (Category, reason for dropping it or "") of each category in the text.
+        For each category in the text, the category and the reason for dropping it ("" if it is kept).
     """
-    folded_name = fold(raw)
-    if folded_name in mapping:
-        return ((mapping[folded_name], ""),) if mapping[folded_name] else ((folded_name, MAPPED),)
-    values = []
-    for value, reason in clean_category(raw):
-        canonical = mapping.get(value, value)
-        values.append((canonical, "" if value in mapping else reason) if canonical else (value, MAPPED))
-    return tuple(dict.fromkeys(values))
+    folded_text = fold(raw)
+    if folded_text in mapping:
+        return ((mapping[folded_text], ""),) if mapping[folded_text] else ((folded_text, MAPPED),)
+    categories = []
+    for category, reason in clean_category(raw):
+        canonical = mapping.get(category, category)
+        mapped_category = canonical, "" if category in mapping else reason
+        categories.append(mapped_category if canonical else (category, MAPPED))
+    return tuple(dict.fromkeys(categories))
 
 
-def _reason_to_drop(value: str) -> str:
-    if any(map(str.isdigit, value)):
+def _reason_to_drop(category: str) -> str:
+    if any(map(str.isdigit, category)):
         return "digits"
-    if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
-        return "too long" if len(value) > MAX_LENGTH else "too short"
-    return "generic" if value in generic_categories() else ""
+    if not MIN_LENGTH <= len(category) <= MAX_LENGTH:
+        return "too long" if len(category) > MAX_LENGTH else "too short"
+    return "generic" if category in generic_categories() else ""
 
 
 @functools.lru_cache(maxsize=65536)
 def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
-    """Splits a category text into categories. Returns (category, reason for dropping it or "") of each."""
+    """Splits a category text into categories. Returns each category and the reason for dropping it, or ""."""
     if _CODE.search(raw.casefold()):
         return ((raw[:MAX_LENGTH].casefold(), "code"),)
-    return tuple((value[:MAX_LENGTH], _reason_to_drop(value)) for value in split_list(raw))
+    return tuple((category[:MAX_LENGTH], _reason_to_drop(category)) for category in split_list(raw))
 
 
 @functools.cache
 def generic_categories() -> frozenset[str]:
-    """Reads generic_categories.txt: case-folded categories that are dropped because they say nothing."""
+    """Reads the case-folded categories that are dropped because they say nothing (generic_categories.txt)."""
     lines = Path(__file__).with_name("generic_categories.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(line.strip().casefold() for line in lines if line.strip() and not line.startswith("#"))
 
@@ -142,51 +144,51 @@ def label_titles(
     mapping: Mapping[str, str] | None = None,
     corrected: Mapping[int, Sequence[str]] | None = None,
 ) -> Labels:
-    """Cleans the categories of all titles, and selects those that become labels.
+    """Cleans the categories of all titles, and selects the categories that become labels.
 
     Args:
-        categories: (Source, category text, int32 title ids); a title occurs once per source and category.
+        categories: Source (feed), category text, and int32 ids of its titles with this category.
         titles_by_source: Number of titles of each source (feed).
         training: bool (titles,), whether a title is in the training set.
         minimum_titles: Minimum number of training titles of a label.
-        largest_share: Maximum share of a feed's titles; a category on more titles is dropped in this feed.
-        mapping: Mapping table of ``read_mapping``.
+        largest_share: Maximum share of a feed's titles with one category; above, it is dropped in this feed.
+        mapping: Mapping table that ``read_mapping`` has returned.
         corrected: Title id -> labels that a user has chosen, which replace the categories in feeds.
     """
-    by_source: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+    feed_titles: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     dropped: Counter[tuple[str, str]] = Counter()
     spelling_counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     map_once = functools.cache(lambda raw: map_category(raw, mapping or {}))
     for source, raw, titles in categories:
-        values = map_once(raw)
+        mapped_categories = map_once(raw)
         if corrected and not len(titles := titles[~np.isin(titles, [*corrected])]):
             continue
-        if len(values) == 1:  # the parts of a list have no spelling
-            spelling_counts[values[0][0]][raw.strip()] += len(titles)
-        for value, reason in values:
+        if len(mapped_categories) == 1:  # the parts of a list have no spelling
+            spelling_counts[mapped_categories[0][0]][raw.strip()] += len(titles)
+        for category, reason in mapped_categories:
             if reason:
-                dropped[value, reason] += len(titles)
+                dropped[category, reason] += len(titles)
             else:
-                by_source[source, value].append(titles)
-    by_value: defaultdict[str, list[np.ndarray]] = defaultdict(list)
-    while by_source:
-        (source, value), parts = by_source.popitem()
-        titles = np.unique(np.concatenate(parts))
+                feed_titles[source, category].append(titles)
+    title_arrays: defaultdict[str, list[np.ndarray]] = defaultdict(list)
+    while feed_titles:
+        (source, category), arrays = feed_titles.popitem()
+        titles = np.unique(np.concatenate(arrays))
         if len(titles) > largest_share * titles_by_source[source]:
-            dropped[value, "on too many titles of a feed"] += len(titles)
+            dropped[category, "on too many titles of a feed"] += len(titles)
         else:
-            by_value[value].append(titles)
-    for title, values in (corrected or {}).items():
-        for value in values:
-            by_value[value].append(np.array([title], dtype=np.int32))
-    titles_of = {value: np.unique(np.concatenate(parts)) for value, parts in by_value.items()}
-    counts = {value: int(training[titles].sum()) for value, titles in titles_of.items()}
-    names = sorted(value for value, count in counts.items() if count >= minimum_titles)
+            title_arrays[category].append(titles)
+    for title, labels in (corrected or {}).items():
+        for label in labels:
+            title_arrays[label].append(np.array([title], dtype=np.int32))
+    titles_of = {category: np.unique(np.concatenate(arrays)) for category, arrays in title_arrays.items()}
+    counts = {category: int(training[titles].sum()) for category, titles in titles_of.items()}
+    names = sorted(category for category, count in counts.items() if count >= minimum_titles)
     names.sort(key=lambda name: -counts[name])
     rare_names = sorted({*counts} - {*names})
     dropped.update({(name, "on too few titles"): counts[name] for name in rare_names})
     title_labels, title_rare = (
-        _by_title([titles_of[name] for name in group], len(training)) for group in (names, rare_names)
+        _ids_by_title([titles_of[name] for name in group], len(training)) for group in (names, rare_names)
     )
     spellings = {
         name: spelling_counts[name].most_common(1)[0][0] for name in names if name in spelling_counts
@@ -195,9 +197,9 @@ def label_titles(
     return Labels(names, title_labels, rare_names, title_rare, dropped_rows, spellings)
 
 
-def _by_title(titles_of: Sequence[np.ndarray], title_count: int) -> Ragged:
-    """Returns for each title the numbers of the arrays in ``titles_of`` that contain it, int32, ascending."""
-    titles = np.concatenate([np.zeros(0, dtype=np.int32), *titles_of])
-    numbers = np.repeat(np.arange(len(titles_of), dtype=np.int32), [len(array) for array in titles_of])
+def _ids_by_title(titles_of_ids: Sequence[np.ndarray], title_count: int) -> Ragged:
+    """Returns the category ids of each title, int32, ascending, from the titles of each category id."""
+    titles = np.concatenate([np.zeros(0, dtype=np.int32), *titles_of_ids])
+    ids = np.repeat(np.arange(len(titles_of_ids), dtype=np.int32), [len(array) for array in titles_of_ids])
     offsets = offsets_of(np.bincount(titles, minlength=title_count))
-    return Ragged(offsets, numbers[np.argsort(titles, kind="stable")])
+    return Ragged(offsets, ids[np.argsort(titles, kind="stable")])

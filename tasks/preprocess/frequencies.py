@@ -6,7 +6,9 @@ import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Connection, escape_glob
 
-_SLICES = (  # name, columns and tables; counted one after the other, because groups are in memory
+# Name, column of values, number of airings, and FROM clause of each slice. Slices are counted one after the
+# other, because DuckDB has the groups of a slice in memory.
+_SLICES = (
     ("language", "language", "NULL", "occurrences WHERE language IS NOT NULL"),
     ("category", "label", "NULL", "occurrences JOIN labels USING (title_id)"),
     ("week", "week", "sum(airings)", "occurrences JOIN weekly_airings USING (title_id)"),
@@ -23,7 +25,7 @@ _COUNTS = """
 def write_slices(
     connection: Connection, guide: Path, vocabulary: Path, entries: Path, labels: Path, path: Path
 ) -> int:
-    """Counts words per language, category and week, and returns the number of written rows.
+    """Counts words per language, category and week. Returns the number of rows of the written file.
 
     Words without a token id are not counted.
 
@@ -33,10 +35,10 @@ def write_slices(
         vocabulary: Folder of a Vocabulary, with titles.parquet, variants.parquet and tokens.parquet.
         entries: Parquet file with title_id and token_id, one row per occurrence of a word in a title.
         labels: Parquet file with title_id and label, the categories of titles.
-        path: Parquet file to write. Columns: slice ("language", "category" or "week"), value (for a week, its
-            Monday as text), token_id, token, term_frequency and document_frequency (in training titles),
-            titles (number of titles in all sets, without placeholders) and airings (of these titles in the
-            week; null for other slices).
+        path: Parquet file to write. Its columns are slice ("language", "category" or "week"), value (for a
+            week, its Monday as text), token_id, token, term_frequency and document_frequency (in training
+            titles), titles (number of titles in all sets, without placeholders) and airings (number of
+            airings of these titles in the week; null for other slices).
     """
     query = """
         CREATE TABLE occurrences AS
@@ -61,7 +63,7 @@ def write_slices(
     files = guide / "programmes.parquet", vocabulary / "variants.parquet"
     connection.execute(query, [*map(escape_glob, files)])
     connection.execute("CREATE TABLE labels AS FROM read_parquet(?)", [escape_glob(labels)])
-    counts = " UNION ALL ".join(_COUNTS.format(*part) for part in _SLICES)
+    counts = " UNION ALL ".join(_COUNTS.format(*columns) for columns in _SLICES)
     connection.execute(f"CREATE TABLE counts AS {counts}")
     query = """
         SELECT slice, value, token_id, token, c.term_frequency, c.document_frequency, titles, airings

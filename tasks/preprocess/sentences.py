@@ -1,9 +1,9 @@
-"""Computes two vectors of each title with a sentence encoder: one of the title and one of its descriptions.
+"""Computes two vectors of each title with a sentence encoder: of the title, and of its descriptions.
 
 A title is encoded without marks (additions such as "(New)"). The description vector is the normalized mean of
-the vectors of the title's first descriptions. Descriptions are sorted by descending number of airings, and
-sub-titles follow; descriptions with the same beginning count once. Placeholder titles and descriptions such
-as "No information available" are skipped.
+the vectors of the first descriptions of a title. Descriptions are sorted by descending number of airings, and
+followed by sub-titles; of several descriptions with the same beginning, one is used. Placeholder titles, and
+descriptions such as "No information available", are skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,33 +33,35 @@ class TitleTexts:
     """Titles and descriptions that a sentence encoder has to encode.
 
     Attributes:
-        titles: Parquet file with one row per title.
-        described: File that ``write_descriptions`` has written.
+        titles: Parquet file with the column title and one row per title.
+        descriptions_file: Parquet file that ``write_descriptions`` has written.
         is_placeholder: bool (titles,), whether a title does not name a programme.
-        descriptions: Maximum number of descriptions per title.
+        max_descriptions: Maximum number of descriptions per title.
     """
 
     titles: Path
-    described: Path
+    descriptions_file: Path
     is_placeholder: np.ndarray
-    descriptions: int
+    max_descriptions: int
 
     def batches(self) -> Iterator[Sequence[str]]:
         """Yields batches of all titles, then batches of all descriptions."""
         for batch in batches_of(self.titles, ["title"]):
             yield batch.column(0).to_pylist()
-        for _, texts in self.of_descriptions():
+        for _, texts in self.description_batches():
             yield texts
 
-    def of_descriptions(self) -> Iterator[tuple[list[int], list[str]]]:
-        """Yields batches of descriptions with the title id of each, in ascending order of ids."""
+    def description_batches(self) -> Iterator[tuple[list[int], list[str]]]:
+        """Yields batches of title ids, which ascend, and their descriptions."""
+        if not self.max_descriptions:
+            return
         last_title, count = -1, 0
-        for batch in batches_of(self.described, ["title_id", "description"]) if self.descriptions else ():
+        for batch in batches_of(self.descriptions_file, ["title_id", "description"]):
             title_ids, texts = [], []
             for title_id, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 last_title, count = title_id, count if title_id == last_title else 0
                 is_skipped = self.is_placeholder[title_id] or _is_placeholder_text(text)
-                if count < self.descriptions and not is_skipped:
+                if count < self.max_descriptions and not is_skipped:
                     count += 1
                     title_ids.append(title_id)
                     texts.append(text)
@@ -67,9 +69,9 @@ class TitleTexts:
 
 
 def _sum_by_row(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
-    """Sums vectors by row, float32 (count, dim), 15 times as fast as np.add.at.
+    """Sums the vectors of each row, float32 (count, dim), 15 times as fast as np.add.at.
 
-    ``rows`` contains the row to which each vector belongs, in ascending order.
+    ``rows`` contains the row number of each vector, in ascending order.
     """
     sums = np.zeros((count, vectors.shape[1]), dtype=np.float32)
     ranks = np.arange(len(rows)) - np.searchsorted(rows, rows)
@@ -98,7 +100,7 @@ def write_sentences(
     Args:
         home: The home folder, which contains the store of vectors.
         settings: Sentence encoder, which must not be ``none``, and maximum number of descriptions.
-        pool: Where new texts are encoded.
+        pool: Processes or machines in which new texts are encoded.
         guide: Folder of a Guide, with descriptions.parquet.
         vocabulary: Folder of a Vocabulary, with titles.parquet and variants.parquet.
         placeholders: bool (titles,), whether a title does not name a programme.
@@ -116,20 +118,21 @@ def write_sentences(
         write_descriptions(connection, guide, variants, descriptions, DESCRIPTION_CHARACTERS, sub_titles=True)
     texts = TitleTexts(vocabulary / "titles.parquet", descriptions, placeholders, settings.descriptions)
     yield from encode_new(store, settings.encoder, texts.batches, pool)
-    titles = text_keys(text for batch in batches_of(texts.titles, ["title"]) for text in batch[0].to_pylist())
+    title_batches = batches_of(texts.titles, ["title"])
+    title_keys = text_keys(text for batch in title_batches for text in batch[0].to_pylist())
     described_batches = [(np.zeros(0, np.int64), np.zeros(0, "<u8"))]
-    for title_ids, batch in texts.of_descriptions():
+    for title_ids, batch in texts.description_batches():
         described_batches.append((np.array(title_ids, np.int64), text_keys(batch)))
-    rows, keys = (np.concatenate(arrays) for arrays in zip(*described_batches, strict=True))
-    bounds = [
-        (begin, min(begin + BATCH_TITLES, len(titles))) for begin in range(0, len(titles), BATCH_TITLES)
-    ]
+    described_ids, keys = (np.concatenate(arrays) for arrays in zip(*described_batches, strict=True))
+    begins = range(0, len(title_keys), BATCH_TITLES)
+    bounds = [(begin, min(begin + BATCH_TITLES, len(title_keys))) for begin in begins]
     with array_writer(folder, "sentences", np.float16, (encoder.dim,)) as add:
         for begin, end in bounds:
-            add(store.take(titles[begin:end]))
-    if len(rows):
+            add(store.take(title_keys[begin:end]))
+    if len(described_ids):
         with array_writer(folder, "descriptions", np.float16, (encoder.dim,)) as add:
             for begin, end in bounds:
-                batch = slice(*np.searchsorted(rows, [begin, end]))
-                add(unit_rows(_sum_by_row(rows[batch] - begin, store.take(keys[batch]), end - begin)))
-    store.compact(np.concatenate([titles, keys]))
+                batch = slice(*np.searchsorted(described_ids, [begin, end]))
+                rows, vectors = described_ids[batch] - begin, store.take(keys[batch])
+                add(unit_rows(_sum_by_row(rows, vectors, end - begin)))
+    store.compact(np.concatenate([title_keys, keys]))

@@ -4,16 +4,18 @@ from tasks.form import configurable, setting
 from tasks.pool_settings import PoolSettings
 from tasks.sentences.settings import SentenceSettings
 
-_LARGEST_SHARE = "Maximum share of a feed's titles with one category; more frequent ones are ignored"
-_MAPPING = "CSV file with the columns raw,canonical that renames categories (empty canonical: drops them)"
+_LARGEST_SHARE = "Maximum share of a feed's titles with one category; more frequent categories are ignored"
+_MAPPING = "CSV file with the columns raw,canonical that renames categories, or drops them (empty canonical)"
 _TRAINING_TITLES = "Minimum number of labelled training titles; with fewer, the run fails"
 
 
 @configurable
 class PreprocessSettings(PoolSettings):
-    """Settings for labels (cleaned categories) and sentence vectors of titles, which a pool may compute."""
+    """Settings for labels (cleaned categories) and sentence vectors of titles, and for worker processes."""
 
-    minimum_titles: int = setting(20, "Training titles with a category that make it a label", ge=2)
+    minimum_titles: int = setting(
+        20, "Minimum number of training titles with a label; rarer categories are no labels", ge=2
+    )
     largest_share: float = setting(0.4, _LARGEST_SHARE, gt=0, le=1)
     category_mapping: str = setting("", f"{_MAPPING}; empty: the bundled table")
     minimum_training_titles: int = setting(100, _TRAINING_TITLES, ge=2)

@@ -24,7 +24,7 @@ BATCH_TITLES = 50_000  # titles in memory at once
 
 
 def index_in(texts: pa.Array | pa.ChunkedArray, values: Sequence[str]) -> np.ndarray:
-    """Returns the index in ``values`` of each text: int8 (rows,)."""
+    """Returns the index of each text in ``values``: int8 (texts,)."""
     return pc.index_in(texts, value_set=pa.array(values)).to_numpy().astype(np.int8)  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -55,7 +55,7 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
     dictionaries = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
     begin, entries = 0, 0
     names, rare_names = (pa.array(values, pa.string()) for values in (labels.names, labels.rare_names))
-    ids = TokenIds(airings.connection, dictionaries, contexts, vocabulary / "tokens.parquet")
+    token_lookup = TokenIds(airings.connection, dictionaries, contexts, vocabulary / "tokens.parquet")
     with (
         array_writer(folder, "tokens.offsets", np.int64) as add_offsets,
         array_writer(folder, "tokens.values", np.int32) as add_values,
@@ -67,14 +67,11 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
             is_word = index_in(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
             local_tokens = read_tokens(vocabulary, piece)
             end = begin + len(local_tokens)
-            token_ids = ids.of_dictionary(piece)[local_tokens.values]
-            is_oov = (token_ids < 0) & is_word[local_tokens.values]
+            text_token_ids = token_lookup.ids_of_dictionary(piece)[local_tokens.values]
+            is_oov = (text_token_ids < 0) & is_word[local_tokens.values]
             oov = np.bincount(local_tokens.row_ids[is_oov], minlength=len(local_tokens)) > 0
-            tokens = (
-                Ragged(local_tokens.offsets, token_ids)
-                .where(token_ids >= 0)
-                .append(ids.of_contexts(begin, end))
-            )
+            text_tokens = Ragged(local_tokens.offsets, text_token_ids).where(text_token_ids >= 0)
+            tokens = text_tokens.append(token_lookup.ids_of_contexts(begin, end))
             add_offsets(tokens.offsets[1:] + entries)
             add_values(tokens.values)
             add_oov(oov)
@@ -109,7 +106,7 @@ def _make_lists(offsets: np.ndarray, values: pa.Array) -> pa.ListArray:
 def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
     """Counts words per language, category and week, and writes frequencies.parquet to a Corpus folder.
 
-    The arrays of the Corpus must be complete. Returns the number of rows.
+    The arrays of the Corpus must have been written before. Returns the number of rows of frequencies.parquet.
     """
     kinds = open_array(corpus, "kinds")
     ids = pa.array(np.arange(len(kinds), dtype=np.int32), mask=np.asarray(kinds != WORD))
@@ -125,15 +122,16 @@ def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
 
 
 def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path: Path) -> None:
-    """Writes a row (title_id, ``lookup[value]``) for each value of a ragged array of a Corpus.
+    """Writes the values of a ragged array of a Corpus to a Parquet file, one row per value.
 
-    Values whose entry in ``lookup`` is null are omitted.
+    The columns are title_id and ``column``, which contains ``lookup[value]``. Rows in which it is null are
+    omitted.
     """
     schema = pa.schema([("title_id", pa.int32()), (column, lookup.type)])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for begin in range(0, len(Ragged.open(corpus, name)), BATCH_TITLES):
-            # a new memory map per batch limits the resident memory
-            part = Ragged.open(corpus, name).between(begin, begin + BATCH_TITLES)
-            titles = pa.array(begin + part.row_ids, pa.int32())
-            values = lookup.take(pa.array(np.asarray(part.values)))
+            # A new memory map per batch limits the resident memory.
+            batch = Ragged.open(corpus, name).between(begin, begin + BATCH_TITLES)
+            titles = pa.array(begin + batch.row_ids, pa.int32())
+            values = lookup.take(pa.array(np.asarray(batch.values)))
             writer.write_table(pa.table([titles, values], schema=schema).drop_null())

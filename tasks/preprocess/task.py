@@ -4,6 +4,7 @@ import json
 import logging
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
-from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.arrays import Ragged
+from storage.artifacts import Corpus, Guide, Progress, Vocabulary
 from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import Airings
 from storage.digests import hashes
@@ -23,18 +25,19 @@ from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.kinds.files import write_kinds
 from tasks.preprocess import tables
-from tasks.preprocess.categories import LabelSources, label_titles, read_mapping
+from tasks.preprocess.categories import Labels, LabelSources, label_titles, read_mapping
 from tasks.preprocess.encoder_choice import choose_encoder
 from tasks.preprocess.sentences import write_sentences
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.sentences.auto import AutomaticEncoder
+from tasks.sentences.settings import SentenceSettings
 
 STAGE = Stage(Corpus, __file__)
 DROPPED = pa.schema([("category", pa.string()), ("reason", pa.string()), ("titles", pa.int64())])
 
 
 class TooFewTitles(ExpectedError, ValueError):
-    """Error: the guide has too few titles with a label (usable category) for training."""
+    """Raised if the guide has too few training titles with a label (usable category)."""
 
 
 @task(**STAGE.options)
@@ -48,7 +51,7 @@ def preprocess(
 ) -> Corpus:
     """Computes token ids, labels and sentence vectors of titles, and publishes them as arrays and tables.
 
-    The files are described in storage/formats/corpus.py.
+    storage/formats/corpus.py describes the files of the Corpus.
 
     Args:
         home: The home folder.
@@ -56,85 +59,130 @@ def preprocess(
         vocabulary: Titles with their sets (training or held-out) and tokens.
         salt: Salt of the hashes for held-out sets; the hashes for validation sets depend on it, too.
         settings: Settings of the stage.
-        label_sources: Mapping table and corrections; None for the bundled table and no corrections.
+        label_sources: Mapping table and corrections; None: the bundled table and no corrections.
 
     Raises:
         SentenceEncoderMissing: The package of the sentence encoder is not installed.
         TooFewTitles: Too few training titles have a usable category.
     """
-    sources = label_sources or LabelSources(mapping=read_mapping())
-    workspace = Workspace(home)
+    workspace, sources = Workspace(home), label_sources or LabelSources(mapping=read_mapping())
     guide_folder, folder = workspace.folder(guide), workspace.folder(vocabulary)
     titles, variants = folder / "titles.parquet", folder / "variants.parquet"
     splits = tables.index_in(pq.read_table(titles, columns=["split"])["split"], SPLITS)
     with STAGE.publish(home, guide, vocabulary, salt, settings, label_sources) as draft:
         with temporary_database(draft.folder) as connection:
             airings = Airings(connection, guide_folder, variants)
-            bounds = settings.minimum_titles, settings.largest_share
-            per_feed = airings.titles_by_source()
-            by_show = sources.corrections
-            shows = enumerate(texts_of(titles, "show_key") if by_show else ())
-            by_row = {row: by_show[show] for row, show in shows if show in by_show and splits[row] == TRAIN}
-            labels = label_titles(
-                airings.categories(), per_feed, splits == TRAIN, *bounds, sources.mapping, by_row
-            )
-            labelled_count = int(((labels.title_labels.lengths > 0) & (splits == TRAIN)).sum())
-            if labelled_count < settings.minimum_training_titles:
-                raise TooFewTitles(
-                    f"{labelled_count} training titles have a usable category, "
-                    f"{settings.minimum_training_titles} or more are needed ({len(splits)} titles in all; "
-                    f"a category counts from {settings.minimum_titles} training titles on). Add feeds or "
-                    "days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."
-                )
+            labels = _label_titles(airings, titles, splits, sources, settings)
             entries = tables.write_titles(folder, draft.folder, labels, airings)
-        labels.title_labels.save(draft.folder, "labels")
         tokens = tables.write_tokens(folder, draft.folder)
-        families = pq.read_table(titles, columns=["family"], read_dictionary=["family"])["family"]
-        arrays = {
-            "split": splits,
-            "show": np.arange(len(splits), dtype=np.int32),
-            "rare": (labels.title_labels.lengths == 0) & (labels.title_rare.lengths > 0),
-            "family": families.combine_chunks().indices.to_numpy(),
-            # Selects validation titles; the titles with the lowest hashes of the salt itself are held out.
-            "family_hash": hashes(texts_of(titles, "family"), salt + "/tuning"),
-        }
-        for name, array in arrays.items():
-            np.save(draft.folder / f"{name}.npy", array)
-        names = json.dumps(labels.names, ensure_ascii=False)
-        (draft.folder / "label_names.json").write_text(names, encoding="utf-8")
-        write_spellings(draft.folder, labels.spellings)
-        shutil.copyfile(variants, draft.folder / variants.name)  # SQL over a corpus needs no vocabulary
-        dropped_rows = [dict(zip(DROPPED.names, row, strict=True)) for row in labels.dropped]
-        table = pa.Table.from_pylist(dropped_rows, DROPPED)
-        pq.write_table(table, draft.folder / "dropped_categories.parquet", compression="zstd")
+        family_hash = _write_arrays(draft.folder, titles, splits, labels, salt)
+        _write_label_files(draft.folder, labels)
+        shutil.copyfile(variants, draft.folder / variants.name)  # for SQL queries of the Corpus
         tables.write_frequencies(draft.folder, guide_folder, folder)
-        sentences, choice = settings.sentences, ""
-        if isinstance(sentences.encoder, AutomaticEncoder):
-            rows = np.flatnonzero((labels.title_labels.lengths > 0) & (splits == TRAIN))
-            table = pq.read_table(titles, columns=["title", "language"]).take(rows)
-            names = table["title"].to_pylist(), table["language"].to_pylist()
-            sample = *names, labels.title_labels.take(rows), arrays["family_hash"][rows]
-            chosen, choice = choose_encoder(workspace.home, *sample)
-            sentences = replace(sentences, encoder=chosen)
-            get_run_logger().info("%s", choice)
+        rows = np.flatnonzero((labels.title_labels.lengths > 0) & (splits == TRAIN))
+        sample = titles, rows, labels.title_labels.take(rows), family_hash[rows]
+        sentences, choice = _choose_encoder(workspace.home, settings.sentences, *sample)
         encoder = sentences.encoder.open()
         if encoder is not None:
             with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
                 inputs = guide_folder, folder, splits == PLACEHOLDER, draft.folder, Path(work)
-                for event in write_sentences(workspace.home, sentences, settings, *inputs):
-                    message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
-                    get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)
+                _log_progress(write_sentences(workspace.home, sentences, settings, *inputs))
         sentence_details = {**asdict(sentences), "identity": encoder.identity if encoder else ""}
         with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
             kinds = write_kinds(guide_folder, draft.folder, Path(work), sentence_details)
         counts = {"titles": len(splits), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
-        draft.counts |= {**counts, "labelled_training_titles": labelled_count}
-        draft.details |= {
-            **workspace.details(vocabulary),
-            "sentences": sentence_details,
-            "encoder_choice": choice,
-        }
+        draft.counts |= {**counts, "labelled_training_titles": len(rows)}
+        details = {"sentences": sentence_details, "encoder_choice": choice}
+        draft.details |= {**workspace.details(vocabulary), **details}
     summary = "%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d "
     get_run_logger().info(summary + "training titles", draft.counts)
     get_run_logger().info("kinds of programmes: %s", ", ".join(f"{n} {kind}" for kind, n in kinds.items()))
     return draft.artifact
+
+
+def _label_titles(
+    airings: Airings, titles: Path, splits: np.ndarray, sources: LabelSources, settings: PreprocessSettings
+) -> Labels:
+    """Selects the labels of all titles, and checks that enough training titles have a label.
+
+    Raises:
+        TooFewTitles: Too few training titles have a usable category.
+    """
+    corrections, is_training = sources.corrections, splits == TRAIN
+    shows = enumerate(texts_of(titles, "show_key") if corrections else ())
+    corrected = {row: corrections[show] for row, show in shows if show in corrections and is_training[row]}
+    bounds = settings.minimum_titles, settings.largest_share
+    inputs = airings.categories(), airings.titles_by_source(), is_training
+    labels = label_titles(*inputs, *bounds, sources.mapping, corrected)
+    labelled_count = int(((labels.title_labels.lengths > 0) & is_training).sum())
+    if labelled_count < settings.minimum_training_titles:
+        raise TooFewTitles(
+            f"{labelled_count} training titles have a usable category, "
+            f"{settings.minimum_training_titles} or more are needed ({len(splits)} titles in all; "
+            f"a category is usable from {settings.minimum_titles} training titles on). Add feeds or "
+            "days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."
+        )
+    return labels
+
+
+def _write_arrays(folder: Path, titles: Path, splits: np.ndarray, labels: Labels, salt: str) -> np.ndarray:
+    """Writes an array for each property of titles to a Corpus folder. Returns the hashes of franchises."""
+    families = pq.read_table(titles, columns=["family"], read_dictionary=["family"])["family"]
+    arrays = {
+        "split": splits,
+        "show": np.arange(len(splits), dtype=np.int32),
+        "rare": (labels.title_labels.lengths == 0) & (labels.title_rare.lengths > 0),
+        "family": families.combine_chunks().indices.to_numpy(),
+        # Validation titles are selected by this hash, and held-out titles by the hash of the salt alone.
+        "family_hash": hashes(texts_of(titles, "family"), salt + "/tuning"),
+    }
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return arrays["family_hash"]
+
+
+def _write_label_files(folder: Path, labels: Labels) -> None:
+    """Writes the labels of titles, the names and spellings of labels, and dropped categories to a folder."""
+    labels.title_labels.save(folder, "labels")
+    names = json.dumps(labels.names, ensure_ascii=False)
+    (folder / "label_names.json").write_text(names, encoding="utf-8")
+    write_spellings(folder, labels.spellings)
+    dropped_rows = [dict(zip(DROPPED.names, row, strict=True)) for row in labels.dropped]
+    table = pa.Table.from_pylist(dropped_rows, DROPPED)
+    pq.write_table(table, folder / "dropped_categories.parquet", compression="zstd")
+
+
+def _choose_encoder(
+    home: Path,
+    settings: SentenceSettings,
+    titles: Path,
+    rows: np.ndarray,
+    labels: Ragged,
+    family_hash: np.ndarray,
+) -> tuple[SentenceSettings, str]:
+    """Replaces the encoder ``auto`` in the settings by the encoder that suits labelled training titles.
+
+    Args:
+        home: The home folder.
+        settings: Settings of sentence vectors.
+        titles: Parquet file of titles.
+        rows: Numbers of the labelled training titles.
+        labels: Label ids of these titles.
+        family_hash: Hash of the franchise of each of these titles.
+
+    Returns:
+        The settings, and the reason of the choice ("" if the settings name an encoder).
+    """
+    if not isinstance(settings.encoder, AutomaticEncoder):
+        return settings, ""
+    table = pq.read_table(titles, columns=["title", "language"]).take(rows)
+    texts, languages = table["title"].to_pylist(), table["language"].to_pylist()
+    encoder, reason = choose_encoder(home, texts, languages, labels, family_hash)
+    get_run_logger().info("%s", reason)
+    return replace(settings, encoder=encoder), reason
+
+
+def _log_progress(events: Iterable[Progress]) -> None:
+    for event in events:
+        message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
+        get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)

@@ -10,12 +10,12 @@ from storage.catalogue.connection import Connection, escape_glob
 
 
 class TokenIds:
-    """Ids of the tokens of titles and of their context tokens, in tables on disk.
+    """Looks up the ids of the tokens and the context tokens of titles, in tables on disk.
 
     Args:
         connection: Temporary database.
-        dictionaries: Files named ``…-PIECE.parquet`` with the tokens (kind, token) of each piece of the
-            titles.
+        dictionaries: Files named ``…-PIECE.parquet`` with the columns kind and token, one for each piece of
+            the titles.
         contexts: Parquet file with title_id, kind and token of context tokens, sorted by all three.
         tokens: Parquet file with token_id, kind and token.
     """
@@ -43,12 +43,12 @@ class TokenIds:
         """
         connection.execute(query, [escape_glob(contexts)])
 
-    def of_dictionary(self, piece: int) -> np.ndarray:
-        """Returns the id of each token in the dictionary of a piece, int32 (rows,), or -1 if unknown."""
+    def ids_of_dictionary(self, piece: int) -> np.ndarray:
+        """Returns the id of each token in the dictionary of a piece, int32 (rows,); -1 for unknown tokens."""
         query = "SELECT token_id FROM dictionary_ids WHERE piece = ? ORDER BY row_number"
         return np.asarray(self._connection.execute(query, [piece]).fetchnumpy()["token_id"], dtype=np.int32)
 
-    def of_contexts(self, begin: int, end: int) -> Ragged:
+    def ids_of_contexts(self, begin: int, end: int) -> Ragged:
         """Returns the ids of the context tokens of titles ``begin`` to ``end`` (exclusive)."""
         query = "FROM context_ids WHERE title_id >= ? AND title_id < ? ORDER BY title_id, row_number"
         columns = self._connection.execute(query, [begin, end]).fetchnumpy()

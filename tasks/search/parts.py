@@ -71,7 +71,7 @@ def parts_of(
     lengths = np.array([len(title_words) + len(NON_WORD_PARTS) for title_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     looked_up = encoder.look_up(titles, contexts, token_ids)
-    token_names = [*encoder.tokens, *((WORD, text) for text in looked_up.unseen)]
+    token_names = [*encoder.tokens, *((WORD, text) for text in looked_up.unseen_words)]
     entries, bounds = looked_up.tokens.values.tolist(), itertools.pairwise(looked_up.tokens.offsets.tolist())
     tokens = ([token_names[row] for row in entries[begin:end]] for begin, end in bounds)
     token_parts = [indices for pair in zip(tokens, words, strict=True) for indices in _token_parts(*pair)]

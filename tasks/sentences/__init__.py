@@ -1,7 +1,8 @@
 """Pretrained sentence encoders, which compute vectors of titles and descriptions without training.
 
-``strategy.open()`` returns a SentenceEncoder, or None for ``none``. Opening is cheap, since encoders of one
-strategy share a lazily loaded model. Opening and encoding require only NumPy and the package of the encoder.
+``strategy.open()`` returns a SentenceEncoder, or None for the strategy ``none``. Opening is cheap: the
+encoders of a strategy share a model, which is loaded when the first text is encoded. Opening and encoding
+require only NumPy and the package of the encoder.
 """
 
 from tasks.sentences.auto import AutomaticEncoder

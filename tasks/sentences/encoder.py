@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-DESCRIPTION_CHARACTERS = 400  # length to which descriptions are cut, since cost grows with length
+DESCRIPTION_CHARACTERS = 400  # longer descriptions are cut, because the time grows with the length
 
 
 class SentenceEncoder(Protocol):
@@ -14,7 +14,7 @@ class SentenceEncoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """Package, version and model. Encoders with the same identity compute the same vectors."""
+        """Name of package, version and model. Encoders with equal identities compute equal vectors."""
         ...
 
     @property
@@ -23,12 +23,12 @@ class SentenceEncoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the vectors of texts, float32 (texts, dim), with unit norm, or zero for an empty text."""
+        """Returns the vectors of texts, float32 (texts, dim): with unit norm, but zero for an empty text."""
         ...
 
 
 class SentenceEncoderMissing(ImportError):
-    """Error: the package of a sentence encoder is not installed. The message says how to install it."""
+    """Raised if the package of a sentence encoder is not installed; the message says how to install it."""
 
 
 def installed_version(package: str, remedy: str) -> str:
@@ -42,5 +42,5 @@ def installed_version(package: str, remedy: str) -> str:
     except PackageNotFoundError as error:
         raise SentenceEncoderMissing(
             f"the sentence encoder needs the package {package}, which is not installed: {remedy}, or "
-            "choose another: --set preprocess.sentences.encoder=none"
+            "use no sentence vectors: --set preprocess.sentences.encoder=none"
         ) from error

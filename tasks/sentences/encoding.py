@@ -1,9 +1,9 @@
 """Encodes texts whose vectors are not stored yet, by a sentence encoder in one or several processes.
 
-Few texts are encoded in this process, many in one process per core, or by Dask or Ray on several machines.
-Worker processes have one thread; those of this machine have a low priority, so that they use only idle cores.
-Workers read the texts from one file, and each adds its pieces to the store as soon as they are encoded, so
-that a run after an interruption continues where the last one ended.
+Few texts are encoded in this process. Many texts are encoded in one process per core, or by Dask or Ray on
+several machines. A worker process has one thread. Worker processes on this machine have a low priority, so
+that they use only idle cores. Workers read the texts from a file in pieces, and store the vectors of a piece
+as soon as it is encoded. Therefore, the next run after an interruption encodes only the remaining pieces.
 """
 
 import functools
@@ -23,8 +23,8 @@ from tasks.pool_settings import AUTOMATIC, PoolSettings
 from tasks.sentences import SentenceStrategy
 
 PIECE_TEXTS = 2048  # encoding takes about .7 seconds for titles, three seconds for descriptions
-MIN_PARALLEL_CHARACTERS = 300_000  # about three seconds of work; for less, starting processes takes longer
-NICENESS = 10  # of worker processes on this machine
+MIN_PARALLEL_CHARACTERS = 300_000  # three seconds of work; for less, starting processes takes longer
+NICENESS = 10  # niceness of worker processes on this machine
 TEXTS = pa.schema([("text", pa.string())])
 
 
@@ -34,18 +34,19 @@ def encode_new(
     batches: Callable[[], Iterable[Sequence[str]]],
     pool: PoolSettings | None = None,
 ) -> Iterator[Progress]:
-    """Encodes the texts whose vectors are not stored yet, stores them, and yields progress.
+    """Encodes the texts whose vectors are not stored yet, and stores their vectors. Yields the progress.
 
     Args:
         store: Stored vectors of this encoder.
-        strategy: Encoder, opened in this process or in the workers.
-        batches: Returns the texts in batches of any size; called twice, to count and to encode them.
-        pool: Where pieces of the texts are encoded; None: in processes on this machine.
+        strategy: Encoder, which is opened in this process or in the workers.
+        batches: Function that returns the texts in batches of any size. It is called twice: to find the new
+            texts, and to encode them.
+        pool: Processes or machines that encode the texts; None: processes on this machine.
     """
     pool = pool or PoolSettings()
-    parts = [(text_keys(batch), np.array([len(text) for text in batch], np.int64)) for batch in batches()]
-    keys = np.concatenate([np.zeros(0, "<u8"), *(part for part, _ in parts)])
-    lengths = np.concatenate([np.zeros(0, np.int64), *(part for _, part in parts)])
+    batch_arrays = [(np.zeros(0, "<u8"), np.zeros(0, np.int64))]
+    batch_arrays += [(text_keys(batch), np.array([*map(len, batch)], np.int64)) for batch in batches()]
+    keys, lengths = (np.concatenate(arrays) for arrays in zip(*batch_arrays, strict=True))
     is_new = np.zeros(len(keys), dtype=bool)
     is_new[np.unique(keys, return_index=True)[1]] = True
     is_new &= ~store.has(keys)
@@ -64,10 +65,10 @@ def encode_new(
     else:
         location, niceness = "", None
     yield Progress(0, total, note=f"{total} new texts to encode{location}")
-    texts, first, encoded = store.folder / f"texts-{os.getpid()}.tmp", store.next_number(), 0
+    texts, first_segment, encoded = store.folder / f"texts-{os.getpid()}.tmp", store.next_number(), 0
     try:
         _write_texts(texts, batches(), is_new)
-        pieces = [(strategy, texts, piece, first + piece, niceness) for piece in range(len(starts))]
+        pieces = [(strategy, texts, piece, first_segment + piece, niceness) for piece in range(len(starts))]
         for piece, segment in compute_pieces(pool, workers, _encode_piece, pieces):
             piece_keys = new_keys[starts[piece] :][:PIECE_TEXTS]
             store.register(segment, piece_keys)
@@ -90,11 +91,11 @@ def _write_texts(file: Path, batches: Iterable[Sequence[str]], is_new: np.ndarra
 
 
 def _encode_piece(
-    strategy: SentenceStrategy, file: Path, piece: int, number: int, niceness: int | None
+    strategy: SentenceStrategy, file: Path, piece: int, segment: int, niceness: int | None
 ) -> Path:
-    """Encodes the texts of a row group and writes their vectors as the segment ``number`` of the store.
+    """Encodes the texts of a row group and writes their vectors to the store as segment ``segment``.
 
-    ``niceness`` is that of a worker, or None in the process of the run.
+    ``niceness`` is the niceness of the worker process; None: the piece is encoded in the process of the run.
     """
     if niceness is not None:
         _limit_worker(niceness)
@@ -102,13 +103,14 @@ def _encode_piece(
     encoder = strategy.open()
     assert encoder is not None
     vectors = encoder.encode(texts).astype(np.float16)
-    return write_segment(file.parent, number, text_keys(texts), vectors)
+    return write_segment(file.parent, segment, text_keys(texts), vectors)
 
 
 @functools.cache
 def _limit_worker(niceness: int) -> None:
+    """Lowers the priority of a worker process, and limits its libraries to one thread."""
     from threadpoolctl import threadpool_limits
 
     os.nice(niceness)
-    threadpool_limits(1)  # of libraries that are already loaded
-    os.environ["OMP_NUM_THREADS"] = "1"  # of libraries that the encoder loads later
+    threadpool_limits(1)  # for libraries that are already loaded
+    os.environ["OMP_NUM_THREADS"] = "1"  # for libraries that the encoder loads later

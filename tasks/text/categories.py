@@ -16,6 +16,6 @@ def fold(text: str) -> str:
 
 def split_list(category: str) -> list[str]:
     """Splits a list such as "Drama, Crime" into its categories, each normalized by ``fold``."""
-    # the text is folded before it is split, because repairs can insert separators
+    # Folds the text before it splits it, because repaired characters can be separators.
     items = (part.strip(EDGES) for part in _SEPARATORS.split(fold(category)))
     return [item for item in items if item]

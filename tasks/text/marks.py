@@ -10,8 +10,8 @@ _N = r"\d{1,5}"
 _EPISODE, _SEASON = words_pattern("episode"), words_pattern("season")
 _PART = r"(?:part|pt\.?|teil|parte|partie|osa|część|časť|část|deo|dio)"
 
-# For speed, a pattern is searched only if one of its prefilters matches the text. F matches code points above
-# the Hebrew, Arabic and Indian scripts (Thai, CJK, symbols).
+# For speed, a pattern of _TABLE is searched only if one of its prefilters matches the text. F matches code
+# points above the Hebrew, Arabic and Indian scripts (Thai, CJK, symbols).
 _PREFILTERS = {
     "B": re.compile(r"[(\[【]"),
     "D": re.compile(r"\d"),
@@ -25,12 +25,13 @@ _PREFILTERS = {
 _ANY_PREFILTER = re.compile(r"[(\[:#\d]|[^\x00-\x7f]|^LIVE ")  # most titles contain none of these
 
 # The columns are kind of mark, letters of prefilters, and pattern; indented lines continue the pattern above.
-# Patterns are applied in this order until nothing changes, and matches are replaced by a space. Brackets
-# within a word are not marks ("Les engagé(e)s", "ein heißes Eis(en)"): (?<!\w.) follows the bracket, because
-# a pattern that begins with a literal bracket is searched faster. These numbers belong to names: a year after
-# "series" ("Cup Series 2022"), "series" at the start of a title ("Series 7: The Contenders"), and a number in
-# brackets at the start ("(500) Days of Summer", excluded by (?<=..)). (1.2) is the second episode of the
-# first season. [Α-ΩA-Z] and [ςσs] are used because some guides write Latin letters in place of Greek ones.
+# Patterns are applied in this order until the title no longer changes, and matches are replaced by a space.
+# Brackets within a word are not marks ("Les engagé(e)s", "ein heißes Eis(en)"). The pattern (?<!\w.), which
+# excludes them, follows the bracket, because a pattern that begins with a literal bracket is searched faster.
+# These numbers belong to names: a year after "series" ("Cup Series 2022"), a number after "series" at the
+# start of a title ("Series 7: The Contenders"), and a number in brackets at the start ("(500) Days of
+# Summer", excluded by (?<=..)). (1.2) is the second episode of the first season. Some patterns contain
+# [Α-ΩA-Z] or [ςσs], because some guides write Latin letters in place of Greek letters.
 _TABLE = rf"""
 episode  B  \bodc\. *\( *{_N} *\)
 episode  B  [\(\[] *(?:{_SEASON} *\.? *{_N} *[,/ ]* *)?{_EPISODE} *{_N}[^\)\]\n]{{0,12}}[\)\]]
@@ -87,8 +88,8 @@ language B  [\(\[](?<!\w.) *(?:vp|vo|vf|vm|vost(?:fr)?|ov|omu|ol|eng?|de|fr|es|p
 unsure   B  [\(\[] *\? *[\)\]]
 """
 _MARKS = [
-    (f"<{kind}>", frozenset(needs), pattern)
-    for kind, needs, pattern in (
+    (f"<{kind}>", frozenset(prefilters), pattern)
+    for kind, prefilters, pattern in (
         line.split(maxsplit=2) for line in re.sub(r"\n +", "", _TABLE).strip().split("\n")
     )
 ]
@@ -102,10 +103,12 @@ EDGE = " \t-–—:,;|/·•.\u200b"  # characters removed at the edges of a tit
 
 
 def take_marks(text: str) -> tuple[str, set[str]]:
-    """Removes marks (additions such as "(New)"), and punctuation at both ends, from a clean title.
+    """Removes marks (additions such as "(New)") from a title, and punctuation at both ends.
+
+    ``text`` has been cleaned by ``clean``.
 
     Returns:
-        The title without marks, and the kinds of the removed marks, such as {"<new>"}.
+        The title without marks, and the removed marks as tokens, such as {"<new>", "<year:1998>"}.
     """
     display, marks = text.strip(EDGE), set()
     while (shorter_title := _remove_marks_once(display, marks)) != display:
@@ -123,8 +126,8 @@ def _remove_marks_once(text: str, marks: set[str]) -> str:
         return text
     matching_prefilters = {prefilter for prefilter, pattern in _PREFILTERS.items() if pattern.search(text)}
     stripped_text = text
-    for mark, needs, pattern in _MARKS:
-        if needs & matching_prefilters:
+    for mark, prefilters, pattern in _MARKS:
+        if prefilters & matching_prefilters:
             stripped_text, count = _compile(pattern).subn(" ", stripped_text)
             if count:
                 marks.add(mark)

@@ -20,8 +20,8 @@ from tasks.text.splitting import WORD
 
 _WORDS = re.compile(WORD)
 _MARK_WORDS = frozenset(["ep", "episode", "folge", "part", "teil", "del", "season", "series", "live", "new"])
-# Articles, prepositions and similar words of common languages. These words do not identify a franchise
-# (held-out set "unseen_show") and do not distinguish shows (tasks/search/editions.py).
+# Articles, prepositions and similar words of frequent languages. They are ignored in the family of a title
+# and do not distinguish shows (tasks/search/editions.py).
 FUNCTION_WORDS = frozenset(
     "a an the of and in on at to for with from by live new la le les l un une des du de d et en au aux das "  # noqa: SIM905
     "der die dem den ein eine und im am zum zur mit von el los las una y il lo gli i e di da del della o os "
@@ -45,7 +45,7 @@ class Title(NamedTuple):
 
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
-    """Parses a raw title. A title that consists of marks only, such as "Ep. 23", is kept unchanged."""
+    """Separates the name in a raw title from the marks. Without a name ("Ep. 23"), no mark is removed."""
     text = clean_text(raw)
     display, marks = take_marks(text)
     has_no_name = not (display[:1].isalnum() or _WORDS.search(display))
@@ -56,8 +56,8 @@ def parse_title(raw: str) -> Title:
 
 
 @functools.cache
-def _load_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
-    # Returns the show keys in placeholders.txt, and the prefixes in lines that end in a star.
+def _read_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Returns the show keys in placeholders.txt, and the prefixes from its lines that end in a star."""
     text = Path(__file__).with_name("placeholders.txt").read_text(encoding="utf-8").casefold()
     lines = {line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")}
     prefix_lines = {line for line in lines if line.endswith("*")}
@@ -67,10 +67,10 @@ def _load_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
 def is_placeholder(show_key: str) -> bool:
     """Returns whether a show key does not name a programme, such as "no information".
 
-    Such keys have no letter or digit, or are listed in placeholders.txt, which users may edit. A line of this
-    file that ends in a star matches all keys that start with the text before it.
+    Such a key has no letter or digit, or is listed in placeholders.txt, which users may edit. A line of this
+    file that ends in a star matches all keys that start with the text before the star.
     """
-    placeholder_keys, prefixes = _load_placeholders()
+    placeholder_keys, prefixes = _read_placeholders()
     return (
         show_key in placeholder_keys or show_key.startswith(prefixes) or not any(map(str.isalnum, show_key))
     )

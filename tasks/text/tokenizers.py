@@ -1,6 +1,6 @@
 """Lists the tokenizers that settings can select, and saves and loads their settings.
 
-They are stored in tokenizer.json of the Vocabulary and in lexicon.json of the model.
+The settings of the tokenizer are stored in tokenizer.json of a Vocabulary and in lexicon.json of a Model.
 """
 
 import dataclasses
@@ -18,12 +18,12 @@ FILE = "tokenizer.json"
 
 
 def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Returns the settings of a tokenizer in JSON types, from which it can be restored."""
+    """Returns the settings of a tokenizer as a dictionary that JSON can represent."""
     return dataclasses.asdict(tokenizer)
 
 
 def restore_tokenizer(description: Mapping[str, Any]) -> Tokenizer:
-    """Creates a tokenizer from the description that ``describe_tokenizer`` has returned."""
+    """Creates the tokenizer with the settings that ``describe_tokenizer`` has returned."""
     return TOKENIZERS[description["name"]](**description)
 
 

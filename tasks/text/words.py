@@ -1,11 +1,11 @@
 """Converts titles to tokens, by the same code in training and inference.
 
-A token consists of a kind and a text. The tokens of a title have one of the kinds below. The tokens that say
-where and when a title airs have one of the kinds in CONTEXT_KINDS.
+A token consists of a kind and a text. Tokens of the text of a title have the kinds in the table. Tokens of
+its airings and facts (tasks/tokenize/contexts.py) have the kinds in CONTEXT_KINDS.
 
 ==========  ==================================================  ===========================
 word        case-folded NFKC words, hashtags, emoji             ``grey's``, ``#mitdermaus``
-bigram      two words in a row                                  ``kitchen nightmares``
+bigram      two consecutive words                               ``kitchen nightmares``
 ngram       n consecutive characters of ``<word>``              ``<tat``, ``ort>``
 edge        first and last word                                 ``^tatort``, ``nights$``
 shape       number of words, upper and lower case               ``len:3``, ``shape:Xx_X``
@@ -28,24 +28,25 @@ from tasks.text.splitting import WORD as LETTERS
 from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
 
-Token = tuple[int, str]  # kind, text
+Token = tuple[int, str]  # index in KINDS, text
 AIRING_KINDS = ("channel", "hour", "weekday", "duration", "manner")
 FACT_KINDS = ("person", "country", "date", "rating", "keyword", "original_language", "length")
-CONTEXT_KINDS = (*AIRING_KINDS, *FACT_KINDS)  # tasks/tokenize/contexts.py
+CONTEXT_KINDS = (*AIRING_KINDS, *FACT_KINDS)  # described in tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
-WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # indices in KINDS; from CONTEXT on: airings
+# Indices in KINDS. CONTEXT is the index of the first context kind.
+WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)
 
 _WORD_OR_PUNCTUATION = re.compile(rf"{LETTERS}|[^\w\s]")
 
 
 @functools.lru_cache(maxsize=16_384)  # the same channels and hours occur in many titles
 def context_token(text: str) -> Token:
-    """Returns the context token with a text such as ``hour:20``."""
+    """Returns the token of a context text such as ``hour:20``, which begins with the kind."""
     return KINDS.index(text.partition(":")[0]), text
 
 
 class TitleTokenizer:
-    """Base class of tokenizers. A tokenizer converts a title to a list of tokens."""
+    """Base class of tokenizers, which convert a title to a list of tokens."""
 
     def tokens(self, raw: str) -> list[Token]:
         """Returns the tokens of a raw title (as in the feed), including duplicates, in a fixed order."""
@@ -68,12 +69,12 @@ class WordsAndNgrams(TitleTokenizer):
         5, "Longest character n-gram; a value below the shortest means no n-grams", ge=0, le=10
     )
     minimum_ngram_titles: int = setting(
-        2, "Training titles in which an n-gram, word pair or edge word must occur to get an embedding", ge=1
+        2, "Minimum number of training titles with an n-gram, word pair or edge word; 1: all are used", ge=1
     )
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
         title = parse_title(raw)
-        words, raws = split_words(title.display), _WORD_OR_PUNCTUATION.findall(title.display)
+        words, raw_words = split_words(title.display), _WORD_OR_PUNCTUATION.findall(title.display)
         title_tokens = [(WORD, word) for word in words]
         title_tokens += [(BIGRAM, f"{first} {second}") for first, second in itertools.pairwise(words)]
         for word in words:
@@ -83,9 +84,9 @@ class WordsAndNgrams(TitleTokenizer):
         title_tokens += [
             (SHAPE, f"len:{min(len(words), 10)}"),
             (SHAPE, f"chars:{min(len(title.display) // 4, 15)}"),
-            (SHAPE, "shape:" + "".join(map(_word_shape, raws[:6]))),
+            (SHAPE, "shape:" + "".join(map(_word_shape, raw_words[:6]))),
         ]
-        title_tokens += [(RAW, f"raw:{text}") for text in raws if not text.islower()]
+        title_tokens += [(RAW, f"raw:{text}") for text in raw_words if not text.islower()]
         return title_tokens + [(MARK, mark) for mark in title.marks]
 
 

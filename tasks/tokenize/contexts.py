@@ -50,18 +50,19 @@ def write_contexts(
     kinds: Sequence[str],
     path: Path,
 ) -> None:
-    """Writes the distinct context tokens of each title to a Parquet file: title_id, kind, token, sorted.
+    """Writes the distinct context tokens of each title to a Parquet file.
 
-    A token starts with its kind, as in ``hour:20``. Hours and weekdays are in the time zone of the channel.
+    The file has the columns title_id, kind and token, by which its rows are sorted. A token starts with its
+    kind, as in ``hour:20``. Hours and weekdays are in the time zone of the channel.
 
     Args:
         connection: Temporary database.
         guide: Folder with the Parquet files of a Guide.
-        variants: Parquet file with raw_title (as in the feed) and title_id.
+        variants: Parquet file with the columns raw_title (as in the feed) and title_id.
         next_period_ids: Ids of the titles in the held-out set next_period.
         next_period_begin: Begin of next_period in microseconds since 1970; None if there is no such set.
-        kinds: Any of CONTEXT_KINDS (tasks/text/words.py) and ``pattern``. ``pattern`` adds the kind of most
-            sub-titles of the title (``manner:pattern:guests``), if the guide has these kinds.
+        kinds: Kinds of tokens to write: any of CONTEXT_KINDS (tasks/text/words.py) and ``pattern``, which
+            adds the pattern of most sub-titles of a title (``manner:pattern:guests``), if the guide has any.
         path: The file to write.
     """
     next_titles = pa.table({"title_id": pa.array(next_period_ids, pa.int32())})  # noqa: F841  (SQL reads this variable)
@@ -103,7 +104,7 @@ _LENGTH_CLASS = """
     CREATE OR REPLACE TEMP MACRO length_class(minutes) AS
         CASE WHEN minutes BETWEEN 1 AND 1440
         THEN [0, 10, 20, 30, 45, 60, 90, 120, 180][
-            1 + len(list_filter([8, 18, 26, 38, 53, 75, 105, 150], lambda low: minutes >= low))
+            1 + len(list_filter([8, 18, 26, 38, 53, 75, 105, 150], lambda bound: minutes >= bound))
         ]::VARCHAR END
 """
 _TOKENS_OF_CHUNK = r"""

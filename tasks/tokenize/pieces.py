@@ -27,28 +27,29 @@ from tasks.tokenize.splits import EarlierSplit, Split, SplitSettings, split_titl
 BLOCK_TITLES = 2000  # titles tokenized at once
 
 
-def gather_shows(connection: Connection, raw: Path, folder: Path, submit: Submit) -> Path:
+def gather_shows(connection: Connection, raw_titles: Path, folder: Path, submit: Submit) -> Path:
     """Groups raw titles into shows, and writes variants.parquet (raw_title, title_id).
 
     Args:
         connection: Temporary database.
-        raw: File that ``write_raw_titles`` has written; temporary files are written to its folder.
+        raw_titles: File that ``write_raw_titles`` has written; temporary files are written to its folder.
         folder: Folder of variants.parquet.
         submit: Function that starts a function in another process.
 
     Returns:
         Temporary file with one row per show.
     """
-    parsed_files = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
-    for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed_files)]:
+    work = raw_titles.parent
+    parsed_files = [work / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw_titles)]
+    for future in [submit(parse_piece, raw_titles, piece, file) for piece, file in enumerate(parsed_files)]:
         future.result()
-    shows = raw.parent / "shows.parquet"
+    shows = work / "shows.parquet"
     write_shows(connection, parsed_files, shows, folder / "variants.parquet")
     return shows
 
 
 def write_titles(
-    shows: Path, settings: SplitSettings, path: Path, rows: int, earlier: EarlierSplit | None = None
+    shows: Path, settings: SplitSettings, path: Path, piece_titles: int, earlier: EarlierSplit | None = None
 ) -> Split:
     """Assigns shows to training and held-out sets, and writes titles.parquet (one row per show).
 
@@ -56,44 +57,45 @@ def write_titles(
         shows: File that ``gather_shows`` has written.
         settings: Settings of the held-out sets.
         path: File to write.
-        rows: Titles per piece (row group of the file).
-        earlier: Sets of the night whose tokens are used again; None if there is none.
+        piece_titles: Number of titles in a piece (row group of the file).
+        earlier: Training and held-out sets of the night whose tokens are used again; None: no such night.
     """
-    numbers = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
-    first_start, last, is_placeholder = (column.to_numpy() for column in numbers.columns)
-    last_start = int(last.max()) if len(last) else 0
+    table = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
+    first_airings, last_airings, placeholders = (column.to_numpy() for column in table.columns)
+    last_start = int(last_airings.max()) if len(last_airings) else 0
     keys, families = vocabulary.texts_of(shows, "show_key"), vocabulary.texts_of(shows, "family")
-    inputs = keys, families, first_start, last_start, is_placeholder.astype(bool)
-    split_ids = split_titles(*inputs, settings, earlier)
+    inputs = keys, families, first_airings, last_start, placeholders.astype(bool)
+    split = split_titles(*inputs, settings, earlier)
     names, begin = pa.array(vocabulary.SPLITS), 0
     with pq.ParquetWriter(path, vocabulary.TITLES, compression="zstd") as writer:
-        for batch in vocabulary.batches_of(shows, rows=rows):
-            splits = names.take(pa.array(split_ids.codes[begin : begin + len(batch)]))
-            columns = pa.table(batch.append_column("split", splits)).select(vocabulary.TITLES.names)
+        for batch in vocabulary.batches_of(shows, rows=piece_titles):
+            split_names = names.take(pa.array(split.codes[begin : begin + len(batch)]))
+            columns = pa.table(batch.append_column("split", split_names)).select(vocabulary.TITLES.names)
             writer.write_table(columns.cast(vocabulary.TITLES))
             begin += len(batch)
-    return split_ids
+    return split
 
 
-def parse_piece(raw: Path, piece: int, out: Path) -> None:
-    """Parses the raw titles of a row group and writes them to ``out``, with additional columns.
+def parse_piece(raw_titles: Path, piece: int, path: Path) -> None:
+    """Parses the raw titles of a row group and writes the row group to ``path`` with additional columns.
 
     The new columns are display (title without additions), show_key, family (franchise) and placeholder.
     """
-    group = vocabulary.read_piece(raw, piece)
-    titles = [parse_title(raw) for raw in group["raw_title"].to_pylist()]
+    row_group = vocabulary.read_piece(raw_titles, piece)
+    titles = [parse_title(raw) for raw in row_group["raw_title"].to_pylist()]
     for name in ("display", "show_key", "family"):
-        group = group.append_column(name, pa.array([getattr(title, name) for title in titles], pa.string()))
+        column = pa.array([getattr(title, name) for title in titles], pa.string())
+        row_group = row_group.append_column(name, column)
     placeholder = pa.array([is_placeholder(title.show_key) for title in titles], pa.bool_())
-    pq.write_table(group.append_column("placeholder", placeholder), out)
+    pq.write_table(row_group.append_column("placeholder", placeholder), path)
 
 
 def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
-    """Tokenizes all pieces of a file of titles in parallel. Returns the file of tokens of each piece.
+    """Tokenizes all pieces of a file of titles in parallel. Returns the dictionary file of each piece.
 
     Args:
         titles: Parquet file of titles; a piece is a row group.
-        folder: Folder with the tokenizer, to which the files of tokens are written.
+        folder: Folder with the settings of the tokenizer. The tokens of each piece are written to it.
         submit: Function that starts a function in another process.
     """
     pieces = vocabulary.pieces_of(titles)
@@ -103,25 +105,26 @@ def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
 
 
 def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
-    """Tokenizes a piece (row group) of titles. Writes tokens with counts, and token ids of titles."""
-    group, tokenizer = vocabulary.read_piece(titles, piece, ["raw_title", "split"]), read_tokenizer(folder)
-    raw_titles, lengths, values = group["raw_title"].to_pylist(), [], []
-    # numbers tokens in the order of their first occurrence
+    """Tokenizes the titles of a row group. Writes the tokens with counts, and the token numbers of titles."""
+    row_group = vocabulary.read_piece(titles, piece, ["raw_title", "split"])
+    tokenizer = read_tokenizer(folder)
+    raw_titles, lengths, numbers = row_group["raw_title"].to_pylist(), [], []
+    # Tokens are numbered in the order of their first occurrence in the piece.
     number_of: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)
     for start in range(0, len(raw_titles), BLOCK_TITLES):
         for title in tokenizer.all_tokens(raw_titles[start : start + BLOCK_TITLES]):
             lengths.append(len(title))
-            values.extend(map(number_of.__getitem__, title))
-    tokens = Ragged(offsets_of(lengths), np.array(values, dtype=np.int32))
-    in_training = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
-    pairs = tokens.row_ids[in_training] * len(number_of) + tokens.values[in_training]
-    pairs.sort()  # np.unique is slower
-    # contains each token once per title
-    title_tokens = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(number_of))
+            numbers.extend(map(number_of.__getitem__, title))
+    tokens = Ragged(offsets_of(lengths), np.array(numbers, dtype=np.int32))
+    in_training = np.repeat(row_group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
+    title_and_token = tokens.row_ids[in_training] * len(number_of) + tokens.values[in_training]
+    title_and_token.sort()  # np.unique is slower
+    # Contains each token once per title.
+    distinct_tokens = title_and_token[np.diff(title_and_token, prepend=-1) > 0] % max(1, len(number_of))
     dictionary = {
         "kind": pa.array([KINDS[kind] for kind, _ in number_of], pa.string()),
         "token": pa.array([token for _, token in number_of], pa.string()),
         "term_frequency": np.bincount(tokens.values[in_training], minlength=len(number_of)),
-        "document_frequency": np.bincount(title_tokens, minlength=len(number_of)),
+        "document_frequency": np.bincount(distinct_tokens, minlength=len(number_of)),
     }
     vocabulary.write_piece(folder, piece, dictionary, tokens)

@@ -1,9 +1,9 @@
-"""Decides whether the tokens of an earlier night are used again, so that its model can be used again, too.
+"""Decides whether to use the tokens of an earlier night again, so that its model can be used again, too.
 
 Token ids are numbered by frequency: one new title changes the ids of many tokens, and the rows of a model fit
 only the ids with which it was trained. If few titles differ, the table of tokens of the earlier night is
-copied. Tokens that only new titles contain have no id then. Every run compares its titles with those of the
-night that trained the model, so small changes of many nights add up and the model is trained again.
+copied; tokens that occur only in new titles then have no id. Every run compares its titles with those of the
+night that trained the model. Therefore, small changes of many nights add up, until a new model is trained.
 
 Two titles are equal if the title as in the feed and all context tokens are equal.
 """
@@ -19,8 +19,7 @@ from storage.catalogue.connection import Connection, escape_glob
 from storage.formats.vocabulary import SPLITS, TRAIN
 from tasks.tokenize.splits import EarlierSplit
 
-FILES = "titles.parquet", "contexts.parquet"
-TOKENS_OF = "tokens_of"  # key of details of a Vocabulary: digest of the Vocabulary whose tokens it has
+TOKENS_OF = "tokens_of"  # detail of a Vocabulary: digest of the Vocabulary whose tokens were copied
 
 
 @dataclass(frozen=True)
@@ -31,20 +30,22 @@ class EarlierVocabulary:
     max_share: float
 
     def matches(self, connection: Connection, titles: Path, contexts: Path | None = None) -> bool:
-        """Returns whether at most ``max_share`` of the titles differ: are new, removed or changed.
+        """Returns whether at most ``max_share`` of the titles are new, removed or changed.
 
         Args:
             connection: Temporary database.
             titles: Parquet file with show_key and raw_title; row i is title i.
-            contexts: Parquet file with the context tokens of the titles; None: compares texts only.
+            contexts: Parquet file with the context tokens of the titles; None: only texts are compared.
         """
-        compared = {"now": [titles, contexts], "earlier": [self.folder / name for name in FILES]}
-        for name, files in compared.items():
-            query = _TITLES if contexts is None else _TITLES_WITH_CONTEXT
-            used = files[: 1 if contexts is None else 2]
-            connection.execute(query.format(name=name), [escape_glob(file) for file in used if file])
-        (share,) = connection.sql(_SHARE).fetchall()[0]
-        return share <= self.max_share
+        query, files = _TITLES, {"now": [titles], "earlier": [self.folder / "titles.parquet"]}
+        if contexts is not None:
+            query = _TITLES_WITH_CONTEXT
+            files["now"].append(contexts)
+            files["earlier"].append(self.folder / "contexts.parquet")
+        for name, parameters in files.items():
+            connection.execute(query.format(name=name), [*map(escape_glob, parameters)])
+        (changed_share,) = connection.sql(_SHARE).fetchall()[0]
+        return changed_share <= self.max_share
 
     def split(self) -> EarlierSplit:
         """Returns the training and held-out sets of the earlier night."""

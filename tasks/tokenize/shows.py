@@ -11,7 +11,7 @@ from storage.catalogue.connection import Connection, escape_glob
 
 
 def write_raw_titles(connection: Connection, guide: Path, path: Path, group_rows: int) -> None:
-    """Writes the distinct titles of the programmes of a guide to a Parquet file, sorted.
+    """Writes the distinct titles of the programmes of a guide to a Parquet file, in alphabetical order.
 
     The columns are raw_title, airings (count), first_airing and last_airing (microseconds since 1970, UTC),
     and language (most frequent code).
@@ -39,26 +39,27 @@ def write_raw_titles(connection: Connection, guide: Path, path: Path, group_rows
     titles.write_parquet(str(path), compression="zstd", row_group_size=group_rows)
 
 
-def write_shows(connection: Connection, parsed: Sequence[Path], shows: Path, variants: Path) -> None:
+def write_shows(connection: Connection, parsed_files: Sequence[Path], shows: Path, variants: Path) -> None:
     """Groups raw titles by show key, and selects the title of each show.
 
-    The title of a show is the raw title with the most airings. If several have the same number of airings, it
-    is the shortest of them, then the last in alphabetical order.
+    The title of a show is the raw title with the most airings. If several raw titles have the same number of
+    airings, it is the shortest of them, and if several are equally long, the last in alphabetical order.
 
     Args:
         connection: Temporary database.
-        parsed: Files of raw titles that ``parse_piece`` has written, sorted by raw title over all files.
+        parsed_files: Files that ``parse_piece`` has written, in the order of their raw titles.
         shows: Parquet file to write, with one row per show, sorted by show key: title, raw_title, show_key,
             family, language, airings, first_airing, last_airing, placeholder. Row i is title i.
         variants: Parquet file to write: raw_title and title_id, sorted by title_id, then raw_title.
     """
-    connection.execute("CREATE TABLE parsed AS FROM read_parquet(?)", [[*map(escape_glob, parsed)]])
+    files = [*map(escape_glob, parsed_files)]
+    connection.execute("CREATE TABLE parsed_titles AS FROM read_parquet(?)", [files])
     connection.execute("""
         CREATE TABLE shows AS
         SELECT row_number() OVER (ORDER BY show_key) - 1 AS title_id, show_key,
                sum(airings)::BIGINT AS airings, min(first_airing) AS first_airing,
                max(last_airing) AS last_airing, bool_and(placeholder) AS placeholder
-        FROM parsed
+        FROM parsed_titles
         GROUP BY show_key
     """)
     connection.sql("""
@@ -67,7 +68,7 @@ def write_shows(connection: Connection, parsed: Sequence[Path], shows: Path, var
         FROM shows
         JOIN (
             SELECT show_key, display, raw_title, family, language
-            FROM parsed
+            FROM parsed_titles
             QUALIFY row_number() OVER (
                 PARTITION BY show_key
                 ORDER BY airings DESC, length(raw_title), raw_title DESC
@@ -77,7 +78,7 @@ def write_shows(connection: Connection, parsed: Sequence[Path], shows: Path, var
     """).write_parquet(str(shows), compression="zstd")
     connection.sql("""
         SELECT raw_title, title_id::INT AS title_id
-        FROM parsed
+        FROM parsed_titles
         JOIN shows USING (show_key)
         ORDER BY title_id, raw_title
     """).write_parquet(str(variants), compression="zstd")

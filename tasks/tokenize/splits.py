@@ -2,15 +2,14 @@
 
 There are three disjoint held-out sets of about 5 % of the titles each:
 
-- ``unseen_show`` is drawn by the hash of the first content word, so that franchises stay together;
-- ``unseen_title`` is drawn by the hash of the show key;
-- ``next_period`` are shows that first air in the last quarter of the data's time span, or in a shorter last
-  part if the quarter has more than 5 % of the titles.
+- ``unseen_show`` is selected by the hash of the first content word, so that franchises stay together;
+- ``unseen_title`` is selected by the hash of the show key;
+- ``next_period`` contains the titles that air for the first time in the last quarter of the guide, or in a
+  shorter last part if more than 5 % of the titles air for the first time in this quarter.
 
 A title that is held out by its hash remains held out in all later runs, because the threshold of the hash is
-fixed. With a threshold that depends on the number of titles, a later model could be trained on titles on
-which the gate scores it. The size of the sets varies, because all titles of a franchise are held out
-together.
+fixed. If the threshold depended on the number of titles, a later model could be trained on titles on which
+the gate scores it. The size of the sets varies, because all titles of a franchise are held out together.
 """
 
 from collections.abc import Iterable
@@ -32,15 +31,17 @@ class SplitSettings:
 
     salt: str = setting("guidespace-1", _SALT)
     share: float = setting(0.05, "Expected share of titles in each of the three held-out sets", gt=0, le=0.05)
-    shortest_span_days: float = setting(2.0, "Minimum time span of a guide with a next_period", ge=0)
+    shortest_span_days: float = setting(
+        2.0, "Minimum time span of a guide in days for a held-out set next_period", ge=0
+    )
 
 
 class EarlierSplit(NamedTuple):
-    """Sets of an earlier night, whose model is used again, so its training titles must not be held out."""
+    """Sets of an earlier night whose model is used again. Its training titles must not be held out."""
 
     next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
-    reason: str  # why there is no next_period, or empty
-    training: frozenset[str]  # show keys of the training titles
+    reason: str  # why the guide has no next_period; empty if it has one
+    training: frozenset[str]  # show keys of the training titles of the earlier night
 
 
 class Split(NamedTuple):
@@ -48,7 +49,7 @@ class Split(NamedTuple):
 
     codes: np.ndarray  # int8 (titles,), index into SPLITS
     next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
-    reason: str  # why there is no next_period, or empty
+    reason: str  # why the guide has no next_period; empty if it has one
 
 
 def split_titles(
@@ -56,7 +57,7 @@ def split_titles(
     families: Iterable[str],
     first_airings: np.ndarray,
     last_start: int,
-    placeholder: np.ndarray,
+    placeholders: np.ndarray,
     settings: SplitSettings,
     earlier: EarlierSplit | None = None,
 ) -> Split:
@@ -65,9 +66,10 @@ def split_titles(
     Args:
         show_keys: Show key of each title.
         families: First content word of each title.
-        first_airings: int64 (titles,), microseconds since 1970 UTC.
+        first_airings: First airing of each title, int64 (titles,), in microseconds since 1970 UTC.
         last_start: Last start in the guide, in the same unit.
-        placeholder: bool (titles,); these titles are neither trained on nor scored.
+        placeholders: bool (titles,), whether a title does not name a programme. Such titles are neither
+            trained on nor scored.
         settings: Size and salt of the sets.
         earlier: Sets of an earlier night. next_period then begins at the same instant, and does not contain
             training titles of that night. (The other sets do not depend on the night.)
@@ -75,12 +77,12 @@ def split_titles(
     keys = list(show_keys)
     codes = np.full(len(first_airings), TRAIN, dtype=np.int8)
     for code, texts, name in ((UNSEEN_SHOW, families, "family"), (UNSEEN_TITLE, keys, "show")):
-        is_drawn = hashes(texts, f"{settings.salt}/{name}") < settings.share
-        codes[is_drawn & (codes == TRAIN)] = code
+        is_held_out = hashes(texts, f"{settings.salt}/{name}") < settings.share
+        codes[is_held_out & (codes == TRAIN)] = code
     if earlier is None:
-        allowed = settings.share * max(1, int((~placeholder).sum()))
-        next_period_begin, reason = _period_cut(
-            first_airings[~placeholder], last_start, allowed, settings.shortest_span_days
+        max_titles = settings.share * max(1, int((~placeholders).sum()))
+        next_period_begin, reason = _find_period_begin(
+            first_airings[~placeholders], last_start, max_titles, settings.shortest_span_days
         )
     else:
         next_period_begin, reason = earlier.next_period_begin, earlier.reason
@@ -89,13 +91,14 @@ def split_titles(
         if earlier is not None:
             is_late &= ~np.fromiter((key in earlier.training for key in keys), bool, len(keys))
         codes[(codes == TRAIN) & is_late] = NEXT_PERIOD
-    codes[placeholder] = PLACEHOLDER
+    codes[placeholders] = PLACEHOLDER
     return Split(codes, next_period_begin, reason)
 
 
-def _period_cut(
-    first_airings: np.ndarray, last_start: int, allowed: float, shortest_days: float
+def _find_period_begin(
+    first_airings: np.ndarray, last_start: int, max_titles: float, shortest_days: float
 ) -> tuple[int | None, str]:
+    """Returns the begin of next_period and "", or None and the reason why the guide has no next_period."""
     if len(first_airings) == 0:
         return None, "the guide has no titles"
     start = int(first_airings.min())
@@ -103,9 +106,9 @@ def _period_cut(
     if span < shortest_days * DAY:
         return None, f"the guide spans {span / DAY:.1f} days; next_period needs {shortest_days:g} or more"
     next_period_begin = start + span * 3 // 4
-    late = np.sort(first_airings[first_airings >= next_period_begin])
-    if len(late) > allowed:  # start later; titles with the same first airing stay together
-        next_period_begin = int(late[len(late) - int(allowed) - 1]) + 1
-    if not (late >= next_period_begin).any():
+    late_airings = np.sort(first_airings[first_airings >= next_period_begin])
+    if len(late_airings) > max_titles:  # begin later; titles with the same first airing stay together
+        next_period_begin = int(late_airings[len(late_airings) - int(max_titles) - 1]) + 1
+    if not (late_airings >= next_period_begin).any():
         return None, "no title airs for the first time in the last quarter of the guide"
     return next_period_begin, ""

@@ -29,7 +29,7 @@ from tasks.tokenize.splits import EarlierSplit, Split
 from tasks.tokenize.token_table import TokenRules, write_token_table
 
 STAGE = Stage(Vocabulary, __file__)
-MIN_PARALLEL_TITLES = 50_000  # with fewer titles, starting processes takes longer than it saves
+MIN_PARALLEL_TITLES = 50_000  # with fewer titles, starting worker processes takes longer than it saves
 
 
 @task(**STAGE.options)
@@ -50,30 +50,31 @@ def tokenize(
     earlier = previous and EarlierVocabulary(workspace.folder(previous), settings.reuse_share)
     with (
         STAGE.publish(home, guide, settings) as draft,
-        tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as name,
-        temporary_database(Path(name)) as connection,
+        tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work,
+        temporary_database(Path(work)) as connection,
     ):
-        folder, raw, token_file = draft.folder, Path(name) / "raw.parquet", draft.folder / "tokens.parquet"
-        write_raw_titles(connection, workspace.folder(guide), raw, settings.piece)
-        is_small = pq.read_metadata(raw).num_rows < MIN_PARALLEL_TITLES
+        folder, token_file = draft.folder, draft.folder / "tokens.parquet"
+        raw_titles = Path(work) / "raw.parquet"
+        write_raw_titles(connection, workspace.folder(guide), raw_titles, settings.piece)
+        is_small = pq.read_metadata(raw_titles).num_rows < MIN_PARALLEL_TITLES
         workers = settings.count_workers(automatic=0 if is_small else cores())
         write_tokenizer(settings.tokenizer, folder)
         with open_pool(settings.pool, workers, settings.pool_address) as submit:
-            shows = gather_shows(connection, raw, folder, submit)
+            shows = gather_shows(connection, raw_titles, folder, submit)
             if earlier and not earlier.matches(connection, shows):
                 earlier = None
             inputs = connection, workspace.folder(guide), shows, folder
-            write = partial(_write_titles_and_tokens, *inputs, settings=settings, submit=submit)
-            split, dictionaries = write(earlier=earlier and earlier.split())
+            write_tokens = partial(_write_titles_and_tokens, *inputs, settings=settings, submit=submit)
+            split, dictionaries = write_tokens(earlier=earlier and earlier.split())
             titles, contexts = folder / "titles.parquet", folder / "contexts.parquet"
             if earlier and not earlier.matches(connection, titles, contexts):
                 earlier = None
-                split, dictionaries = write(earlier=None)
+                split, dictionaries = write_tokens(earlier=None)
         if earlier:
             shutil.copyfile(earlier.folder / token_file.name, token_file)
             draft.details[TOKENS_OF] = previous.digest if previous else ""
         else:
-            _write_token_table(connection, dictionaries, folder, Path(name), settings)
+            _write_token_table(connection, dictionaries, folder, Path(work), settings)
         draft.counts |= {"titles": len(split.codes), "tokens": pq.read_metadata(token_file).num_rows}
         draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
         period = {"next_period_from": split.next_period_begin, "next_period_reason": split.reason}
@@ -93,13 +94,16 @@ def _write_titles_and_tokens(
     submit: Submit,
     earlier: EarlierSplit | None,
 ) -> tuple[Split, list[Path]]:
-    """Writes titles.parquet, contexts.parquet and the tokens of each piece; returns sets and dictionaries."""
+    """Writes titles.parquet, contexts.parquet and the tokens of each piece of titles.
+
+    Returns the training and held-out sets, and the dictionary file of each piece.
+    """
     titles = folder / "titles.parquet"
     split = write_titles(shows, settings.splits, titles, settings.piece, earlier)
     period = np.flatnonzero(split.codes == NEXT_PERIOD), split.next_period_begin
     inputs = guide, folder / "variants.parquet", *period, settings.context, folder / "contexts.parquet"
     with ThreadPoolExecutor(1) as executor:
-        # runs in a thread, because DuckDB releases the GIL
+        # A thread is enough, because DuckDB releases the GIL.
         contexts_written = executor.submit(write_contexts, connection.cursor(), *inputs)
         dictionaries = tokenize_titles(titles, folder, submit)
         contexts_written.result()
@@ -113,7 +117,7 @@ def _write_token_table(
     context_counts = work / "contexts.parquet"
     write_context_counts(connection, folder / "contexts.parquet", folder / "titles.parquet", context_counts)
     rules = TokenRules(
-        thinned=("bigram", "ngram", "edge", *CONTEXT_KINDS),
+        filtered_kinds=("bigram", "ngram", "edge", *CONTEXT_KINDS),
         minimum_titles=settings.tokenizer.minimum_ngram_titles,
         exponent=settings.weight_exponent,
         smallest=settings.smallest_weight,

@@ -274,13 +274,13 @@ def test_svm_above_its_memory_is_trained_from_disk_with_the_same_margins():
 
 
 def test_labelled_titles_refuse_what_does_not_fit():
-    with pytest.raises(ValueError, match="2 titles for 1"):
+    with pytest.raises(ValueError, match="2 titles and 1 rows of labels"):
         labelled(["a", "b"], [[0]], 1)
-    with pytest.raises(ValueError, match="0 … 0"):
+    with pytest.raises(ValueError, match="from 0 to 0"):
         labelled(["a"], [[1]], 1)
-    with pytest.raises(ValueError, match="title 1 holds no label"):
+    with pytest.raises(ValueError, match="title 1 has no label"):
         labelled(["a", "b"], [[0], []], 1)
-    with pytest.raises(ValueError, match="2 texts for 1 dense"):
+    with pytest.raises(ValueError, match="2 texts, 1 dense"):
         TitleInputs(["a", "b"], np.zeros((1, 4), np.float32))
 
 

@@ -50,7 +50,7 @@ def sections(file: Path) -> dict[str, int]:
     body = file.read_bytes()
     entries = 64 + 28
     after = int(model.dictionary.ends[-1]) + 10
-    pruned = 0 if model.dictionary.pruned is None else 8 * len(model.dictionary.pruned[0])
+    pruned = 0 if model.dictionary.kept_buckets is None else 8 * len(model.dictionary.kept_buckets[0])
     return {
         "args": 8,
         "sizes": 64,
@@ -156,7 +156,7 @@ def test_quantisers_and_pruning_that_lie(trained: dict[str, Path], tmp_path: Pat
         for wrong in (-1, 2**31 - 1):
             body = bytearray(original)
             struct.pack_into("<i", body, parts["pruned"] + 4 * field, wrong)
-            assert "pruned n-gram" in str(attempt(bytes(body), tmp_path / "pruned"))
+            assert "an n-gram kept by pruning is" in str(attempt(bytes(body), tmp_path / "pruned"))
 
 
 @pytest.mark.parametrize("kind", ["skipgram", "supervised_ngrams"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tasks.fasttext import FastText, sentence_vectors
-from tasks.fasttext.ngrams import cut, hash_strings
+from tasks.fasttext.ngrams import extract_ngrams, hash_strings
 from tests.tasks.fasttext.conftest import SENTENCES, UNKNOWN, WORDS
 
 QUANTISED = ("plain", "norms", "output", "pruned", "wide")
@@ -56,8 +56,8 @@ def test_ngrams_of_a_pruned_model_keep_their_own_names(fasttext: Any, trained: d
     to."""
     ours = FastText.open(trained["supervised_ngrams-pruned"])
     dictionary, buckets = ours.dictionary, ours.header.bucket
-    assert dictionary.pruned is not None
-    kept = dict(zip(*(column.tolist() for column in dictionary.pruned), strict=True))
+    assert dictionary.kept_buckets is not None
+    kept = dict(zip(*(column.tolist() for column in dictionary.kept_buckets), strict=True))
     found = [
         ngram
         for own in ours.ngrams(UNKNOWN[:2] + WORDS)
@@ -141,7 +141,7 @@ def test_hash_of_twenty_thousand_random_strings(fasttext: Any, trained: dict[str
 
 def test_words_that_are_no_utf8(trained: dict[str, Path]):
     """A code point is a byte that is no continuation byte, with what continuation bytes follow."""
-    assert cut(b"\x80a\xff", 1, 2) == [b"<\x80a", b"a", b"a\xff", b"\xff", b"\xff>"]
+    assert extract_ngrams(b"\x80a\xff", 1, 2) == [b"<\x80a", b"a", b"a\xff", b"\xff", b"\xff>"]
     ours = FastText.open(trained["cbow"])
     assert np.isfinite(ours.vectors([b"\xff\xfe", b"\x80", b"k\xc3"])).all()
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.fasttext.ngrams import PIECE, bucket_ids, bucket_piece, cut, enclose, encode, hash_strings
+from tasks.fasttext.ngrams import (
+    PIECE,
+    bucket_ids,
+    bucket_ids_of_text,
+    enclose_words,
+    encode,
+    extract_ngrams,
+    hash_strings,
+)
 
 # text, fastText's hash, plain FNV-1a (which does not sign-extend bytes of 0x80 and more)
 REFERENCE = [
@@ -39,7 +47,7 @@ TEXTS = [text for text, _, _ in REFERENCE]
 
 
 def subwords(word: str, shortest: int, longest: int) -> list[str]:
-    return [name.decode("utf-8", "surrogatepass") for name in cut(word, shortest, longest)]
+    return [name.decode("utf-8", "surrogatepass") for name in extract_ngrams(word, shortest, longest)]
 
 
 def fasttext_hash(text: str | bytes, *, signed: bool = True) -> int:
@@ -103,7 +111,7 @@ def test_bucket_ids_stand_word_by_word():
 def test_cutting_is_the_definition(words: list[str | bytes], shortest: int, longest: int):
     """Start by start, then by length; code points are told by their first byte, also where bytes are no
     UTF-8."""
-    hashes = bucket_piece(*enclose(words), shortest, longest, 2**32 - 1)
+    hashes = bucket_ids_of_text(*enclose_words(words), shortest, longest, 2**32 - 1)
     for number, word in enumerate(words):
         text = b"<" + (word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")) + b">"
         heads = [place for place, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
@@ -113,7 +121,7 @@ def test_cutting_is_the_definition(words: list[str | bytes], shortest: int, long
                 end = first + size
                 if end < len(heads) and not (size == 1 and (first == 0 or end == len(heads) - 1)):
                     expected.append(text[heads[first] : heads[end]])
-        assert cut(word, shortest, longest) == expected
+        assert extract_ngrams(word, shortest, longest) == expected
         assert hashes[number].tolist() == [fasttext_hash(gram) % (2**32 - 1) for gram in expected]
 
 
@@ -123,7 +131,7 @@ MARKS = st.text(alphabet="<>é日x", max_size=7)  # words that look like the edg
 @settings(max_examples=150)
 @given(st.lists(MARKS | st.text(max_size=9) | st.binary(max_size=9), max_size=8))
 def test_enclosed_words_are_found_again(words: list[str | bytes]):
-    text, begins = enclose(words)
+    text, begins = enclose_words(words)
     assert [text[begin:end] for begin, end in itertools.pairwise(begins)] == [
         b"<" + encode(word) + b">" for word in words
     ]
@@ -142,11 +150,13 @@ def test_buckets_and_the_room_before_them(
 ):
     words, room = [word for word, _ in asked], np.array([more for _, more in asked], dtype=bool)
     expected = bucket_ids(words, shortest, longest, buckets)
-    found = bucket_piece(*enclose(words), shortest, longest, buckets, reserve=room)
+    found = bucket_ids_of_text(*enclose_words(words), shortest, longest, buckets, reserve=room)
     assert found.lengths.tolist() == (expected.lengths + room).tolist() and (found.values < buckets).all()
     for number, more in enumerate(room.tolist()):
         own = expected[number].tolist()
-        assert own == [fasttext_hash(name) % buckets for name in cut(words[number], shortest, longest)]
+        assert own == [
+            fasttext_hash(name) % buckets for name in extract_ngrams(words[number], shortest, longest)
+        ]
         assert found[number][int(more) :].tolist() == own
 
 

@@ -143,7 +143,7 @@ def test_cached_samples_take_the_bytes_given_and_the_useless_leave(blocks: Sampl
             cache = kept[0]
             rows = cache.rows
             held = rows.samples[: cache.count]
-            assert len(set(held)) == len(held) and set(held) == set(np.flatnonzero(cache.holds))
+            assert len(set(held)) == len(held) and set(held) == set(np.flatnonzero(cache.is_cached))
             assert rows.ends[: cache.count].max(initial=0) <= len(rows.ids)
     assert sum(array.nbytes for array in rows) <= 0.3 * blocks.file.stat().st_size
     for row in range(50):  # rows moved about are still the samples that they were
@@ -152,8 +152,8 @@ def test_cached_samples_take_the_bytes_given_and_the_useless_leave(blocks: Sampl
         assert values.tolist() == ROWS[rows.samples[row]].data.tolist()
         assert rows.labels[row] == SIGNS[rows.samples[row]]
     free = np.flatnonzero((model.alphas > 0) & (model.alphas < 1))
-    assert 20 < len(free) < 0.2 * SAMPLES and cache.holds[free].mean() > 0.95
-    assert cache.holds.mean() <= 0.3
+    assert 20 < len(free) < 0.2 * SAMPLES and cache.is_cached[free].mean() > 0.95
+    assert cache.is_cached.mean() <= 0.3
 
 
 def test_saved_and_loaded_it_trains_on(blocks: SampleBlocks, tmp_path: Path) -> None:

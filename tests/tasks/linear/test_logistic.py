@@ -14,7 +14,7 @@ from tasks.linear.ftrl import Ftrl
 from tasks.linear.logistic import BLOCK, Solver, SparseLogistic, visiting_order
 from tasks.linear.logistic_steps import INTERCEPT_RATE
 from tasks.linear.proximal import ProximalSgd
-from tasks.linear.threads import _add, run_shared
+from tasks.linear.threads import _merge_copies, run_shared
 
 FEATURES, ALPHA = 40, 1e-3
 SOLVERS = [pytest.param(solver, id=solver.name) for solver in (Ftrl(), ProximalSgd(halved=1000))]
@@ -273,7 +273,7 @@ def test_sums_and_squares_of_copies_add_up_and_reach_all_copies() -> None:
     copies = np.stack([shared] * 2)
     copies[0, 0, :, 0], copies[1, 0, :, 0] = (1.5, 5), (0.5, 4)  # squares 25 and 16, of 9
     copies[1, 2, :, 0] = 7, 2
-    _add(shared, copies, 0, 3)
+    _merge_copies(shared, copies, 0, 3)
     np.testing.assert_allclose(shared[:, 0, 0], [1, 2, 7])
     np.testing.assert_allclose(shared[:, 1, 0], [np.sqrt(9 + 16 + 7), 4, 2])
     np.testing.assert_array_equal(copies, np.stack([shared] * 2))

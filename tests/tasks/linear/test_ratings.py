@@ -45,9 +45,9 @@ def test_columns_that_make_no_table_are_refused(users: Any, items: Any, values: 
 
 def test_numbers_beyond_the_names_are_named():
     ids, values = np.array([0, 1]), np.ones(2, np.float32)
-    with pytest.raises(ValueError, match="rating 1 is of user 1; there are users 0 to 0"):
+    with pytest.raises(ValueError, match="rating 1 has the user number 1; expected a number from 0 to 0"):
         Ratings(ids, ids, values, ["a"], ["x", "y"])
-    with pytest.raises(ValueError, match="rating 0 is of item -1; there are items 0 to 1"):
+    with pytest.raises(ValueError, match="rating 0 has the item number -1; expected a number from 0 to 1"):
         Ratings(ids, ids - 1, values, ["a", "b"], ["x", "y"])
     with pytest.raises(ValueError, match="two items are named 'x'"):
         Ratings(ids, ids, values, ["a", "b"], ["x", "x"])

@@ -64,13 +64,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenCorpus, dict[str
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Records the texts that the encoder gets, in order."""
     texts: list[str] = []
-    encode = use._OpenUse.encode
+    encode = use._UseEncoder.encode
 
-    def counted(self: use._OpenUse, some: Sequence[str]) -> np.ndarray:
+    def counted(self: use._UseEncoder, some: Sequence[str]) -> np.ndarray:
         texts.extend(some)
         return encode(self, some)
 
-    monkeypatch.setattr(use._OpenUse, "encode", counted)
+    monkeypatch.setattr(use._UseEncoder, "encode", counted)
     return texts
 
 

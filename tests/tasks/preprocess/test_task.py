@@ -129,7 +129,7 @@ def test_too_few_titles_are_counted_in_the_message(tmp_path: Path):
     assert 0 < found <= 90
     assert (
         f"{found} training titles have a usable category, 100 or more are needed (90 titles in all; "
-        "a category counts from 20 training titles on)" in message
+        "a category is usable from 20 training titles on)" in message
     )
     assert (
         "Add feeds or days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."

@@ -155,7 +155,7 @@ def test_an_absent_package_is_named_with_the_remedy(kind: type, monkeypatch: pyt
 @pytest.mark.parametrize("kind", [SentenceTransformers, Model2Vec])
 def test_a_model_must_be_named(kind: type, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(encoder, "version", lambda name: "1.0")
-    with pytest.raises(ValueError, match=r"encoder\.model names no model .*\.model=FOLDER"):
+    with pytest.raises(ValueError, match=r"encoder\.model is empty, .*\.model=FOLDER"):
         kind().open()
 
 

@@ -92,7 +92,9 @@ def work(text: str) -> Work:
 
 def bounded(text: str) -> None:
     done = work(text)
-    may_be_doubled = text_module._DOUBLE.search(text) or "&" in text  # each undoing halves what is not ASCII
+    may_be_doubled = (
+        text_module._DOUBLE_ENCODING.search(text) or "&" in text
+    )  # each undoing halves what is not ASCII
     assert done.rounds <= ROUNDS + (len(text).bit_length() if may_be_doubled else 0)
     assert done.units <= START + CHARACTER * len(text), (text[:80], len(text), done.units / len(text))
 

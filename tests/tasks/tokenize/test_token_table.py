@@ -37,7 +37,13 @@ def counts(folder: Path, titles: dict[int, list[str]], kind: str = "word") -> li
 
 
 def count(path: Path, titles: dict[int, list[str]] = TITLES, kind: str = "word", **changes) -> list[dict]:
-    defaults = {"thinned": ("ngram",), "minimum_titles": 2, "exponent": 0.5, "smallest": 0.1, "largest": 10.0}
+    defaults = {
+        "filtered_kinds": ("ngram",),
+        "minimum_titles": 2,
+        "exponent": 0.5,
+        "smallest": 0.1,
+        "largest": 10.0,
+    }
     rules, files = TokenRules(**defaults | changes), counts(path.parent, titles, kind)
     with temporary_database(path.parent) as connection:
         tokens = write_token_table(connection, files, rules, path)
