@@ -143,7 +143,7 @@ class LoadedModel:
     def evening(self) -> EveningSearch:
         """The search over the titles that start this evening, after ``now``. Created at the first use."""
         from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
-        from storage.catalogue.feeds import utc
+        from storage.catalogue.feeds import to_naive_utc
         from tasks.tonight.evening import evening_interval
         from tasks.tonight.programmes import fold_programmes
 
@@ -152,7 +152,7 @@ class LoadedModel:
             return EveningSearch(
                 None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first"
             )
-        begin, end = map(utc, evening_interval(self.now, None, None, None))
+        begin, end = map(to_naive_utc, evening_interval(self.now, None, None, None))
         shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
         if not shows:
             hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"

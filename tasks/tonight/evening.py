@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage.catalogue.evening import has_details, start_range, upcoming_programmes
-from storage.catalogue.feeds import utc
+from storage.catalogue.feeds import to_naive_utc
 from storage.errors import ExpectedError
 from storage.home.guides import current_guide
 from storage.home.workspace import HomeError, Workspace
@@ -117,7 +117,9 @@ def open_evening(
             "the guide was made by an older version, without repeats and age ratings; read its feeds "
             "again: `guidespace ingest --feed …`"
         )
-    shows = fold_programmes(upcoming_programmes(folder, utc(begin), utc(end)), included_kinds(settings))
+    shows = fold_programmes(
+        upcoming_programmes(folder, to_naive_utc(begin), to_naive_utc(end)), included_kinds(settings)
+    )
     if not shows:
         time_span = start_range(folder)
         content = (
@@ -126,9 +128,8 @@ def open_evening(
             else "it is empty"
         )
         raise TonightError(
-            f"the guide has no programme from {utc(begin):%F %H:%M} to {utc(end):%F %H:%M} UTC; "
-            f"{content}. Read a newer guide (`guidespace ingest --feed …`), or name another time (--at, "
-            "--from, --until)."
+            f"the guide has no programme from {begin_utc:%F %H:%M} to {end_utc:%F %H:%M} UTC; {content}. Read a "
+            "newer guide (`guidespace ingest --feed …`), or name another time (--at, --from, --until)."
         )
     if settings.kinds:
         shows = select_kinds(shows, settings.kinds, champion.folder)

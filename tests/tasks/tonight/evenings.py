@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.catalogue.evening import DETAILS
+from storage.catalogue.evening import DETAIL_TYPES
 from storage.episodes.numbers import read_episode
 from tasks.tonight.choose import Recommendation, Why
 from tasks.tonight.programmes import Airing, Programme
@@ -33,7 +33,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
             "channel_name": channel,
         }
         about |= {"title": title, "sub_title": sub_title, "categories": ["Crime"], "days": days}
-        about |= dict.fromkeys(DETAILS) | {"row": number} | columns
+        about |= dict.fromkeys(DETAIL_TYPES) | {"row": number} | columns
         about |= read_episode([("", number)], title, sub_title)._asdict() | {"description": ""}
         made.append(
             about
