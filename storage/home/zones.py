@@ -42,7 +42,7 @@ def set_zone(home: Path, name: str) -> None:
 
 
 def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
-    """Converts a datetime to ``zone``. A datetime without a zone is a local time in ``zone``."""
+    """Converts a datetime to ``zone``. A naive datetime is a local time in ``zone`` already."""
     return moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
