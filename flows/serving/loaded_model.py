@@ -145,7 +145,7 @@ class LoadedModel:
         from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
         from storage.catalogue.feeds import to_naive_utc
         from tasks.tonight.evening import evening_interval
-        from tasks.tonight.programmes import fold_programmes
+        from tasks.tonight.programmes import group_programmes
 
         guide = current_guide(Workspace(self.home, create=False))
         if guide is None:
@@ -153,7 +153,7 @@ class LoadedModel:
                 None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first"
             )
         begin, end = map(to_naive_utc, evening_interval(self.now, None, None, None))
-        shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
+        shows = group_programmes(upcoming_programmes(self.home / guide.path, begin, end))
         if not shows:
             hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"
             advice = "run `guidespace ingest --feed …` with a newer one"

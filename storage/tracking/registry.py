@@ -70,7 +70,7 @@ class Registry(Connection):
         lineage: str,
         feeds: Sequence[str] = (),
     ) -> str:
-        """Registers a model if it is new, moves the alias ``challenger`` to its version, and returns the version.
+        """Registers a model if it is new; returns its version, to which the alias ``challenger`` is moved.
 
         Args:
             run_id: Id of the MLflow run; the model becomes an output of this run.
@@ -136,7 +136,7 @@ class Registry(Connection):
         self._set_tags(version, {VersionTag.REASON: reason})
 
     def rollback(self, *, at: datetime) -> tuple[str, str]:
-        """Moves the alias ``champion`` back to the previous champion; later rollbacks skip the current champion.
+        """Makes the previous champion the champion again; later rollbacks skip the current champion.
 
         Returns:
             The number of the version that was champion, and the number of the restored version.

@@ -22,7 +22,7 @@ VIEWERS_PER_BATCH = 1000  # viewers scored at once: 20 MB of scores with 5,000 s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Why:
+class RecommendationReason:
     """Reason for a recommendation: a title that the viewer liked or disliked."""
 
     title: str
@@ -55,7 +55,7 @@ class Recommendation:
     rank: int  # position on the list, from 1
     score: float  # higher is better
     programme: Programme
-    why: tuple[Why, ...]  # reasons, largest share first, at most settings.reasons
+    why: tuple[RecommendationReason, ...]  # reasons, largest share first, at most settings.reasons
     credits: tuple[Credit, ...] = ()  # people of the programme
     icon: str = ""  # URL of a picture; "" if there is none
     people: tuple[LikedPerson, ...] = ()  # people of the programme whom the viewer knows from liked titles
@@ -203,11 +203,13 @@ class Evening:
         selection = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
         return [candidates[position] for position in selection.tolist()]
 
-    def _explain_show(self, code: int, index: int) -> tuple[Why, ...]:
+    def _explain_show(self, code: int, index: int) -> tuple[RecommendationReason, ...]:
         """Returns the reasons why a show is recommended to a viewer."""
         reasons = self.fitted.reasons_for(code, int(self.rows[index]))[: self.settings.reasons]
         return tuple(
-            Why(title=self.names[reason.title], share=round(reason.share, 4), liked=reason.liked)
+            RecommendationReason(
+                title=self.names[reason.title], share=round(reason.share, 4), liked=reason.liked
+            )
             for reason in reasons
             if reason.share >= MIN_REASON_SHARE
         )

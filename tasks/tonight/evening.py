@@ -14,10 +14,10 @@ from storage.home.guides import current_guide
 from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
 from tasks.tonight.choose import Evening, Recommendation, titles_to_rank
-from tasks.tonight.filters import Hidden, hide_programmes, included_kinds
+from tasks.tonight.filters import HiddenCounts, hide_programmes, included_kinds
 from tasks.tonight.kinds import select_kinds
 from tasks.tonight.people import add_credits, add_liked_people
-from tasks.tonight.programmes import fold_programmes
+from tasks.tonight.programmes import group_programmes
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.vectors import open_titles
 
@@ -74,7 +74,7 @@ class OpenEvening:
 
     evening: Evening
     guide: Path  # Guide folder
-    hidden: Hidden
+    hidden: HiddenCounts
 
     def explain(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
         """Adds counterfactual sentences, credits and people of liked titles to the list of one viewer."""
@@ -117,7 +117,7 @@ def open_evening(
             "the guide was made by an older version, without repeats and age ratings; read its feeds "
             "again: `guidespace ingest --feed …`"
         )
-    shows = fold_programmes(
+    shows = group_programmes(
         upcoming_programmes(folder, to_naive_utc(begin), to_naive_utc(end)), included_kinds(settings)
     )
     if not shows:

@@ -13,7 +13,7 @@ MAX_NAMES = 5  # maximum number of unknown ratings in a message
 
 
 @dataclass
-class Hidden:
+class HiddenCounts:
     """Numbers of programmes that the settings hide, by reason."""
 
     programmes: int = 0  # all programmes before hiding
@@ -47,9 +47,9 @@ def included_kinds(settings: TonightSettings) -> tuple[Exclusion, ...]:
     return tuple(kind for kind in settings.include if not (is_limited and kind == "adult"))
 
 
-def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], Hidden]:
+def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], HiddenCounts]:
     """Removes the programmes that the settings hide. Returns the remaining shows and the numbers removed."""
-    hidden = Hidden()
+    hidden = HiddenCounts()
     visible_shows = []
     for show in shows:
         programmes = tuple(
@@ -60,7 +60,7 @@ def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[l
     return visible_shows, hidden
 
 
-def _is_hidden(programme: Programme, settings: TonightSettings, hidden: Hidden) -> bool:
+def _is_hidden(programme: Programme, settings: TonightSettings, hidden: HiddenCounts) -> bool:
     """Returns whether the settings hide a programme, and counts the programme in ``hidden``."""
     hidden.programmes += 1
     if settings.hide_repeats and programme.is_repeat:

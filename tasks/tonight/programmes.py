@@ -85,7 +85,7 @@ class _Group:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
-def fold_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) -> list[Show]:
+def group_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) -> list[Show]:
     """Groups rows of the guide to programmes and shows, sorted by start.
 
     Args:
