@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.tonight.filters import hide_programmes, included_kinds
+from tasks.tonight.filters import hide_programmes, lifted_exclusions
 from tasks.tonight.programmes import group_programmes
 from tasks.tonight.settings import TonightSettings
 from tests.tasks.tonight.evenings import coming
@@ -67,7 +67,7 @@ def test_messages_about_an_evening_without_ratings_say_what_is_hidden():
 
 @pytest.mark.parametrize(("age", "kinds"), [(None, ("adult",)), (12, ()), (18, ("adult",))])
 def test_a_limit_of_age_excludes_adult_programmes(age, kinds):
-    assert included_kinds(TonightSettings(age=age, include=("adult",))) == kinds
+    assert lifted_exclusions(TonightSettings(age=age, include=("adult",))) == kinds
 
 
 def test_flags_and_ratings_of_all_airings_count():
