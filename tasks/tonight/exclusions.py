@@ -50,7 +50,7 @@ def _is_match(pattern: re.Pattern[str], text: str) -> bool:
 
 @functools.cache
 def _read_rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
-    """Reads excluded.toml. Returns the categories that are ignored ("generic"), and the rules by exclusion."""
+    """Reads excluded.toml. Returns the categories that rules ignore ("generic"), and rules by exclusion."""
     content = tomllib.loads(Path(__file__).with_name("excluded.toml").read_text(encoding="utf-8"))
     kinds: tuple[Exclusion, ...] = ("adult", "shopping")
     rules: dict[Exclusion, _Rule] = {

@@ -70,7 +70,7 @@ def _fold(text: str) -> str:
 
 @functools.cache
 def _read_tables() -> tuple[dict[str, dict[str, int]], frozenset[str]]:
-    """Reads ratings.toml. Returns the ages of values by name of the system, and the values for "not rated"."""
+    """Reads ratings.toml: ages by value for each name of a rating system, and the values for "not rated"."""
     content = tomllib.loads(Path(__file__).with_name("ratings.toml").read_text(encoding="utf-8"))
     unrated = frozenset(map(_fold, content.pop("unrated")))
     tables: dict[str, dict[str, int]] = {}

@@ -1,10 +1,10 @@
 """Loads the vectors of upcoming and liked titles, which recommenders compare.
 
-The folder of the served model (champion) contains the vectors of the titles that are in its guide. Other
-("unlisted") titles, such as films of a media library, are embedded from their words. This imports PyTorch, so
-the vectors are cached in ``unlisted-DIGEST.parquet`` in the home until the champion changes. The file contains
-liked titles. Therefore, it is written only if the likes have not changed since they were read: otherwise, it
-could contain titles of a viewer whose data ``guidespace forget`` has removed in the meantime.
+The folder of the served model (champion) contains the vectors of the titles of a guide. Other ("unlisted")
+titles, such as films of a media library, are embedded from their words. This imports PyTorch, so the vectors
+are cached in ``unlisted-DIGEST.parquet`` in the home until the champion changes. The file contains liked
+titles. Therefore, it is written only if the likes have not changed since they were read: otherwise, it could
+contain titles of a viewer whose data ``guidespace forget`` has removed in the meantime.
 """
 
 from collections.abc import Mapping, Sequence
