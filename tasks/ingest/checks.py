@@ -114,7 +114,9 @@ def import_anomalies(
         draft: Writer of the feed, whose transaction is not committed yet; None for an unchanged feed.
         today: Date in UTC; None for a guide of the past, which may end at any time.
     """
-    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_import(catalogue, source)
+    feed_id, grabbed_at = (
+        (draft.grab.feed_id, draft.grab.guide_time) if draft else newest_import(catalogue, source)
+    )
     previous = previous_import(catalogue, source, feed_id, grabbed_at)
     anomalies = []
     programmes = counts.seen - counts.rejected
