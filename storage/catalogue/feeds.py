@@ -142,7 +142,7 @@ def newest_imports(catalogue: Catalogue, location: str) -> list[tuple[str, str, 
 
 
 def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
-    """Returns (ETag, Last-Modified) of the last HTTP response of a URL; each is None if unknown."""
+    """Returns the ETag and Last-Modified of the last HTTP response of a URL; None for an unknown value."""
     query = "SELECT etag, last_modified FROM validators WHERE source = ?"
     rows = catalogue.connection.execute(query, [location]).fetchall()
     return rows[0] if rows else (None, None)

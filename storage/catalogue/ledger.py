@@ -31,7 +31,7 @@ from storage.errors import ExpectedError
 
 
 class LedgerError(ExpectedError):
-    """Error: stored, duplicate and rejected programmes of a feed do not add up to all; nothing is stored."""
+    """Error: the numbers of stored, duplicate and rejected programmes do not add up. The feed is not stored."""
 
     exit_code = 1
 
@@ -191,8 +191,8 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
 
     A channel is also stored if only programmes mention it. A grab is one version of a feed; the order in
     which grabs are imported does not change the result. The data of a channel are stored if they differ from
-    those in the previous grab. If the next grab was already imported and has the data of the previous grab,
-    it did not store them; they are now stored for it.
+    those in the previous grab. If the next grab was already imported and repeats the data of the previous
+    grab, these data are stored again for the next grab.
     """
     feed_values = {"feed_id": grab.feed_id, "source": grab.source}
     source_values = {"source": grab.source, "at": grab.guide_time}

@@ -209,7 +209,7 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
 
 
 def _find_affected(connection: duckdb.DuckDBPyConnection, parameters: dict[str, Any]) -> None:
-    """Creates the table ``affected`` of programmes that a grab may replace, as of the time of the grab."""
+    """Creates the table ``affected``: programmes that were current before a grab and that it may replace."""
     has_stop = _STOP_CONDITION.format("programmes")
     query = f"""
         CREATE OR REPLACE TEMP TABLE affected AS

@@ -126,7 +126,8 @@ class Airings:
     def titles_by_source(self) -> dict[str, int]:
         """Returns the number of distinct titles of each source (feed), including placeholder titles."""
         query = "SELECT source, count(*) FROM (SELECT DISTINCT source, title_id FROM airings) GROUP BY source"
-        return dict(self.connection.execute(query).fetchall())  # count(DISTINCT …) cannot spill
+        # unlike SELECT DISTINCT, count(DISTINCT …) cannot write to disk if the memory is full
+        return dict(self.connection.execute(query).fetchall())
 
     def channels(self, begin: int, end: int, limit: int = 12) -> pa.Table:
         """Returns the channels of the titles with begin <= title_id < end.

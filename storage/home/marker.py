@@ -23,7 +23,7 @@ def read_marker(home: Path) -> dict[str, Any]:
 
 
 def write_marker(home: Path, **properties: str) -> None:
-    """Sets properties in home.json atomically; does not write the file if it has these values already."""
+    """Sets properties in home.json atomically; does not write the file if it already has these values."""
     content = read_marker(home)
     if content | properties != content:
         write_json(home / MARKER_FILE, content | properties, sort_keys=True)

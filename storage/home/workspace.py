@@ -91,7 +91,7 @@ class Workspace:
         create: Whether to create the home if it is missing.
 
     Raises:
-        HomeError: The folder is not a home and was not created, or has another layout version.
+        HomeError: The home is missing, damaged or of another layout version, or cannot be created.
     """
 
     def __init__(self, home: str | Path, *, create: bool = True) -> None:

@@ -83,7 +83,7 @@ class Connection:
         """Returns the name of the registered model.
 
         The name is ``requested_name`` or, if this is None, the name in home.json. If it is empty, the name is
-        ``guidespace-titles``; on an MLflow server, which several homes may share, the id of the home follows.
+        ``guidespace-titles``, to which the id of the home is appended on a server that homes may share.
         """
         name = requested_name
         if name is None:

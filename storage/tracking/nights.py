@@ -45,6 +45,7 @@ def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
 
 
 def _to_night(info, tags: Mapping[str, str], metrics: Mapping[str, float], zone: tzinfo) -> Night:
+    """Converts the info (an MLflow RunInfo), tags and metrics of a run to a Night."""
     seconds = (info.end_time or time.time() * 1000) / 1000 - info.start_time / 1000
     started_at = datetime.fromtimestamp(info.start_time / 1000, UTC)
     return Night(

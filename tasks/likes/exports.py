@@ -76,7 +76,7 @@ def read_export(
 
 
 def drop_single_viewer(items: Iterable[MediaItem]) -> list[MediaItem]:
-    """Returns the items; without their viewer if all items have the same viewer."""
+    """Returns the items; removes the viewer from all items if they have the same viewer."""
     items = list(items)
     has_several_viewers = len({item.viewer for item in items}) > 1
     return items if has_several_viewers else [replace(item, viewer="") for item in items]
@@ -155,7 +155,7 @@ def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
 
 
 def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
-    """Yields the films, episodes and series in a Plex response. Only the rating of a series is used."""
+    """Yields the films, episodes and series in a Plex response. Of a series, only the rating is used."""
     for row in rows:
         if row["type"] not in ("movie", "episode", "show"):
             continue
@@ -194,7 +194,7 @@ def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
 
 
 def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
-    """Yields the films and episodes of Playback Reporting, with the total time that a user played them."""
+    """Yields the films and episodes that Playback Reporting lists; adds up all plays of an item by a user."""
     seconds: dict[tuple[str, str, str], int] = {}
     last_played: dict[tuple[str, str, str], str] = {}
     for play in plays:

@@ -168,6 +168,7 @@ def scale_to_opinion(number: float, low: float, high: float) -> float:
 
 
 def _parse_liked(value: Any, file: Path, row_number: int) -> float | None:
+    """Converts a value of the column ``liked`` to 1 or -1; returns None for an empty value."""
     text = str(value).strip().casefold()
     if value is None or not text:
         return None

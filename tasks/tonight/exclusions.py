@@ -26,7 +26,7 @@ class _Rule(NamedTuple):
 
 
 def find_exclusion(title: str, show_key: str, channel: str, categories: Iterable[str]) -> Exclusion | None:
-    """Returns why a programme is not recommended by default, or None if it may be recommended.
+    """Returns the exclusion (placeholders, shopping or adult) to which a programme belongs, or None.
 
     Args:
         title: Raw title.

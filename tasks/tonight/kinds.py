@@ -12,14 +12,14 @@ from tasks.tonight.programmes import Show
 
 
 def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) -> list[Show]:
-    """Returns the shows with those of their programmes that have at least one of some kinds.
+    """Returns the programmes that have at least one of the selected kinds, grouped by show.
 
     The kinds of a programme are determined from its categories, and from the predictions for its title in
     the model (tasks/kinds) unless an older version made the model.
 
     Args:
         shows: Shows of the evening.
-        kinds: Kinds of the programmes to return.
+        kinds: Selected kinds.
         model: Model folder.
     """
     from tasks.kinds.decisions import TitleKinds  # takes 0.05 s, and is needed only with --kind

@@ -3,7 +3,7 @@
 Two rows of the guide belong to the same programme if they have the same show key (normalized title) and
 episode. They also belong to the same programme if their times agree and their channels are twins: HD and SD,
 or a channel and its copy "+1", which airs everything one hour later. A programme has a flag or a rating if
-one of its rows has it. A row may also have it as a mark in its title: "(Wdh.)" (repeat), "[K8]" (age 8).
+one of its rows has it. It may also be a mark in the title of a row: "(Wdh.)" (repeat), "[K8]" (age 8).
 """
 
 import datetime

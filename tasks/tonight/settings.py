@@ -1,4 +1,4 @@
-"""Settings of the recommendations for an evening."""
+"""Defines the settings of the recommendations for an evening."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Prefect task that publishes lists of recommended programmes for all viewers of a home."""
+"""Publishes lists of recommended programmes for all viewers of a home, as a Prefect task."""
 
 import datetime
 import time
