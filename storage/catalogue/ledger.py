@@ -31,7 +31,7 @@ from storage.errors import ExpectedError
 
 
 class LedgerError(ExpectedError):
-    """Error: the numbers of stored, duplicate and rejected programmes do not add up. The feed is not stored."""
+    """Error: the numbers of stored, duplicate and rejected programmes do not add up. Nothing is stored."""
 
     exit_code = 1
 
