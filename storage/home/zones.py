@@ -49,5 +49,6 @@ def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.dateti
 def read_zone(name: str) -> zoneinfo.ZoneInfo:
     """Returns the time zone with the IANA name ``name``; raises ZoneError if there is no such zone."""
     if name not in zoneinfo.available_timezones():
-        raise ZoneError(f"{name!r} is not an IANA time zone; set one such as Europe/Paris: `guidespace zone`")
+        problem = f"{name!r} is not an IANA time zone"
+        raise ZoneError(f"{problem}; set one such as Europe/Paris: `guidespace zone Europe/Paris`")
     return zoneinfo.ZoneInfo(name)

@@ -284,8 +284,8 @@ def flatten_params(params: object, prefix: str = "") -> dict[str, str]:
     if dataclasses.is_dataclass(params) and not isinstance(params, type):
         params = dataclasses.asdict(params)
     if isinstance(params, Mapping):
-        parts = (flatten_params(value, f"{prefix}.{name}".lstrip(".")) for name, value in params.items())
-        return {name: text for part in parts for name, text in part.items()}
+        nested = (flatten_params(value, f"{prefix}.{name}".lstrip(".")) for name, value in params.items())
+        return {name: text for flat_params in nested for name, text in flat_params.items()}
     is_list = isinstance(params, list | tuple)
     text = json.dumps(params, ensure_ascii=False, default=str) if is_list else str(params)
     if len(text) > PARAM_LENGTH:

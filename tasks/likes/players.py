@@ -93,8 +93,8 @@ def read_player(
             else:
                 excerpt = ", ".join(sorted(tables)[:6]) or "none"
                 raise LikesError(
-                    f"{file} has the tables {excerpt}; expected MyVideosNNN.db of Kodi 19 or later, or "
-                    "jellyfin.db of Jellyfin 10.11 or later"
+                    f"{file} has the tables {excerpt}; expected MyVideosNNN.db of Kodi 19 or later, "
+                    "jellyfin.db of Jellyfin 10.11 or later, or playback_reporting.db"
                 )
             items = (MediaItem(**row) for row in connection.execute(query))
             return likes_table(items, source, viewer, default_time, zone)

@@ -69,7 +69,7 @@ def read_likes_table(file: Path, viewer: str, default_time: datetime.datetime) -
     for row_number, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
         if not title:
-            raise LikesError(f"{file}, row {row_number}: the title is empty")
+            raise LikesError(f"{file}, row {row_number}: the title is empty; expected a title in every row")
         if opinion is None:
             continue
         numbers = [("", str(row["episode"]))] if row.get("episode") else []

@@ -125,35 +125,39 @@ class Evening:
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
         """Yields the list of recommendations for each viewer, best first; ``viewers`` are salted hashes."""
         number_of = {viewer: number for number, viewer in enumerate(self.viewers)}
-        numbers = np.array([number_of[viewer] for viewer in viewers], dtype=np.int32)
+        viewer_numbers = np.array([number_of[viewer] for viewer in viewers], dtype=np.int32)
         # While the lists of a batch are made, a thread computes the scores of the next batch without the GIL.
         with ThreadPoolExecutor(1) as executor:
-            future = executor.submit(self.fitted.scores, numbers[:VIEWERS_PER_BATCH], self.show_rows)
-            for begin in range(0, len(numbers), VIEWERS_PER_BATCH):
+            future = executor.submit(self.fitted.scores, viewer_numbers[:VIEWERS_PER_BATCH], self.show_rows)
+            for begin in range(0, len(viewer_numbers), VIEWERS_PER_BATCH):
                 end, batch_scores = begin + VIEWERS_PER_BATCH, future.result()
-                if end < len(numbers):
-                    next_batch = numbers[end : end + VIEWERS_PER_BATCH]
+                if end < len(viewer_numbers):
+                    next_batch = viewer_numbers[end : end + VIEWERS_PER_BATCH]
                     future = executor.submit(self.fitted.scores, next_batch, self.show_rows)
-                for number, viewer_scores in zip(numbers[begin:end].tolist(), batch_scores, strict=True):
-                    yield self._make_list(number, viewer_scores)
+                for viewer_number, viewer_scores in zip(
+                    viewer_numbers[begin:end].tolist(), batch_scores, strict=True
+                ):
+                    yield self._make_list(viewer_number, viewer_scores)
 
     def add_counterfactuals(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
         """Adds counterfactuals (Recommendation.counterfactual) to the list of recommendations of a viewer."""
         if not recommendations:
             return []
-        number = self.viewers.index(recommendations[0].viewer)
-        viewer_likes = self.likes.take(np.flatnonzero(self.likes.viewers == number))
+        viewer_number = self.viewers.index(recommendations[0].viewer)
+        viewer_likes = self.likes.take(np.flatnonzero(self.likes.viewers == viewer_number))
         likes = dict(zip(viewer_likes.titles.tolist(), viewer_likes.values.tolist(), strict=True))
 
         def list_titles(fitted: FittedRecommender) -> np.ndarray:
             """Returns the rows of the titles on the viewer's list according to a recommender."""
-            scores = fitted.scores(np.array([number], dtype=np.int32), self.show_rows)[0]
-            return self.show_rows[[index for index, _ in self._choose_programmes(fitted, number, scores)]]
+            scores = fitted.scores(np.array([viewer_number], dtype=np.int32), self.show_rows)[0]
+            return self.show_rows[
+                [index for index, _ in self._choose_programmes(fitted, viewer_number, scores)]
+            ]
 
         explained = []
         for recommendation in recommendations:
             row = self._row_of[recommendation.programme]
-            counterfactual = find_counterfactual(self.fitted, number, likes, row, list_titles)
+            counterfactual = find_counterfactual(self.fitted, viewer_number, likes, row, list_titles)
             sentence = self._format_counterfactual(counterfactual)
             explained.append(dataclasses.replace(recommendation, counterfactual=sentence))
         return explained
@@ -168,28 +172,30 @@ class Evening:
             return f"If you disliked “{self.title_texts[counterfactual.disliked]}” it would not be listed."
         return ""
 
-    def _make_list(self, number: int, scores: np.ndarray) -> list[Recommendation]:
-        """Returns the list of recommendations of viewer ``number``, from the scores of all shows."""
+    def _make_list(self, viewer_number: int, scores: np.ndarray) -> list[Recommendation]:
+        """Returns the list of recommendations of a viewer, from the scores of all shows."""
         return [
             Recommendation(
-                viewer=self.viewers[number],
+                viewer=self.viewers[viewer_number],
                 rank=rank,
                 score=round(float(scores[index]), 4),
                 programme=programme,
-                why=self._explain_show(number, index),
+                why=self._explain_show(viewer_number, index),
             )
-            for rank, (index, programme) in enumerate(self._choose_programmes(self.fitted, number, scores), 1)
+            for rank, (index, programme) in enumerate(
+                self._choose_programmes(self.fitted, viewer_number, scores), 1
+            )
         ]
 
     def _choose_programmes(
-        self, fitted: FittedRecommender, number: int, scores: np.ndarray
+        self, fitted: FittedRecommender, viewer_number: int, scores: np.ndarray
     ) -> list[tuple[int, Programme]]:
-        """Chooses the shows for the list of viewer ``number``.
+        """Chooses the shows for the list of a viewer.
 
         Returns the index of each show, and the first programme of the show that the viewer has not seen.
         """
-        seen_episodes = self._seen_episodes.get(self.viewers[number], {})
-        disliked_shows = self._disliked_shows.get(number, ())
+        seen_episodes = self._seen_episodes.get(self.viewers[viewer_number], {})
+        disliked_shows = self._disliked_shows.get(viewer_number, ())
         pool_size = self.settings.pool + len(seen_episodes) + len(disliked_shows)
         candidates: list[tuple[int, Programme]] = []
         for index in top_indices(scores, pool_size).tolist():
@@ -199,13 +205,13 @@ class Evening:
             if programmes and index not in disliked_shows:
                 candidates.append((index, programmes[0]))
         indices = np.array([index for index, _ in candidates], dtype=np.int64)
-        _, shares = fitted.shares(number, self.show_rows[indices])
+        _, shares = fitted.shares(viewer_number, self.show_rows[indices])
         positions = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
         return [candidates[position] for position in positions.tolist()]
 
-    def _explain_show(self, number: int, index: int) -> tuple[RecommendationReason, ...]:
-        """Returns the reasons why viewer ``number`` gets the show with the index ``index``."""
-        reasons = self.fitted.reasons_for(number, int(self.show_rows[index]))[: self.settings.reasons]
+    def _explain_show(self, viewer_number: int, index: int) -> tuple[RecommendationReason, ...]:
+        """Returns the reasons why a viewer gets the show with the index ``index``."""
+        reasons = self.fitted.reasons_for(viewer_number, int(self.show_rows[index]))[: self.settings.reasons]
         return tuple(
             RecommendationReason(
                 title=self.title_texts[reason.title], share=round(reason.share, 4), liked=reason.liked

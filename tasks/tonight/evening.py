@@ -134,7 +134,8 @@ def open_evening(
         shows = select_kinds(shows, settings.kinds, champion.folder)
         if not shows:
             raise TonightError(
-                f"no programme of this evening is of the requested kinds: {', '.join(settings.kinds)}"
+                f"no programme of this evening is of the requested kinds: {', '.join(settings.kinds)}; name "
+                "other kinds (--kind)"
             )
     shows, hidden = hide_programmes(shows, settings)
     if not shows:
