@@ -2,6 +2,7 @@
 
 import datetime
 import time
+from collections.abc import Iterable, Mapping
 
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
@@ -39,10 +40,7 @@ def recommend(
     opinions, seen = read_likes(workspace.home)
     if not len(opinions):
         raise TonightError(f"{workspace.home} has no likes of any viewer; see `guidespace like --help`")
-    zones = viewer_zones(workspace.home)
-    viewers_by_zone: dict[str, list[str]] = {}  # "": the zone of the home
-    for viewer in opinions["viewer"].unique().to_pylist():
-        viewers_by_zone.setdefault(zones.get(viewer, ""), []).append(viewer)
+    viewers_by_zone = _group_viewers(opinions["viewer"].unique().to_pylist(), viewer_zones(workspace.home))
     key = f"{begin.astimezone(datetime.UTC):%Y%m%d-%H%M}"
     with workspace.publishing(Tonight, key) as draft:
         lists: list[list[Recommendation]] = []
@@ -82,3 +80,11 @@ def recommend(
         for file in sorted(draft.folder.glob("*.html")):
             tracking.log_file(run, file, PAGES)
     return artifact
+
+
+def _group_viewers(viewers: Iterable[str], zones: Mapping[str, str]) -> dict[str, list[str]]:
+    """Returns the viewers by name of their time zone, or by "" if no zone is stored for them."""
+    viewers_by_zone: dict[str, list[str]] = {}
+    for viewer in viewers:
+        viewers_by_zone.setdefault(zones.get(viewer, ""), []).append(viewer)
+    return viewers_by_zone
