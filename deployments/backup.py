@@ -24,8 +24,7 @@ from pathlib import Path
 
 from storage.atomic import replaced_file
 from storage.catalogue.connection import copy_database
-from storage.catalogue.likes import FILE as LIKES
-from storage.catalogue.likes import locked_likes
+from storage.catalogue.likes import LIKES_FILE, locked_likes
 from storage.home.workspace import HomeError, HomeLocked, Workspace
 
 EXCLUDED_NAMES = {"artifacts", "models", "logs", "writer.lock", "likes.lock", "up.json"}  # in the home
@@ -83,7 +82,7 @@ def _list_files(entry: Path) -> Iterator[Path]:
 def _copy_database(file: Path, copy: Path) -> None:
     try:
         if file.suffix == DUCKDB_SUFFIX:
-            with locked_likes(file.parent) if file.name == LIKES else nullcontext():
+            with locked_likes(file.parent) if file.name == LIKES_FILE else nullcontext():
                 copy_database(file, copy)
         else:
             uri = f"{file.as_uri()}?mode=rw"

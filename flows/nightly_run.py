@@ -13,7 +13,7 @@ from storage.home.latest import last_instant, write_latest
 from storage.home.workspace import Workspace, newest_first
 from storage.tracking import Tracking
 from storage.tracking.nights import read_nights
-from storage.tracking.runs import FIGURES
+from storage.tracking.runs import FIGURES_PREFIX
 from tasks.publish.inputs import PreviousNight
 from tasks.publish.report import RunReport, Verdict
 
@@ -53,7 +53,7 @@ class NightlyRun:
         earlier_nights = [night for night in nights if night.at < self.at and night.run != self.run]
         if not earlier_nights:
             return PreviousNight()
-        previous_night, prefix = earlier_nights[-1], f"{FIGURES}/"
+        previous_night, prefix = earlier_nights[-1], f"{FIGURES_PREFIX}/"
         figures = {
             name.removeprefix(prefix): value
             for name, value in previous_night.metrics.items()

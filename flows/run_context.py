@@ -39,7 +39,7 @@ from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
 from storage.memory import configure_memory
 from storage.tracking import Tracking
-from storage.tracking.nights import AS_OF
+from storage.tracking.tags import AS_OF_TAG
 from tasks.ingest.sources.feeds import source_of
 from tasks.pool import helper_process
 from tasks.settings import Settings
@@ -98,7 +98,7 @@ def open_night(
         configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     guide_time = (as_of or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
-    tags = {AS_OF: format_instant(guide_time)}
+    tags = {AS_OF_TAG: format_instant(guide_time)}
     if ui_url := PREFECT_UI_URL.value():
         tags["prefect.flow_run_url"] = f"{ui_url}/runs/flow-run/{flow_run_id}"
     parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from flows.champion import find_champion
 from flows.cli.installation import require_night
 from storage.artifacts import Tonight
-from storage.catalogue.feeds import utc
+from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer, viewer_zone
 from storage.home.workspace import Workspace
 from storage.tracking.champion import ChampionRecord
@@ -63,7 +63,7 @@ def like_title(
     if show_key not in titles:
         raise LikesError(_unknown_title_message(title, titles, show_key, champion.folder))
     row = {"viewer": viewer, "show_key": show_key, "episode": "", "sub_title": "", "source": STATED}
-    row |= {"title": titles[show_key], "time": utc(rated_at), "value": value, "seen": seen}
+    row |= {"title": titles[show_key], "time": to_naive_utc(rated_at), "value": value, "seen": seen}
     add_likes(folder, pa.Table.from_pylist([row], schema=LIKES))
     return titles[show_key]
 
@@ -84,9 +84,9 @@ def import_likes(home: str, file: Path, viewer: str, default_time: datetime.date
     if not file.is_file():
         raise LikesError(f"{file} is not a file")
     read_file = read_player if file.suffix.lower() in PLAYER_SUFFIXES else read_export
-    rows = read_file(file, viewer, utc(default_time), viewer_zone(folder, viewer))
+    rows = read_file(file, viewer, to_naive_utc(default_time), viewer_zone(folder, viewer))
     if rows is None:
-        rows = read_likes_table(file, viewer, utc(default_time))
+        rows = read_likes_table(file, viewer, to_naive_utc(default_time))
     new_count = add_likes(folder, rows)
     viewer_count, title_count = (len(rows[column].unique()) for column in ("viewer", "show_key"))
     viewers_text = f"{viewer_count:,} viewer{'s' * (viewer_count != 1)}"

@@ -19,7 +19,7 @@ from tasks.recommend import FactorisedLikes, Popularity
 from tasks.tonight.calendar import render_calendar
 from tasks.tonight.choose import Recommendation
 from tasks.tonight.evening import TonightError, open_evening
-from tasks.tonight.filters import Hidden
+from tasks.tonight.filters import HiddenCounts
 from tasks.tonight.page import programme_marks, render_tonight
 from tasks.tonight.people import DIRECTOR
 from tasks.tonight.settings import TONIGHT, TonightSettings
@@ -36,7 +36,7 @@ def list_tonight(
     end: datetime.datetime,
     settings: TonightSettings = TONIGHT,
     model: str | None = None,
-) -> tuple[list[Recommendation], Hidden]:
+) -> tuple[list[Recommendation], HiddenCounts]:
     """Recommends programmes that start from ``begin`` (inclusive) to ``end`` (exclusive) to a viewer.
 
     The likes of other viewers are read only if the recommender uses them.

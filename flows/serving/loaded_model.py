@@ -143,17 +143,17 @@ class LoadedModel:
     def evening(self) -> EveningSearch:
         """The search over the titles that start this evening, after ``now``. Created at the first use."""
         from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
-        from storage.catalogue.feeds import utc
+        from storage.catalogue.feeds import to_naive_utc
         from tasks.tonight.evening import evening_interval
-        from tasks.tonight.programmes import fold_programmes
+        from tasks.tonight.programmes import group_programmes
 
         guide = current_guide(Workspace(self.home, create=False))
         if guide is None:
             return EveningSearch(
                 None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first"
             )
-        evening_begin, evening_end = map(utc, evening_interval(self.now, None, None, None))
-        shows = fold_programmes(upcoming_programmes(self.home / guide.path, evening_begin, evening_end))
+        evening_begin, evening_end = map(to_naive_utc, evening_interval(self.now, None, None, None))
+        shows = group_programmes(upcoming_programmes(self.home / guide.path, evening_begin, evening_end))
         if not shows:
             interval_text = f"{evening_begin:%F %H:%M} to {evening_end:%F %H:%M} UTC"
             advice = "run `guidespace ingest --feed …` with a newer guide"

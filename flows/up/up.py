@@ -37,7 +37,7 @@ from flows.up.processes import (
 )
 from flows.up.supervisor import ProcessEnded, Supervisor
 from storage.home.workspace import Workspace
-from storage.tracking.connection import PAGES
+from storage.tracking.connection import PAGES_VARIABLE
 
 POOL = "guidespace"
 FLOW_RUN_POLL_SECONDS = 5.0  # between two checks of the states of flow runs
@@ -130,7 +130,7 @@ def _server_environment(
         "MLFLOW_TRACKING_USERNAME": environment.get(MLFLOW_AUTH[0], ""),
         "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
         "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32),
-        PAGES: server_url(host, mlflow_port, for_users=True),
+        PAGES_VARIABLE: server_url(host, mlflow_port, for_users=True),
         UP_HOME: str(folder),
     }
 

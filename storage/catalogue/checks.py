@@ -54,45 +54,48 @@ _SILENT_CHANNELS = """
       AND channels >= usual_channels / 2 AND days.day < last_day
       AND (source, previous.channel, days.day) NOT IN (SELECT (source, channel, day) FROM airings)
     GROUP BY ALL
-    HAVING count(*) >= $days AND max(previous.day) = days.day - INTERVAL 1 DAY
+    HAVING count(*) >= $min_days AND max(previous.day) = days.day - INTERVAL 1 DAY
     ORDER BY ALL
 """
 
 
 def feed_days(guide: Path) -> list[dict[str, Any]]:
-    """Returns statistics of each source (name of a feed) and day (UTC) of a guide, one dictionary each.
+    """Returns the statistics of a guide as one dictionary per source (name of a feed) and day (UTC).
 
     Args:
         guide: Folder with the Parquet files of a Guide.
 
     Returns:
-        Dictionaries with source, day, numbers of programmes and channels, category_share (0 to 1), gaps
-        (number of pauses over five minutes), overlaps, new_titles (number of titles that air for the first
-        time; 0 on the source's first day) and languages (text such as "de 812, en 40": the three most
-        frequent language codes of titles and their numbers of airings).
+        Dictionaries with these keys: source; day; programmes and channels (their numbers); category_share
+        (share of the programmes that have a category, 0 to 1); gaps (number of pauses of more than five
+        minutes between programmes of a channel); overlaps (number of programmes that end after the start of
+        the next programme on the channel); new_titles (number of titles that air for the first time; 0 on
+        the first day of a source); languages (the three most frequent language codes of titles with their
+        numbers of airings, such as "de 812, en 40").
     """
     return _query_guide(_FEED_DAYS, guide)
 
 
-def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
+def silent_channels(guide: Path, min_days: int) -> list[dict[str, Any]]:
     """Finds days on which a channel has no programmes although it usually has some.
 
-    The channel must have programmes on the previous day and on at least ``days`` of the previous seven days.
-    Days on which more than half of the usual channels of the source are missing are skipped, as is the last
-    day of a source, because guides end during this day.
+    A channel usually has programmes if it has some on the previous day and on at least ``min_days`` of the
+    previous seven days. Two kinds of days are skipped: days on which more than half of the usual channels of
+    a source are missing, and the last day of a source, because the guide ends during this day.
 
     Args:
         guide: Folder with the Parquet files of a Guide.
-        days: Minimum number of days with programmes in the week before, 1 to 7.
+        min_days: Minimum number of days with programmes in the previous week, 1 to 7.
 
     Returns:
-        Dictionaries with source, day, channel, days_before (number of days with programmes in the week
-        before).
+        Dictionaries with the keys source, day, channel and days_before (number of days with programmes in
+        the previous week).
     """
-    return _query_guide(_SILENT_CHANNELS, guide, days=days)
+    return _query_guide(_SILENT_CHANNELS, guide, min_days=min_days)
 
 
-def _query_guide(query: str, guide: Path, **values: object) -> list[dict[str, Any]]:
-    values["programmes"] = escape_glob(guide / "programmes.parquet")
+def _query_guide(query: str, guide: Path, **parameters: object) -> list[dict[str, Any]]:
+    """Runs a query on programmes.parquet of a guide; returns one dictionary per row."""
+    parameters["programmes"] = escape_glob(guide / "programmes.parquet")
     with temporary_database(Path(tempfile.gettempdir())) as connection:
-        return connection.sql(query, params=values).to_arrow_table().to_pylist()
+        return connection.sql(query, params=parameters).to_arrow_table().to_pylist()

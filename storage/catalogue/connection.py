@@ -4,9 +4,11 @@ While a process has a DuckDB file open for writing, no other process can open it
 programs therefore read the Parquet files and ``status.json``, which are published after each import of feeds.
 
 Each migration in the folder ``schema`` is applied once, in a transaction, and recorded. Released migrations
-are never edited. Views are in ``views.sql``, which is applied again whenever the file has changed. Migrations
-are applied to a copy of the database, which then replaces the database: DuckDB cannot replay a write-ahead
-log with an ALTER TABLE of a table with a CHECK, which a killed process could leave (duckdb/duckdb#18259).
+are never edited. Views are in ``views.sql``, which is applied again whenever the file has changed.
+
+Migrations are applied to a copy of the database, which then replaces the database. If a process were killed
+while it migrates the database itself, it could leave a write-ahead log that DuckDB cannot replay: one with
+an ALTER TABLE of a table that has a CHECK constraint (duckdb/duckdb#18259).
 """
 
 import errno
@@ -26,14 +28,15 @@ import duckdb
 import pyarrow.parquet as pq
 
 from storage.atomic import replaced_database
-from storage.catalogue.episode_columns import MIGRATION, fill_episode_columns
+from storage.catalogue.episode_columns import EPISODE_MIGRATION, fill_episode_columns
 from storage.home.workspace import HomeError, HomeLocked
 
 Connection = duckdb.DuckDBPyConnection  # for annotations in other packages, which must not import duckdb
-FILE = "catalogue.duckdb"
-SCHEMA = Path(__file__).resolve().parent / "schema"
-VIEWS = SCHEMA / "views.sql"
-# Memory limit of DuckDB, which spills to catalogue.duckdb.tmp; importing any guide then takes under 500 MiB.
+CATALOGUE_FILE = "catalogue.duckdb"
+SCHEMA_FOLDER = Path(__file__).resolve().parent / "schema"
+VIEWS_FILE = SCHEMA_FOLDER / "views.sql"
+# Default memory limit of DuckDB, which writes further data to catalogue.duckdb.tmp. With this limit, the
+# import of any guide takes less than 500 MiB.
 MEMORY_BYTES = 160_000_000
 
 
@@ -63,7 +66,7 @@ class Catalogue:
             HomeError: A newer GuideSpace or DuckDB has written the file, or DuckDB cannot replay the
                 write-ahead log of the file.
         """
-        file, migrations = Path(home) / FILE, read_migrations()
+        file, migrations = Path(home) / CATALOGUE_FILE, read_migrations()
         with full_disk_as_oserror(file):
             connection = _open_migrated(file, migrations)
             shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # left by a killed process
@@ -74,21 +77,22 @@ class Catalogue:
 
 
 def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDBPyConnection:
+    """Creates or migrates a database and applies its views if necessary, and opens it for writing."""
     if file.exists():
         with ExitStack() as stack:
             connection = stack.enter_context(connect(file))
             is_current = schema_version(connection, migrations, file) == len(migrations)
-            if is_current and _views_digest(connection) == _digest(VIEWS):
-                stack.pop_all()
+            if is_current and _views_digest(connection) == _digest(VIEWS_FILE):
+                stack.pop_all()  # leaves the connection open
                 return connection
     with replaced_database(file, connect, copy=True) as connection:
         pending_migrations = migrations[schema_version(connection, migrations, file) :]
         migrate(connection, migrations, file)
-        if any(migration.name == MIGRATION for migration in pending_migrations):
+        if any(migration.name == EPISODE_MIGRATION for migration in pending_migrations):
             fill_episode_columns(connection)
         with transaction(connection):
-            connection.execute(VIEWS.read_text(encoding="utf-8"))
-            connection.execute(f"COMMENT ON VIEW schedule IS '{_digest(VIEWS)}'")
+            connection.execute(VIEWS_FILE.read_text(encoding="utf-8"))
+            connection.execute(f"COMMENT ON VIEW schedule IS '{_digest(VIEWS_FILE)}'")
     return connect(file)
 
 
@@ -97,7 +101,7 @@ def _digest(file: Path) -> str:
 
 
 def _views_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Returns the digest of the applied views.sql, which is stored as comment of the view ``schedule``."""
+    """Returns the digest of views.sql when it was applied, which is the comment of the view ``schedule``."""
     query = "SELECT any_value(comment) FROM duckdb_views() WHERE view_name = 'schedule'"
     return connection.execute(query).fetchall()[0][0]
 
@@ -117,15 +121,15 @@ def copy_database(source: Path, target: Path) -> None:
         connection.execute("DETACH source")
 
 
-def read_migrations(folder: Path = SCHEMA) -> list[Migration]:
+def read_migrations(folder: Path = SCHEMA_FOLDER) -> list[Migration]:
     """Reads the files NNNN_name.sql in a folder, in the order of their numbers."""
     files = sorted(folder.glob("[0-9]*.sql"))
     return [Migration(file.stem.partition("_")[2], file.read_text(encoding="utf-8")) for file in files]
 
 
-def set_memory_limit(connection: duckdb.DuckDBPyConnection, size: int) -> None:
-    """Sets DuckDB's memory limit to ``size`` bytes, but at least to MEMORY_BYTES."""
-    connection.execute(f"SET memory_limit = '{max(size, MEMORY_BYTES)}B'")
+def set_memory_limit(connection: duckdb.DuckDBPyConnection, memory_bytes: int) -> None:
+    """Sets DuckDB's memory limit to ``memory_bytes``, but at least to MEMORY_BYTES."""
+    connection.execute(f"SET memory_limit = '{max(memory_bytes, MEMORY_BYTES)}B'")
 
 
 def connect(file: Path) -> duckdb.DuckDBPyConnection:
@@ -141,14 +145,14 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
         if "replaying WAL" not in str(error):
             raise
         raise HomeError(
-            f"DuckDB {duckdb.__version__} cannot read {file}.wal, which a killed process left "
-            "(duckdb/duckdb#18259). Move it away and run the same command again: the feeds are read again."
+            f"DuckDB {duckdb.__version__} cannot read {file}.wal, the log of a killed process "
+            "(duckdb/duckdb#18259). Move it away and run the same command again, which reads the feeds again."
         ) from error
     except duckdb.IOException as error:
         if "created with a newer version of DuckDB" in str(error):
             raise HomeError(
-                f"{file} was written by a newer DuckDB than {duckdb.__version__}, which cannot read it. "
-                "Name another --home and read the feeds again."
+                f"{file} was written by a newer DuckDB; the installed version {duckdb.__version__} cannot "
+                "read it. Upgrade DuckDB, or name another --home and read the feeds again."
             ) from error
         if "lock" not in str(error).lower():
             raise
@@ -183,21 +187,25 @@ def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[M
     if version > len(migrations):
         raise HomeError(
             f"{file} has schema version {version}; this GuideSpace supports versions to {len(migrations)}. "
-            "Use the GuideSpace that made it, or name another --home."
+            "Use the version of GuideSpace that wrote the file, or name another --home."
         )
     return version
 
 
 @contextmanager
 def temporary_database(folder: Path, memory_bytes: int = 600_000_000) -> Iterator[Connection]:
-    """Yields a connection to a new database in a subfolder of ``folder``, which is removed afterwards."""
+    """Yields a connection to a new database in a subfolder of ``folder``, which is removed at the end.
+
+    Args:
+        folder: Folder on the disk to which DuckDB writes data that exceed the memory limit.
+        memory_bytes: Memory limit of DuckDB.
+    """
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill_folder,
         full_disk_as_oserror(folder),
     ):
         with duckdb.connect(f"{spill_folder}/work.duckdb") as connection:
-            # the bar would mix with the output of commands
-            connection.execute("SET enable_progress_bar = false")
+            connection.execute("SET enable_progress_bar = false")  # it would mix with the output of commands
             connection.execute(f"SET memory_limit = '{memory_bytes}B'")
             connection.execute(f"SET temp_directory = '{escape_quotes(spill_folder)}'")
             yield connection
@@ -219,12 +227,12 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def full_disk_as_oserror(file: Path) -> Iterator[None]:
-    """Converts the errors of DuckDB about a full disk to OSError with the path ``file``."""
+    """Raises an OSError with the path ``file`` in place of an error of DuckDB about a full disk."""
     try:
         yield
     except duckdb.Error as error:
         cause: BaseException | None = error
-        while cause is not None:  # DuckDB may name the full disk only in an earlier error of the chain
+        while cause is not None:  # sometimes only an earlier error of the chain mentions the full disk
             for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 if os.strerror(code) in str(cause):
                     raise OSError(code, os.strerror(code), str(file)) from error
@@ -238,16 +246,16 @@ def escape_glob(path: Path) -> str:
 
 
 def escape_quotes(text: object) -> str:
-    """Doubles single quotes, so that the text can be put between single quotes in SQL."""
+    """Doubles the single quotes of a text, so that it can be put between single quotes in SQL."""
     return str(text).replace("'", "''")
 
 
 def present_columns(file: Path, types: Mapping[str, str]) -> str:
-    """Returns the column list of a SELECT from a Parquet file, with NULL for columns that the file lacks.
+    """Returns a list of columns in SQL for a SELECT from a Parquet file; columns that it lacks become NULL.
 
     Args:
-        file: Parquet file, which an older version may have written.
-        types: SQL type by name of the column.
+        file: Parquet file, which an older version may have written without some of the columns.
+        types: Maps the name of each column to its SQL type.
     """
     file_columns = pq.read_schema(file).names
     return ", ".join(

@@ -8,22 +8,30 @@ import datetime
 from typing import Any
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.feeds import utc
+from storage.catalogue.feeds import to_naive_utc
 from storage.home.corrections import Correction, write_corrections
 
 _COLUMNS = "show_key, title, categories, corrected_at"
 
 
 def store_correction(catalogue: Catalogue, correction: Correction) -> None:
-    """Stores a correction, replaces an earlier one of the same show, and updates ``corrections.json``."""
-    row = [correction.show_key, correction.title, [*correction.categories], utc(correction.corrected_at)]
+    """Stores a correction in place of an earlier correction of the show, and updates ``corrections.json``."""
+    row = [
+        correction.show_key,
+        correction.title,
+        [*correction.categories],
+        to_naive_utc(correction.corrected_at),
+    ]
     query = f"INSERT OR REPLACE INTO corrections ({_COLUMNS}) VALUES (?, ?, ?, ?)"
     catalogue.connection.execute(query, row)
     publish_corrections(catalogue)
 
 
 def remove_correction(catalogue: Catalogue, show_key: str) -> Correction | None:
-    """Removes the correction of a show, updates ``corrections.json``, and returns the correction or None."""
+    """Removes the correction of a show and updates ``corrections.json``.
+
+    Returns the removed correction, or None if the show has no correction.
+    """
     query = f"DELETE FROM corrections WHERE show_key = ? RETURNING {_COLUMNS}"
     rows = catalogue.connection.execute(query, [show_key]).fetchall()
     publish_corrections(catalogue)

@@ -1,7 +1,8 @@
 """Parses season, episode and part of TV programmes from their episode numbers, titles and sub-titles.
 
-Each distinct text is parsed once. Parsed numbers are stored in a list of distinct numbers, and the code of a
-number is its index in this list. Arrays contain one code per programme; the codes become columns at the end.
+Each distinct text is parsed once. The distinct parsed numbers (EpisodeNumber) are in a list, and the code of
+a number is its index in this list. Arrays contain one code per programme. At the end, codes are replaced by
+the values of the columns.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,8 @@ import pyarrow.compute as pc
 
 from storage.episodes.numbers import UNKNOWN_EPISODE, EpisodeNumber, complete, read_numbers, read_text
 
-COLUMNS = EpisodeNumber._fields  # names of the columns of programmes that this module fills
-MIGRATION = "episode_columns"  # name of the migration that adds these columns to the database
+EPISODE_COLUMNS = EpisodeNumber._fields  # names of the columns of programmes that this module fills
+EPISODE_MIGRATION = "episode_columns"  # name of the migration that adds these columns to the database
 _UNIT_SEPARATOR, _RECORD_SEPARATOR = "\x1f", "\x1e"  # cleaned texts contain no control characters
 _CHUNK_ROWS = 100_000  # programmes in memory at once
 
@@ -24,7 +25,7 @@ class EpisodeReader:
     """Parses the episode numbers of the programmes of a feed, batch by batch, and caches parsed texts."""
 
     def __init__(self) -> None:
-        self._numbers = [UNKNOWN_EPISODE]  # index: code
+        self._numbers = [UNKNOWN_EPISODE]  # the index of a number is its code
         self._code_by_number: dict[EpisodeNumber, int] = {UNKNOWN_EPISODE: 0}
         self._episode_elements = _CodeCache(lambda joined: self._code_of_number(read_numbers(_split(joined))))
         self._titles = _CodeCache(lambda text: self._code_of_number(read_text(text, True)))
@@ -34,7 +35,7 @@ class EpisodeReader:
         )
 
     def columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:
-        """Returns the columns ``COLUMNS``, int32 (rows,) each, for a batch of programmes.
+        """Returns the arrays of EPISODE_COLUMNS for a batch of programmes, all int32 (programmes,).
 
         Args:
             rows: Programmes with the columns title, sub_title, episode_numbers and episode_systems.
@@ -55,19 +56,20 @@ class EpisodeReader:
         return [pa.array(values, pa.int32()).take(indices) for values in zip(*self._numbers, strict=True)]
 
     def _code_of_number(self, number: EpisodeNumber) -> int:
+        """Returns the code of a parsed number; adds the number to the list if it is new."""
         if (code := self._code_by_number.setdefault(number, len(self._numbers))) == len(self._numbers):
             self._numbers.append(number)
         return code
 
 
 class _CodeCache(dict):
-    """Dictionary from texts to codes (integers). Calls ``code`` to compute the code of a new text."""
+    """Dictionary that maps texts to codes (integers), and computes missing codes by ``compute_code``."""
 
-    def __init__(self, code: Callable[[Any], int]) -> None:
-        self._code = code
+    def __init__(self, compute_code: Callable[[Any], int]) -> None:
+        self._compute_code = compute_code
 
     def __missing__(self, key: Any) -> int:
-        code = self[key] = self._code(key)
+        code = self[key] = self._compute_code(key)
         return code
 
     def encode(self, texts: pa.Array) -> np.ndarray:
@@ -78,7 +80,7 @@ class _CodeCache(dict):
 
 
 def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Joins the strings of each row, which are lists in several columns, to one text. Null becomes ''."""
+    """Joins the strings in the lists of several columns to one text per row. Null becomes ''."""
     texts = []
     for column in map(_combine_chunks, columns):
         lists = pa.ListArray.from_arrays(column.offsets, column.values.fill_null(""))
@@ -99,7 +101,7 @@ def _texts_with_digits(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def fill_episode_columns(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills the columns ``COLUMNS`` of all stored programmes, _CHUNK_ROWS at a time."""
+    """Fills the columns EPISODE_COLUMNS of all stored programmes, _CHUNK_ROWS programmes at a time."""
     first_id, last_id = connection.execute(
         "SELECT min(programme_id), max(programme_id) FROM programmes"
     ).fetchall()[0]
@@ -112,8 +114,9 @@ def fill_episode_columns(connection: duckdb.DuckDBPyConnection) -> None:
             WHERE programme_id >= ? AND programme_id < ?
         """
         rows = connection.execute(query, [begin_id, begin_id + _CHUNK_ROWS]).to_arrow_table()
-        parsed = pa.table([rows["programme_id"], *reader.columns(rows)], names=["programme_id", *COLUMNS])  # noqa: F841  (SQL reads this variable)
-        columns = ", ".join(f"{name} = parsed.{name}" for name in COLUMNS)
+        names = ["programme_id", *EPISODE_COLUMNS]
+        parsed = pa.table([rows["programme_id"], *reader.columns(rows)], names)  # noqa: F841  (SQL reads it)
+        columns = ", ".join(f"{name} = parsed.{name}" for name in EPISODE_COLUMNS)
         connection.execute(
             f"UPDATE programmes SET {columns} FROM parsed WHERE parsed.programme_id = programmes.programme_id"
         )

@@ -1,8 +1,8 @@
 """Queries and updates the table ``feeds`` of the catalogue, which has one row per import of a feed.
 
-The name of a feed is called its source. The counts of programmes are written to ``status.json`` after each
-import. Other programs read this file instead of the database, so that they need not wait while a feed is
-imported.
+The name of a feed is called its source. After each import, the numbers of programmes are written to
+``status.json``. Other programs read this file instead of the database, so that they need not wait while a
+feed is imported.
 """
 
 import datetime
@@ -17,9 +17,9 @@ from storage.catalogue.replacing import replace_older
 from storage.home.workspace import HomeError
 from storage.json_file import write_json
 
-STATUS = "status.json"
-TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
-RENAME_BYTES = 200  # memory that DuckDB takes per renamed programme, approximately
+STATUS_FILE = "status.json"
+SOURCE_TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
+RENAME_BYTES = 200  # approximate memory that DuckDB needs per programme of a renamed feed
 _FEEDS_QUERY = """
     SELECT source, seen, stored, duplicates, rejected, invalid_bytes, coalesce(reasons, MAP {}) AS rejects
     FROM feeds
@@ -48,10 +48,10 @@ class Counts(NamedTuple):
 
 
 class PreviousImport(NamedTuple):
-    """Earlier import of a feed: number of readable programmes, and time of the guide (UTC, no zone)."""
+    """Earlier import of a feed."""
 
-    programmes: int
-    grabbed_at: datetime.datetime
+    programmes: int  # number of readable programmes
+    grabbed_at: datetime.datetime  # time of the guide, naive datetime in UTC
 
 
 def find_unchanged(
@@ -67,10 +67,10 @@ def find_unchanged(
         catalogue: Open catalogue.
         source: Name of the feed.
         digest: SHA-256 of the content of the feed.
-        grabbed_at: Time of a guide from an archive, which is compared with earlier imports for this time.
-            None for the current content of a feed, which is compared with the newest import only.
-        zone: Time zone of times in the feed that state none. The same content in another zone is imported
-            again.
+        grabbed_at: Time of a guide from an archive; only earlier imports of guides of this time are compared.
+            None for the current content of a feed; only the newest import is compared.
+        zone: Time zone of the times in the feed that state none. Content that was imported with another zone
+            has to be imported again.
     """
     query = """
         SELECT seen, stored, duplicates, rejected, invalid_bytes
@@ -83,7 +83,7 @@ def find_unchanged(
         )
         WHERE content_digest = $digest AND zone = $zone
     """
-    values = {"source": source, "digest": digest, "at": grabbed_at and utc(grabbed_at), "zone": zone}
+    values = {"source": source, "digest": digest, "at": grabbed_at and to_naive_utc(grabbed_at), "zone": zone}
     rows = catalogue.connection.execute(query, values).fetchall()
     return Counts(*rows[0]) if rows else None
 
@@ -91,10 +91,13 @@ def find_unchanged(
 def previous_import(
     catalogue: Catalogue, source: str, feed_id: int, guide_time: datetime.datetime
 ) -> PreviousImport | None:
-    """Returns the import of a feed that precedes the import ``feed_id``, or None if it is the first.
+    """Returns the previous import of a feed that had readable programmes, or None if there is none.
 
-    ``guide_time`` is the time of the guide of import ``feed_id``, UTC without zone. Imports without readable
-    programmes are ignored.
+    Args:
+        catalogue: Open catalogue.
+        source: Name of the feed.
+        feed_id: Id of the import whose predecessor is returned.
+        guide_time: Time of the guide of import ``feed_id``, a naive datetime in UTC.
     """
     query = """
         SELECT seen - rejected, grabbed_at
@@ -108,24 +111,24 @@ def previous_import(
 
 
 def newest_import(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
-    """Returns the id of the newest import of a feed and the time of its guide (UTC without a zone)."""
+    """Returns the id of the newest import of a feed and the time of its guide (naive datetime in UTC)."""
     query = "SELECT arg_max(feed_id, (grabbed_at, feed_id)), max(grabbed_at) FROM feeds WHERE source = ?"
     return catalogue.connection.execute(query, [source]).fetchall()[0]
 
 
 def last_stop(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
-    """Returns the end of the last programme of an import (UTC without a zone); None if it has no programmes.
+    """Returns the end of the last programme of an import, as a naive datetime in UTC.
 
-    Implausibly late ends are ignored.
+    Implausibly late ends are ignored. Returns None if the import has no programmes.
     """
     query = "SELECT max(ends) FROM windows WHERE feed_id = ?"
     return catalogue.connection.execute(query, [feed_id]).fetchall()[0][0]
 
 
 def newest_imports(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
-    """Returns (name, time zone, counts) of the newest import of each feed at a location.
+    """Returns the newest import of each feed at a location, as tuples (name of the feed, time zone, counts).
 
-    ``location`` is a path or a URL. An archive contains several feeds.
+    ``location`` is a path or a URL. A location has several feeds if it is an archive.
     """
     query = """
         SELECT source, zone, seen, stored, duplicates, rejected, invalid_bytes
@@ -139,7 +142,7 @@ def newest_imports(catalogue: Catalogue, location: str) -> list[tuple[str, str, 
 
 
 def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
-    """Returns (ETag, Last-Modified) of the last HTTP response of a URL; each is None if unknown."""
+    """Returns the ETag and Last-Modified of the last HTTP response of a URL; None for an unknown value."""
     query = "SELECT etag, last_modified FROM validators WHERE source = ?"
     rows = catalogue.connection.execute(query, [location]).fetchall()
     return rows[0] if rows else (None, None)
@@ -148,23 +151,23 @@ def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, st
 def store_validators(
     catalogue: Catalogue, location: str, etag: str | None, last_modified: str | None
 ) -> None:
-    """Stores ETag and Last-Modified of a URL. Call it after the transactions of all feeds of the URL."""
+    """Stores the ETag and Last-Modified of a URL; must be called after all feeds of the URL were stored."""
     query = "INSERT OR REPLACE INTO validators VALUES (?, ?, ?)"
     catalogue.connection.execute(query, [location, etag, last_modified])
 
 
 def require_feed_before(catalogue: Catalogue, instant: datetime.datetime) -> None:
-    """Raises HomeError if the catalogue has no guide from before ``instant``. The message lists dates."""
+    """Raises HomeError if all guides in the catalogue are newer than ``instant``."""
     query = "SELECT min(grabbed_at), max(grabbed_at) FROM feeds"
     first, last = catalogue.connection.execute(query).fetchall()[0]
-    if first is None or utc(instant) < first:
+    if first is None or to_naive_utc(instant) < first:
         dates = (
             f"its guides are from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
             if first
             else "it has no guides"
         )
         raise HomeError(
-            f"{catalogue.home} has no guide as of {utc(instant):%Y-%m-%d %H:%M} UTC: {dates}. "
+            f"{catalogue.home} has no guide as of {to_naive_utc(instant):%Y-%m-%d %H:%M} UTC: {dates}. "
             "Name a later date, or read dated guides: `guidespace backfill --help`."
         )
 
@@ -178,36 +181,36 @@ def list_sources(catalogue: Catalogue) -> list[str]:
 def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
     """Renames feeds in one transaction.
 
-    Feeds that get the same name become one feed: programmes of an older guide are replaced by those of the
-    next guide that covers the same time.
+    If several feeds get one new name, they become one feed: the programmes of an older guide are replaced by
+    those of the next guide that covers their time.
 
     Args:
         catalogue: Open catalogue.
         names: Maps old names to new names. The catalogue must not contain the new names yet.
     """
     connection = catalogue.connection
-    count = "SELECT count(*) FROM programmes WHERE list_contains($old, source)"
-    (programmes,) = connection.execute(count, {"old": list(names)}).fetchall()[0]
-    set_memory_limit(connection, programmes * RENAME_BYTES)
+    query = "SELECT count(*) FROM programmes WHERE list_contains($old, source)"
+    (programme_count,) = connection.execute(query, {"old": list(names)}).fetchall()[0]
+    set_memory_limit(connection, programme_count * RENAME_BYTES)
     try:
         with transaction(connection):
             for old_name, new_name in names.items():
-                for table in TABLES:
+                for table in SOURCE_TABLES:
                     connection.execute(
                         f"UPDATE {table} SET source = ? WHERE source = ?", [new_name, old_name]
                     )
                 connection.execute("DELETE FROM validators WHERE source = ?", [old_name])
-            for new_name, count in Counter(names.values()).items():
-                if count > 1:
+            for new_name, feed_count in Counter(names.values()).items():
+                if feed_count > 1:
                     replace_older(connection, new_name)
     finally:
         set_memory_limit(connection, 0)
 
 
-def describe(catalogue: Catalogue) -> dict[str, object]:
-    """Returns the content of ``status.json`` (docs/json.md): all imports of feeds, and total counts.
+def count_contents(catalogue: Catalogue) -> dict[str, object]:
+    """Returns the content of ``status.json`` (docs/json.md): all imports of feeds, and total numbers.
 
-    "titles" and "categories" are numbers of distinct values.
+    The values of "titles" and "categories" are numbers of distinct titles and categories.
     """
     results = [catalogue.connection.sql(query) for query in (_FEEDS_QUERY, _TOTALS_QUERY)]
     feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in results)
@@ -215,18 +218,18 @@ def describe(catalogue: Catalogue) -> dict[str, object]:
 
 
 def publish_status(catalogue: Catalogue) -> None:
-    """Writes the counts of the catalogue to ``status.json`` atomically."""
-    write_json(catalogue.home / STATUS, describe(catalogue))
+    """Writes the imports of feeds and the total numbers of the catalogue to ``status.json`` atomically."""
+    write_json(catalogue.home / STATUS_FILE, count_contents(catalogue))
 
 
 def read_status(home: Path) -> dict[str, object]:
-    """Reads ``status.json``, the counts of the catalogue; returns zeros if the home has no catalogue."""
+    """Reads ``status.json``; returns zeros and no feeds if nothing was imported into the home yet."""
     try:
-        return json.loads((Path(home) / STATUS).read_text(encoding="utf-8"))
+        return json.loads((Path(home) / STATUS_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0}
 
 
-def utc(moment: datetime.datetime) -> datetime.datetime:
-    """Converts a time to UTC and removes its zone, because the catalogue stores times in this form."""
+def to_naive_utc(moment: datetime.datetime) -> datetime.datetime:
+    """Converts a datetime to a naive datetime in UTC, the form in which the catalogue stores times."""
     return moment.astimezone(datetime.UTC).replace(tzinfo=None)

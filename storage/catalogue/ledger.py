@@ -1,8 +1,8 @@
-"""Writes the programmes of one feed into the DuckDB catalogue in one transaction, and verifies their counts.
+"""Writes the programmes of one feed into the DuckDB catalogue in one transaction, and verifies their number.
 
-The programmes of a feed that was never imported before are inserted directly, which is a third faster. The
-programmes of other feeds are written to temporary tables first, and replacing.py compares them with
-programmes of earlier imports.
+At the first import of a feed, programmes are inserted into the tables of the catalogue, which is a third
+faster. At later imports, programmes are first written to temporary tables (``staged_*``), and replacing.py
+compares them with the programmes of earlier imports.
 """
 
 import datetime
@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue, transaction
-from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
-from storage.catalogue.feeds import Counts, utc
-from storage.catalogue.open_ends import OpenEnds
+from storage.catalogue.episode_columns import EPISODE_COLUMNS, EpisodeReader
+from storage.catalogue.feeds import Counts, to_naive_utc
+from storage.catalogue.open_ends import OpenEnds, infer_stops
 from storage.catalogue.replacing import (
-    TABLES,
+    PROGRAMME_TABLES,
     Grab,
     drop_duplicates,
-    infer_stops,
     replace_programmes,
     write_windows,
 )
@@ -32,14 +31,14 @@ from storage.errors import ExpectedError
 
 
 class LedgerError(ExpectedError):
-    """Error: stored, duplicate and rejected programmes do not add up to those in the feed; none is stored."""
+    """Error: the numbers of stored, duplicate and rejected programmes do not add up. Nothing is stored."""
 
     exit_code = 1
 
 
 @dataclass
 class FeedWriter:
-    """Writes one feed to the catalogue, within the transaction that ``feed_writer`` has opened."""
+    """Writes one feed to the catalogue within the transaction of ``feed_writer``."""
 
     connection: duckdb.DuckDBPyConnection
     grab: Grab
@@ -59,7 +58,7 @@ class FeedWriter:
         details: pa.RecordBatch | None = None,
         originals: pa.RecordBatch | None = None,
     ) -> None:
-        """Adds programmes; batches must be added in the order of the feed.
+        """Adds a batch of programmes; batches must be added in the order of the feed.
 
         Args:
             rows: Programmes (schema PROGRAMMES of rows.py).
@@ -69,19 +68,19 @@ class FeedWriter:
         first_id, self.next_id = self.next_id, self.next_id + rows.num_rows
         ids = pa.array(np.arange(first_id, self.next_id))
         numbered_rows = self.open_ends.fill(rows).append_column("programme_id", ids)
-        for name, column in zip(COLUMNS, self.episodes.columns(rows), strict=True):
+        for name, column in zip(EPISODE_COLUMNS, self.episodes.columns(rows), strict=True):
             numbered_rows = numbered_rows.append_column(name, column)
         columns = "programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)"
-        names = {"feed_id": self.grab.feed_id, "source": self.grab.source}
-        self._insert(f"{self.grab.prefix}programmes SELECT {columns}", numbered_rows, names)
-        for name, batch in (("details", details), ("originals", originals)):
+        parameters = {"feed_id": self.grab.feed_id, "source": self.grab.source}
+        self._insert(f"{self.grab.prefix}programmes SELECT {columns}", numbered_rows, parameters)
+        for table, batch in (("details", details), ("originals", originals)):
             if batch is not None and batch.num_rows:
-                target = f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)"
+                target = f"{self.grab.prefix}{table} SELECT row + $first, * EXCLUDE (row)"
                 self._insert(target, batch, {"first": first_id})
         self.staged_count += rows.num_rows
 
     def add_channels(self, rows: pa.RecordBatch) -> None:
-        """Adds channels (schema CHANNELS of rows.py). If a channel is repeated, its first row is used."""
+        """Adds channels (schema CHANNELS of rows.py). Of several rows of a channel, the first is used."""
         self._insert("feed_channels SELECT *", rows, {})
         self.channels += rows.num_rows
 
@@ -91,10 +90,7 @@ class FeedWriter:
         self._insert(target, rows, {"feed_id": self.grab.feed_id})
 
     def add_rejects(self, rows: pa.RecordBatch) -> None:
-        """Adds elements that could not be read (schema REJECTS of rows.py).
-
-        Each element counts as a programme of the feed.
-        """
+        """Adds elements that could not be read (schema REJECTS of rows.py), which count as programmes."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
         self.reasons.update(rows.column("reason").to_pylist())
@@ -103,10 +99,10 @@ class FeedWriter:
         """Infers missing ends, removes duplicates, and replaces programmes of earlier imports of the feed.
 
         Raises:
-            LedgerError: The stored, duplicate and rejected programmes do not add up to those seen.
+            LedgerError: Stored, duplicate and rejected programmes do not add up to those of the feed.
         """
         grab, seen_count = self.grab, self.staged_count + self.rejected
-        if self.open_ends.count:
+        if self.open_ends.missing_stop_count:
             infer_stops(self.connection, grab, self.open_ends)
         duplicates = drop_duplicates(self.connection, grab, self.staged_count)
         write_windows(self.connection, grab)
@@ -127,10 +123,10 @@ class FeedWriter:
         self.counts = Counts(seen_count, stored, duplicates, rejected, self.invalid_bytes)
         return self.counts
 
-    def _insert(self, target: str, rows: pa.RecordBatch | pa.Table, values: dict[str, Any]) -> None:
-        # the SQL reads the local variable ``batch``; DuckDB would keep a registered table until the commit
-        batch = rows  # noqa: F841
-        self.connection.execute(f"INSERT INTO {target} FROM batch", values)
+    def _insert(self, target: str, rows: pa.RecordBatch | pa.Table, parameters: dict[str, Any]) -> None:
+        """Inserts rows; ``target`` is the name of the table and a SELECT clause, with query parameters."""
+        # the SQL reads the local variable ``rows``; DuckDB would keep a registered table until the commit
+        self.connection.execute(f"INSERT INTO {target} FROM rows", parameters)
 
 
 @contextmanager
@@ -151,11 +147,11 @@ def feed_writer(
         source: Name of the feed, such as its URL without secrets.
         content_digest: SHA-256 of the feed.
         size: Size of the feed in bytes.
-        read_at: Time at which the feed is imported, with a time zone.
-        grabbed_at: Time at which the guide was created, with a time zone; None for ``read_at``.
+        read_at: Time of the import, a datetime with a time zone.
+        grabbed_at: Time of the guide, a datetime with a time zone; None if it equals ``read_at``.
         zone: Name of the time zone of times in the feed that state none.
     """
-    connection, guide_time = catalogue.connection, utc(grabbed_at or read_at)
+    connection, guide_time = catalogue.connection, to_naive_utc(grabbed_at or read_at)
     try:
         with transaction(connection):
             query = """
@@ -164,13 +160,12 @@ def feed_writer(
                        EXISTS (FROM feeds WHERE source = ?)
             """
             feed_id, next_id, is_update = connection.execute(query, [source]).fetchall()[0]
-            table_queries = {f"staged_{table}": f"FROM {table}" for table in TABLES if is_update}
+            table_queries = {f"staged_{table}": f"FROM {table}" for table in PROGRAMME_TABLES if is_update}
             table_queries["feed_channels"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
-            for name, columns in table_queries.items():
-                connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {columns} LIMIT 0")
-            writer = FeedWriter(
-                connection, Grab(feed_id, source, content_digest, guide_time, is_update), next_id
-            )
+            for table, table_query in table_queries.items():
+                connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {table_query} LIMIT 0")
+            grab = Grab(feed_id, source, content_digest, guide_time, is_update)
+            writer = FeedWriter(connection, grab, next_id)
             yield writer
             counts = writer.counts or writer.finish()
             *programmes, invalid_bytes = counts
@@ -179,7 +174,7 @@ def feed_writer(
                 source,
                 content_digest,
                 size,
-                utc(read_at),
+                to_naive_utc(read_at),
                 guide_time,
                 *programmes,
                 zone,
@@ -187,21 +182,20 @@ def feed_writer(
             ]
             connection.execute(f"INSERT INTO feeds VALUES ({', '.join('?' * len(row))})", row)
     finally:
-        for table in ("feed_channels", *(f"staged_{table}" for table in TABLES)):
+        for table in ("feed_channels", *(f"staged_{table}" for table in PROGRAMME_TABLES)):
             connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
 
 
 def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Stores descriptions of new and changed channels, and of channels that only programmes mention.
+    """Stores the names and other data of channels that are new or have changed.
 
-    A grab is one version of a feed. Grabs may be imported in any order with the same result. A description is
-    stored if it differs from that in the previous grab. If the next grab was already imported and has the
-    same description as the previous grab, its description is stored again.
+    A channel is also stored if only programmes mention it. A grab is one version of a feed; the order in
+    which grabs are imported does not change the result. The data of a channel are stored if they differ from
+    those in the previous grab. If the next grab was already imported and repeats the data of the previous
+    grab, these data are stored again for the next grab.
     """
-    feed_values, source_values = (
-        {"feed_id": grab.feed_id, "source": grab.source},
-        {"source": grab.source, "at": grab.at},
-    )
+    feed_values = {"feed_id": grab.feed_id, "source": grab.source}
+    source_values = {"source": grab.source, "at": grab.guide_time}
     query = """
         CREATE OR REPLACE TEMP TABLE previous AS
         SELECT channel, name, names, icon, lcn, urls, extra
@@ -227,7 +221,7 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
           AND channel NOT IN (SELECT channel FROM previous UNION ALL SELECT channel FROM feed_channels)
     """
     connection.execute(query, feed_values)
-    if grab.is_update:  # the next newer grab on the channel repeats the previous description
+    if grab.is_update:  # stores the previous data for the next grab that covers the channel
         query = """
             INSERT INTO channel_history
             SELECT newer.feed_id, $source, previous.*

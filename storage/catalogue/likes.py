@@ -1,13 +1,14 @@
 """Stores likes, the ratings of titles by viewers, in the DuckDB file ``likes.duckdb`` of a home.
 
 Likes are not in the catalogue of programmes for two reasons. First, the catalogue is locked while a guide is
-imported, and viewers should not have to wait. Second, deleted rows remain in the free blocks of a DuckDB
-file, even after VACUUM, so ``forget_viewer`` rewrites the file; the catalogue, with gigabytes, would be too
-large.
+imported, and viewers should not have to wait. Second, ``forget_viewer`` has to rewrite the whole file,
+because DuckDB keeps deleted rows in free blocks, even after VACUUM. The catalogue may have gigabytes, which
+would take too long.
 
 A viewer is stored as a hash: the SHA-256 of a salt and the viewer's name, truncated to 128 bits. The salt
-consists of 32 random bytes in ``likes.salt``, which only the owner of the file can read. Names are stripped
-and in Unicode normal form NFC. Only a holder of the salt can test whether a name is among the hashes.
+consists of 32 random bytes in ``likes.salt``, which only the owner of the file can read. Before hashing,
+names are stripped and converted to the Unicode normal form NFC. Without the salt, nobody can test whether a
+name is among the hashes.
 """
 
 import hashlib
@@ -35,18 +36,18 @@ from storage.catalogue.connection import (
 from storage.home.workspace import HomeLocked
 from storage.home.zones import home_zone, read_zone
 
-FILE = "likes.duckdb"
-SALT = "likes.salt"
-MIGRATIONS = Path(__file__).resolve().parent / "schema_likes"
+LIKES_FILE = "likes.duckdb"
+SALT_FILE = "likes.salt"
+MIGRATIONS_FOLDER = Path(__file__).resolve().parent / "schema_likes"
 WAIT_SECONDS = 10.0  # maximum wait for the lock
 STATED = "stated"  # value of ``source`` for opinions that a viewer stated; they override watched programmes
-# Columns of ``add_likes`` (described in schema_likes). ``viewer`` is a name, of which a hash is stored.
+# Schema of the input of ``add_likes``; schema_likes describes the columns. ``viewer`` is a name, not a hash.
 LIKES = pa.schema(
     dict.fromkeys(("viewer", "show_key", "episode", "sub_title", "source", "title"), pa.string())
     | {"time": pa.timestamp("us"), "value": pa.float32(), "seen": pa.bool_()}
 )
-# Selects one row per viewer and show: the last stated opinion, else the mean over watched programmes. Values
-# are formatted into the text, because DuckDB would import pandas for query parameters (0.14 s).
+# Selects one row per viewer and show: the last stated opinion, else the mean value of watched programmes.
+# Values are formatted into the query, because DuckDB imports pandas for query parameters (0.14 s).
 _OPINIONS_QUERY = """
     SELECT viewer, show_key, arg_max(title, time) AS title, max(time) AS time,
            coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value))::FLOAT AS value
@@ -62,7 +63,7 @@ _WATCHED_QUERY = """
     WHERE seen AND {condition}
     ORDER BY ALL
 """
-# If two rows have the same key, the later one is used. ``seen`` (watched) is never reset to false.
+# If two rows have the same key, the later row is stored. ``seen`` (watched) is never reset to false.
 _UPSERT_LIKES = """
     INSERT INTO likes
     SELECT viewer, show_key, episode, sub_title, source,
@@ -115,8 +116,9 @@ def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Tabl
         viewer: Hash of the viewer's name; None for all viewers.
 
     Returns:
-        A table of opinions (viewer, show_key, title, time, value other than 0) with one row per viewer and
-        show, and a table of watched episodes (viewer, show_key, episode, sub_title).
+        Two tables. The table of opinions has one row per viewer and show, and the columns viewer, show_key,
+        title, time and value (not 0). The table of watched episodes has the columns viewer, show_key, episode
+        and sub_title.
     """
     with _open_likes(Path(home)) as connection:
         return _query_likes(connection, viewer)
@@ -124,7 +126,7 @@ def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Tabl
 
 @contextmanager
 def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
-    """Locks the likes and yields whether ``opinions``, a result of ``read_likes``, are still up to date."""
+    """Locks the likes during the block; yields whether ``opinions`` (of ``read_likes``) are still current."""
     viewers = opinions["viewer"].unique().to_pylist()
     with _open_likes(home) as connection:
         current_opinions, _ = _query_likes(connection, viewers[0] if len(viewers) == 1 else None)
@@ -133,39 +135,36 @@ def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
 
 def _query_likes(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa.Table, pa.Table]:
     condition = "true" if viewer is None else f"viewer = '{escape_quotes(viewer)}'"
-    queries = (
-        _OPINIONS_QUERY.format(condition=condition, stated=STATED),
-        _WATCHED_QUERY.format(condition=condition),
-    )
-    opinions, watched = (connection.sql(query).to_arrow_table() for query in queries)
-    return opinions, watched
+    opinions_query = _OPINIONS_QUERY.format(condition=condition, stated=STATED)
+    watched_query = _WATCHED_QUERY.format(condition=condition)
+    return connection.sql(opinions_query).to_arrow_table(), connection.sql(watched_query).to_arrow_table()
 
 
 def set_viewer_zone(home: Path, name: str, zone: str) -> None:
-    """Stores the time zone of the viewer ``name``; ``zone`` is an IANA name."""
+    """Stores ``zone``, an IANA name, as the time zone of the viewer ``name``."""
     with _open_likes(home) as connection:
         connection.execute("INSERT OR REPLACE INTO viewers VALUES (?, ?)", [hash_viewer(home, name), zone])
 
 
 def viewer_zones(home: Path) -> dict[str, str]:
-    """Returns the stored time zones of viewers: hash of the viewer's name -> IANA name of the zone."""
-    if not (home / FILE).exists():
+    """Returns the stored time zones (IANA names) of viewers, by hash of the viewer's name."""
+    if not (home / LIKES_FILE).exists():
         return {}
     with _open_likes(home) as connection:
         return dict(connection.execute("FROM viewers").fetchall())
 
 
 def viewer_zone(home: Path, name: str) -> zoneinfo.ZoneInfo:
-    """Returns the time zone of the viewer ``name``; if none is stored, the time zone of the home."""
+    """Returns the stored time zone of the viewer ``name``, or the time zone of the home if none is stored."""
     zones = viewer_zones(home)
     stored_zone = zones.get(hash_viewer(home, name)) if zones else None
     return read_zone(stored_zone) if stored_zone else home_zone(home)
 
 
 def forget_viewer(home: Path, name: str) -> int:
-    """Rewrites the likes without the data of the viewer ``name``; returns the number of removed rows."""
+    """Rewrites the file without the data of the viewer ``name``; returns the number of removed likes."""
     home = Path(home)
-    file, viewer = home / FILE, hash_viewer(home, name)
+    file, viewer = home / LIKES_FILE, hash_viewer(home, name)
     with locked_likes(home):
         if not file.exists():
             return 0
@@ -186,9 +185,9 @@ def _hash_name(salt: str, name: str) -> str:
 
 def home_salt(home: Path) -> str:
     """Returns the secret salt for hashing the names of viewers of a home; creates it at the first use."""
-    file = home / SALT
-    if not file.exists():  # link_if_missing keeps the file of the first of two processes
-        temporary = home / f"{SALT}.{os.getpid()}.tmp"
+    file = home / SALT_FILE
+    if not file.exists():  # if two processes create the file, link_if_missing keeps the first one
+        temporary = home / f"{SALT_FILE}.{os.getpid()}.tmp"
         with open(
             os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as handle:
@@ -203,14 +202,16 @@ def _count_likes(connection: duckdb.DuckDBPyConnection) -> int:
 
 @contextmanager
 def _open_likes(home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with locked_likes(home), closing(_connect(home / FILE)) as connection:
+    """Locks the likes of a home during the block and yields a connection to their database."""
+    with locked_likes(home), closing(_connect(home / LIKES_FILE)) as connection:
         yield connection
 
 
 def _connect(file: Path) -> duckdb.DuckDBPyConnection:
+    """Opens a database of likes after applying its migrations; creates it if it is missing."""
     connection = connect(file)
     try:
-        migrate(connection, read_migrations(MIGRATIONS), file)
+        migrate(connection, read_migrations(MIGRATIONS_FOLDER), file)
     except BaseException:
         connection.close()
         raise
@@ -219,7 +220,9 @@ def _connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def locked_likes(home: Path) -> Iterator[None]:
-    """Holds an exclusive lock on the likes. Readers need it too, because ``forget_viewer`` replaces the file.
+    """Holds an exclusive lock on the likes during the block.
+
+    Readers need the lock too, because ``forget_viewer`` replaces the file.
 
     Raises:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.
@@ -228,4 +231,4 @@ def locked_likes(home: Path) -> Iterator[None]:
         with FileLock(home / "likes.lock", WAIT_SECONDS, mode=0o600):
             yield
     except Timeout as error:
-        raise HomeLocked(f"{home / FILE} is being written by another process; try again") from error
+        raise HomeLocked(f"{home / LIKES_FILE} is being written by another process; try again") from error

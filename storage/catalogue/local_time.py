@@ -1,8 +1,8 @@
 """Provides SQL that converts the start of programmes from UTC to the local time of their channels.
 
-``programmes.parquet`` has start and stop in UTC and an IANA ``zone``. DuckDB takes 7 µs per conversion, so
-each distinct quarter of an hour is converted once. No current zone changes its offset within a quarter of an
-hour.
+``programmes.parquet`` has start and stop in UTC and an IANA ``zone``. DuckDB takes 7 µs to convert a time.
+Therefore, the offset from UTC is computed once per zone and quarter of an hour in which programmes start. No
+current zone changes its offset within a quarter of an hour.
 """
 
 # Common table expression; the query must have the parameter $programmes, the path of programmes.parquet.
@@ -23,12 +23,13 @@ JOIN_OFFSETS = """
 
 
 def local_zone(feed_zone: str, home_zone: str) -> str:
-    """Returns the time zone of a feed's channels, in which local times are computed.
+    """Returns the time zone in which the local times of a feed's channels are computed.
+
+    This is ``feed_zone`` if it is an IANA name with a place, such as Europe/Paris. An offset or abbreviation,
+    such as +0100 or CET, does not define daylight saving time; for these, this is ``home_zone``.
 
     Args:
-        feed_zone: Zone of the feed in the setting ``ingest.zones``. It is used if it is an IANA name with a
-            place, because a fixed offset or an abbreviation, such as +0100 or CET, does not define daylight
-            saving time.
-        home_zone: Zone of the home, used otherwise.
+        feed_zone: Zone of the feed in the setting ``ingest.zones``.
+        home_zone: Zone of the home.
     """
     return feed_zone if "/" in feed_zone else home_zone

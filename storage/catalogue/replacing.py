@@ -2,31 +2,28 @@
 
 A *grab* is the content of a feed at an instant. It covers one *window* per channel: from the first start on
 the channel to the end of the last programme. Within the window, programmes of an older grab are replaced
-unless the new grab repeats them word for word. All other programmes do not change, with one exception.
+unless the new grab repeats them word for word. Programmes outside of the window do not change, with one
+exception: running programmes.
 
-A programme that begins before the window and ends in it is running when the window begins. Guides often omit
-the running programme, so it may still air although it is missing. It is *displaced*, and therefore replaced,
-if the newer grab contains another programme that starts before its end and that
+A programme is *running* if it begins before the window and ends in it. Guides often omit the running
+programme, so it may still air although the new grab lacks it. It is *displaced*, and therefore replaced, if
+the new grab has another programme that starts before the end of the running programme and that
 
-- has the same title (the programme was rescheduled) or overlaps more than a quarter of its duration (the
-  programme was cancelled, not just cut short), and
-- was not scheduled at the same time before (such as parts that are listed in addition to the programme).
+- has its title (the running programme was rescheduled), or overlaps more than a quarter of its duration (the
+  running programme was cancelled, not just cut short), and
+- was not already scheduled in the older grab, as are parts that are listed in addition to a programme.
 
-A programme that ends when the window begins is not running. Nothing is deleted: the column ``replaced_by`` of
-a programme has the id of the grab that replaced it. Grabs are ordered by the time of the guide, then by the
-order of import. An old guide that is imported late therefore replaces nothing newer.
+Nothing is deleted: the column ``replaced_by`` of a programme has the id of the grab that replaced it. Grabs
+are ordered by the time of the guide, then by the order of import. An old guide that is imported late
+therefore replaces nothing newer.
 """
 
 import datetime
 from typing import Any, NamedTuple
 
 import duckdb
-import pyarrow as pa
 
-from storage.catalogue.connection import set_memory_limit
-from storage.catalogue.open_ends import OpenEnds
-
-TABLES = ("programmes", "details", "originals")
+PROGRAMME_TABLES = ("programmes", "details", "originals")
 # A programme is repeated word for word if its channel, start, title and these columns are equal.
 CORE_COLUMNS = (
     "programmes.stop, programmes.stop_note, title_language, sub_title, categories, episode_numbers, "
@@ -37,17 +34,18 @@ DETAIL_COLUMNS = (
     "previously_shown_at, star_ratings, ratings, length_minutes, language, original_language, countries, "
     "icon, urls"
 )
-_FILLED_COLUMNS = " + ".join(
+# SQL expression: the number of columns of a programme that are not empty.
+_FILLED_COLUMN_COUNT = " + ".join(
     f"coalesce({name}::VARCHAR NOT IN ('[]', 'false'), false)::INTEGER"
     for name in f"{CORE_COLUMNS}, {DETAIL_COLUMNS}".split(", ")
     if "stop" not in name
 )
-# Programme ``later`` displaces programme ``running``, unless an older grab already listed both.
+# SQL condition: programme ``later`` displaces programme ``running`` unless the older grab also has ``later``.
 _DISPLACEMENT = """
     later.channel = running.channel AND later.start > running.start AND later.start < running.stop
     AND (later.title = running.title OR later.start < running.stop - (running.stop - running.start) / 4)
 """
-# Whether the stop of a programme is plausible or inferred.
+# SQL condition: the stop of a programme is plausible or was inferred.
 _STOP_CONDITION = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"
 _NEWER_WINDOWS_QUERY = """
     CREATE OR REPLACE TEMP TABLE newer AS
@@ -78,9 +76,7 @@ _FIRST_NEWER_QUERY = f"""
     )
     GROUP BY programme_id
 """
-_NEXT_STARTS = pa.schema({"channel": pa.string(), "start": pa.timestamp("us"), "next": pa.timestamp("us")})
-STOP_SEARCH_BYTES = 160  # memory that DuckDB takes per programme without a stop, approximately
-DUPLICATE_SEARCH_ROWS = 500_000  # programmes per search for duplicates; 3 million in one search take 130 MB
+DUPLICATE_SEARCH_ROWS = 500_000  # programmes per search for duplicates; a search of 3 million takes 130 MB
 
 
 class Grab(NamedTuple):
@@ -89,8 +85,8 @@ class Grab(NamedTuple):
     feed_id: int  # id of this import, in the table ``feeds``
     source: str  # name of the feed
     content_digest: str  # SHA-256 of the content
-    at: datetime.datetime  # time at which the guide was made, UTC without a zone
-    is_update: bool  # whether the feed was imported before; then new programmes are in tables ``staged_*``
+    guide_time: datetime.datetime  # time of the guide, a naive datetime in UTC
+    is_update: bool  # whether the feed was imported before; if so, new programmes are in tables ``staged_*``
 
     @property
     def prefix(self) -> str:
@@ -98,42 +94,31 @@ class Grab(NamedTuple):
         return "staged_" if self.is_update else ""
 
 
-def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
-    """Fills missing stops with the next start on the channel, if this start is within a day."""
-    table, bounds_table = f"{grab.prefix}programmes", "bounds"
-    if open_ends.is_ordered:
-        bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_NEXT_STARTS)  # noqa: F841  (the SQL reads this local variable)
-    else:  # until the commit, DuckDB keeps updated rows and sorted channels in memory
-        set_memory_limit(connection, open_ends.count * STOP_SEARCH_BYTES)
-        bounds_table = f"""(
-            SELECT channel, start, lead(start) OVER (PARTITION BY channel ORDER BY start) AS next
-            FROM (SELECT DISTINCT channel, start FROM {table} WHERE feed_id = $feed_id)
-        )"""
-    query = f"""
-        UPDATE {table} SET stop = following.next
-        FROM {bounds_table} AS following
-        WHERE feed_id = $feed_id AND stop_note IN ('missing', 'unreadable')
-          AND following.channel = {table}.channel AND following.start = {table}.start
-          AND following.next <= {table}.start + INTERVAL 1 DAY AND stop IS DISTINCT FROM following.next
-    """
-    connection.execute(query, {"feed_id": grab.feed_id})
-
-
 def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count: int) -> int:
     """Deletes all but one programme of each group with the same channel, start and title.
 
-    The programme that remains has a plausible stop if possible, then the most non-empty columns, then the
-    first position in the feed. ``row_count`` is the number of programmes. Returns the number of deleted
-    programmes.
+    Of a group, programmes with a plausible stop are preferred, then those with the most values, then the
+    first in the feed.
+
+    Args:
+        connection: Connection to the catalogue.
+        grab: Version of the feed that is being imported.
+        row_count: Number of programmes of this import.
+
+    Returns:
+        Number of deleted programmes.
     """
-    table, parts = f"{grab.prefix}programmes", 1 + row_count // DUPLICATE_SEARCH_ROWS
+    table, part_count = f"{grab.prefix}programmes", 1 + row_count // DUPLICATE_SEARCH_ROWS
     query = f"""
         SELECT count(DISTINCT key)
         FROM (SELECT hash(channel, start, title) AS key FROM {table} WHERE feed_id = $feed_id)
-        WHERE key % $parts = $part
+        WHERE key % $part_count = $part
     """
-    values = ({"feed_id": grab.feed_id, "parts": parts, "part": part} for part in range(parts))
-    if sum(connection.execute(query, part_values).fetchall()[0][0] for part_values in values) == row_count:
+    distinct_count = 0
+    for part in range(part_count):
+        parameters = {"feed_id": grab.feed_id, "part_count": part_count, "part": part}
+        distinct_count += connection.execute(query, parameters).fetchall()[0][0]
+    if distinct_count == row_count:
         return 0
     query = f"""
         CREATE OR REPLACE TEMP TABLE duplicates AS
@@ -149,7 +134,7 @@ def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count
         LEFT JOIN {grab.prefix}details USING (programme_id)
         QUALIFY row_number() OVER (
             PARTITION BY channel, start, title
-            ORDER BY stop_note IS NOT NULL, {_FILLED_COLUMNS} DESC, programme_id
+            ORDER BY stop_note IS NOT NULL, {_FILLED_COLUMN_COUNT} DESC, programme_id
         ) > 1
     """
     connection.execute(query, {"feed_id": grab.feed_id})
@@ -157,10 +142,10 @@ def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Stores the time on each channel that a grab (version of a feed) covers. Ignores implausible stops.
+    """Stores the windows of a grab: the time that this version of a feed covers on each channel.
 
-    If the same content was imported before in another time zone, the window also covers the earlier window,
-    so that the programmes of the earlier import are replaced.
+    Implausible stops are ignored. If the same content was imported before in another time zone, a window
+    includes the window of that import, so that its programmes are replaced.
     """
     query = f"""
         INSERT INTO windows
@@ -179,17 +164,17 @@ def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
         )
         GROUP BY channel
     """
-    values = {"feed_id": grab.feed_id, "source": grab.source, "content_digest": grab.content_digest}
-    connection.execute(query, values)
+    parameters = {"feed_id": grab.feed_id, "source": grab.source, "content_digest": grab.content_digest}
+    connection.execute(query, parameters)
 
 
 def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
-    """Moves programmes from the temporary tables to the catalogue and marks those that they replace.
+    """Moves new programmes from the temporary tables to the catalogue, and marks the programmes they replace.
 
     Returns:
         Number of programmes that were not moved, because they repeat a stored programme word for word.
     """
-    feed_values, source_values = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.at}
+    feed_values, source_values = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.guide_time}
     _find_affected(connection, feed_values | source_values)
     has_newer_grab = connection.execute(_NEWER_WINDOWS_QUERY, source_values).fetchall()[0][0] > 0
     connection.execute(f"""
@@ -217,14 +202,14 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
             FROM ({_FIRST_NEWER_QUERY.format(programmes=staged_source)}) AS first_newer
             WHERE first_newer.programme_id = staged.programme_id
         """
-        connection.execute(query, {"at": grab.at})
-    for table in TABLES:
+        connection.execute(query, {"at": grab.guide_time})
+    for table in PROGRAMME_TABLES:
         connection.execute(f"INSERT INTO {table} FROM staged_{table}")
     return repetition_count
 
 
-def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
-    """Creates the table ``affected`` of the current programmes that a new version of a feed may replace."""
+def _find_affected(connection: duckdb.DuckDBPyConnection, parameters: dict[str, Any]) -> None:
+    """Creates the table ``affected``: programmes that were current before a grab and that it may replace."""
     has_stop = _STOP_CONDITION.format("programmes")
     query = f"""
         CREATE OR REPLACE TEMP TABLE affected AS
@@ -241,7 +226,7 @@ def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]
         WHERE programmes.source = $source AND introduced.grabbed_at <= $at
           AND (superseded.feed_id IS NULL OR superseded.grabbed_at > $at)
     """
-    connection.execute(query, values)
+    connection.execute(query, parameters)
     connection.execute(f"""
         DELETE FROM affected
         WHERE is_running AND programme_id NOT IN (
@@ -257,7 +242,7 @@ def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]
 
 
 def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
-    """Marks replaced programmes of the feed ``source`` after other feeds were renamed to ``source``."""
+    """Marks the programmes that newer guides replace, after other feeds were renamed to ``source``."""
     connection.execute(_NEWER_WINDOWS_QUERY, {"source": source, "at": None})
     stored_programmes = "(SELECT * FROM programmes JOIN feeds USING (feed_id, source) WHERE source = $source)"
     query = f"""
@@ -269,7 +254,10 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copies programmes that a late import replaces to the next newer version of the feed that has them."""
+    """Stores programmes again that a late import replaces but the next newer grab repeats.
+
+    Programmes that a grab repeats word for word are stored only once, as programmes of the older grab.
+    """
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,
@@ -285,7 +273,7 @@ def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
         )
         WHERE replaced_by IS DISTINCT FROM feed_id
     """)
-    columns = dict.fromkeys(TABLES, "new_id AS programme_id")
+    columns = dict.fromkeys(PROGRAMME_TABLES, "new_id AS programme_id")
     columns["programmes"] += ", restored.feed_id AS feed_id, restored.replaced_by AS replaced_by"
     for table, replaced_columns in columns.items():
         query = f"SELECT {table}.* REPLACE ({replaced_columns}) FROM {table}"
@@ -294,7 +282,7 @@ def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _delete_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab, id_table: str) -> int:
     """Deletes the programmes of an import whose ids are in the table ``id_table``; returns their number."""
-    for table in reversed(TABLES):  # programmes last, because their number is fetched
+    for table in reversed(PROGRAMME_TABLES):  # programmes last, because their number is fetched
         ids = f"SELECT programme_id FROM {id_table}"
         connection.execute(f"DELETE FROM {grab.prefix}{table} WHERE programme_id IN ({ids})")
     return connection.fetchall()[0][0]

@@ -1,16 +1,16 @@
 """Deletes programmes that a later version of their feed replaced long ago.
 
-Current programmes and the counts of each feed do not change. A guide as of an earlier date may then be
-incomplete. ``home.json`` therefore stores the instant from which on the history is complete, and requests
-for an earlier guide raise an error.
+Current programmes and the stored numbers of programmes per feed do not change. After the deletion, a guide as
+of an early date would be incomplete. Therefore, ``home.json`` stores the instant since which the history is
+complete, and a request for an earlier guide is an error.
 """
 
 import datetime
 from pathlib import Path
 
-from storage.catalogue.connection import FILE, Catalogue, copy_database, transaction
-from storage.catalogue.feeds import publish_status, utc
-from storage.catalogue.replacing import TABLES
+from storage.catalogue.connection import CATALOGUE_FILE, Catalogue, copy_database, transaction
+from storage.catalogue.feeds import publish_status, to_naive_utc
+from storage.catalogue.replacing import PROGRAMME_TABLES
 from storage.home.marker import read_marker, write_marker
 from storage.home.retention import RemovalResult
 from storage.home.workspace import HomeError
@@ -33,14 +33,15 @@ _BLOCK_COUNTS_QUERY = """
 def delete_replaced_programmes(
     home: Path, replaced_before: datetime.datetime, *, dry_run: bool = False
 ) -> RemovalResult:
-    """Deletes programmes that were replaced before an instant. Shrinks the database if most of it is free.
+    """Deletes programmes that were replaced before an instant.
 
-    The caller must hold the lock of the home. ``dry_run`` only counts the programmes.
+    Shrinks the database file if most of it is free. The caller must hold the lock of the home. If ``dry_run``
+    is set, the programmes are only counted.
 
     Raises:
         HomeLocked: Another process has the catalogue open.
     """
-    file, instant = home / FILE, utc(replaced_before)
+    file, instant = home / CATALOGUE_FILE, to_naive_utc(replaced_before)
     if not file.exists():
         return RemovalResult(what=REMOVED_KIND)
     size = file.stat().st_size
@@ -53,7 +54,7 @@ def delete_replaced_programmes(
         if count:
             write_marker(home, **{HISTORY_START: max(instant.isoformat(), history_start(home))})
             with transaction(connection):
-                for table in TABLES:
+                for table in PROGRAMME_TABLES:
                     connection.execute(f"DELETE FROM {table} WHERE programme_id IN (FROM old)")
             publish_status(catalogue)
             connection.execute("CHECKPOINT")
@@ -64,12 +65,12 @@ def delete_replaced_programmes(
 
 
 def history_start(home: Path) -> str:
-    """Returns the instant since which the history of a home is complete (ISO, UTC), or '' for no limit."""
+    """Returns the instant since which the history of a home is complete (ISO, UTC); '' if all of it is."""
     return read_marker(home).get(HISTORY_START, "")
 
 
-def check_instant(home: Path, instant: datetime.datetime | None) -> None:
-    """Raises HomeError if programmes of the guide as of ``instant`` (UTC, no zone) have been deleted."""
+def require_history(home: Path, instant: datetime.datetime | None) -> None:
+    """Raises HomeError if programmes of the guide as of ``instant`` (naive, in UTC) may have been deleted."""
     if instant and instant.isoformat() < (start := history_start(home)):
         raise HomeError(
             f"{home} no longer has the guide as of {instant:%Y-%m-%d %H:%M} UTC: `guidespace gc` removed "

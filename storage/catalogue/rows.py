@@ -1,4 +1,4 @@
-"""Arrow schemas of the batches that the XMLTV parser passes to the writer of the catalogue."""
+"""Defines the Arrow schemas of the batches that parsers of feeds pass to the writer of the catalogue."""
 
 import pyarrow as pa
 
@@ -6,6 +6,7 @@ _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), pa.timestamp("us")
 
 
 def _struct_list(*names: str) -> pa.ListType:
+    """Returns the type of lists of structs, whose fields ``names`` are texts."""
     return pa.list_(pa.struct([(name, _TEXT) for name in names]))
 
 

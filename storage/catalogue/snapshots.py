@@ -2,12 +2,13 @@
 
 A source is the name of a feed, a grab is one version of a feed, and a window is the time that a grab covers
 on a channel. If several sources cover the same channel and time, only the source with the highest priority is
-used. Sources that match an earlier pattern of ``priority`` come first, then the source that was imported
-first. Outside of the windows of this source, programmes come from the next source.
+used: the source that matches the earliest pattern of ``priority`` or, if several match it or none matches,
+the source that was imported first. Outside of the windows of this source, programmes come from the next
+source.
 
-Two sources have the same channel if they have the same id and a common display name (letters and digits,
-ignoring case). The id alone is not sufficient, since many guides number their channels from 1. If a source
-has no name for a channel, an equal id is sufficient, provided that it contains a letter.
+Channels of two sources are the same channel if they have the same id and a common display name (only letters
+and digits are compared, ignoring case). The id alone is not sufficient, because many guides number their
+channels from 1. If a source has no name for a channel, the id is sufficient if it contains a letter.
 """
 
 import datetime
@@ -20,13 +21,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue, escape_quotes
+from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.local_time import local_zone
-from storage.catalogue.retention import check_instant
+from storage.catalogue.retention import require_history
 from storage.source_patterns import matches_any, rank_of
 
-RULES_VERSION = 7  # version of this module, incremented when the snapshot of an unchanged catalogue changes
+RULES_VERSION = 7  # incremented if a new version of this module writes another snapshot of the same catalogue
 MAX_DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
-ROLES = "actor", "director", "guest", "presenter"  # credits in a snapshot; most others are not shown anywhere
+ROLES = "actor", "director", "guest", "presenter"  # roles of the credits that a snapshot contains
 _INCLUDED_SCHEMA = pa.schema(
     {"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()}
 )
@@ -44,7 +46,7 @@ _CHANNEL_NAMES_QUERY = r"""
     JOIN feeds USING (feed_id, source)
     QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
 """
-# Selects the windows of preferred sources, and the ranks of other sources that are not used within them.
+# Selects the windows of preferred sources, each with the rank of a source that is not used within the window.
 _PREFERRED_WINDOWS_QUERY = r"""
     CREATE OR REPLACE TEMP TABLE preferred_windows AS
     SELECT DISTINCT lower_priority.rank AS lower_rank, channel, begins, ends
@@ -112,18 +114,14 @@ class SnapshotOptions:
     """
 
     leave_out: Sequence[str] = ()  # patterns of feeds that are not in the snapshot
-    priority: Sequence[str] = ()  # patterns of feeds in order of preference
+    priority: Sequence[str] = ()  # patterns of feeds, the preferred feeds first
     as_of: datetime.datetime | None = None  # instant with a time zone; later versions of feeds are omitted
     zone: str = "UTC"  # time zone of channels whose feed has no IANA zone
 
     @property
     def instant(self) -> datetime.datetime | None:
-        """Returns ``as_of`` in UTC, as a datetime without a zone."""
-        return self.as_of and self.as_of.astimezone(datetime.UTC).replace(tzinfo=None)
-
-    def rank(self, source: str) -> int:
-        """Returns the index of the first pattern in ``priority`` that matches, or the number of patterns."""
-        return rank_of(source, self.priority)
+        """Returns ``as_of`` as a naive datetime in UTC."""
+        return self.as_of and to_naive_utc(self.as_of)
 
 
 DEFAULT_OPTIONS = SnapshotOptions()
@@ -132,7 +130,7 @@ DEFAULT_OPTIONS = SnapshotOptions()
 def included_feeds(
     catalogue: Catalogue, options: SnapshotOptions = DEFAULT_OPTIONS
 ) -> list[tuple[int, str, str, str]]:
-    """Returns (feed_id, source, content_digest, zone) of the imports in a snapshot, the earliest first."""
+    """Returns the imports of feeds in a snapshot as (feed_id, source, content_digest, zone), oldest first."""
     query = """
         SELECT feed_id, source, content_digest, zone
         FROM feeds
@@ -146,21 +144,16 @@ def included_feeds(
 def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = DEFAULT_OPTIONS) -> str:
     """Computes a SHA-256 that changes if the content of the snapshot may change.
 
-    The digest covers the versions of the schema and of this module, the included imports of feeds, the
-    options, and the kinds of sub-titles, if any.
+    The digest covers the versions of the schema and of this module, the imports of feeds in the snapshot, the
+    options, and the patterns (kinds) of sub-titles.
     """
-    feeds = [feed[1:] for feed in included_feeds(catalogue, options)]
-    excluded_patterns, instant = (
-        sorted(set(options.leave_out)),
-        options.instant and options.instant.isoformat(),
-    )
     content = [
         catalogue.schema_version,
         RULES_VERSION,
-        feeds,
-        excluded_patterns,
+        [feed[1:] for feed in included_feeds(catalogue, options)],
+        sorted(set(options.leave_out)),
         list(options.priority),
-        instant,
+        options.instant and options.instant.isoformat(),
         options.zone,
     ]
     if patterns := catalogue.connection.execute(_PATTERNS_QUERY).fetchall():
@@ -173,22 +166,23 @@ def write_snapshot(
 ) -> dict[str, int]:
     """Writes programmes, channels, feeds and descriptions to Parquet files with a fixed order of rows.
 
-    If kinds of sub-titles are stored (`guidespace patterns`), patterns.parquet is written too.
+    If the catalogue has patterns of sub-titles (`guidespace patterns`), patterns.parquet is written, too.
 
     Returns:
         Number of rows by file name without suffix.
 
     Raises:
-        HomeError: Programmes as of the instant have been deleted (`guidespace gc`).
+        HomeError: `guidespace gc` may have deleted programmes of the guide as of the instant.
     """
-    check_instant(catalogue.home, options.instant)
+    require_history(catalogue.home, options.instant)
     connection = catalogue.connection
     feeds = included_feeds(catalogue, options)
     first_feed_ids = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}
-    ranked_sources = sorted(first_feed_ids, key=lambda source: (options.rank(source), first_feed_ids[source]))
-    zones = {
-        source: local_zone(zone, options.zone) for _, source, _, zone in feeds
-    }  # zone of the newest grab
+    ranked_sources = sorted(
+        first_feed_ids, key=lambda source: (rank_of(source, options.priority), first_feed_ids[source])
+    )
+    # ``feeds`` are sorted by time, so the dictionary keeps the zone of the newest grab of each source
+    zones = {source: local_zone(zone, options.zone) for _, source, _, zone in feeds}
     ranked_feeds = [
         (feed_id, source, ranked_sources.index(source), zones[source]) for feed_id, source, *_ in feeds
     ]

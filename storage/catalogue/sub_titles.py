@@ -1,4 +1,4 @@
-"""Reads the sub-titles of all programmes, and stores the kind of each sub-title (called its pattern)."""
+"""Reads the sub-titles of all programmes, and stores the pattern (kind) of each distinct sub-title."""
 
 import pyarrow as pa
 
@@ -8,7 +8,7 @@ PATTERNS = pa.schema({"sub_title": pa.string(), "pattern": pa.string(), "probabi
 
 
 def read_sub_titles(catalogue: Catalogue) -> pa.Table:
-    """Returns the distinct sub-titles, sorted, in columns sub_title and programmes (number of programmes)."""
+    """Returns the distinct sub-titles, sorted, with their numbers of programmes (column ``programmes``)."""
     return catalogue.connection.sql("""
         SELECT sub_title, count(*) AS programmes
         FROM programmes
@@ -19,7 +19,7 @@ def read_sub_titles(catalogue: Catalogue) -> pa.Table:
 
 
 def write_patterns(catalogue: Catalogue, rows: pa.Table) -> None:
-    """Replaces all stored patterns (kinds of sub-titles) by ``rows``, which have the schema PATTERNS."""
+    """Replaces all stored patterns (kinds of sub-titles) by ``rows``, a table with the schema PATTERNS."""
     patterns = rows.cast(PATTERNS)
     with transaction(catalogue.connection):
         catalogue.connection.execute("DELETE FROM sub_title_patterns")

@@ -1,6 +1,6 @@
 """Creates DuckDB views of the Parquet files that a nightly run has written, and runs users' queries.
 
-docs/sql.md has the columns and example queries. Views need no copies and no locks.
+docs/sql.md has the columns and example queries. The views read the files and neither copy nor lock them.
 """
 
 import re
@@ -38,7 +38,7 @@ VIEWS = {
     "dropped": "FROM '{corpus}/dropped_categories.parquet'",
     "tonight": "FROM '{tonight}/tonight.parquet'",
 }
-# Hashes a viewer's name as storage/catalogue/likes.py does. Contains the secret salt of the home.
+# Hashes the name of a viewer as storage/catalogue/likes.py does; contains the secret salt of the home.
 _TONIGHT_OF_MACRO = """
     CREATE MACRO tonight_of(name) AS TABLE
     SELECT * EXCLUDE viewer
@@ -62,20 +62,20 @@ def view_statements(folders: Mapping[str, Path]) -> str:
 
 
 def _unavailable_views(folders: Mapping[str, Path]) -> dict[str, str]:
-    """Returns the names of the views that cannot be created, each with the reason for the user."""
+    """Returns a message for the user for each view that cannot be created, by name of the view."""
     reasons = {}
     if "tonight" not in folders:
         reasons["tonight"] = "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
     if not (folders["corpus"] / TITLES).exists():
         reasons["kinds"] = (
-            "the last run was made by an older version, which did not write the view kinds; "
+            "the last run was made by an older version, which did not write the data of the view kinds; "
             "run `guidespace nightly --feed …` again"
         )
     return reasons
 
 
 def _create_views(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Creates all views whose files exist, and returns the statement of each view by name."""
+    """Creates all views whose files exist, and returns their CREATE VIEW statements by name of the view."""
     paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
     statements: dict[str, str] = {}
     for name, content in VIEWS.items():
@@ -92,14 +92,14 @@ def run_query(
     """Runs a user's SQL query on the views.
 
     Args:
-        folders: Folders as for ``view_statements``.
+        folders: Folders of the artifacts guide, corpus, nearest, clustering and, if it exists, tonight.
         query: SQL query.
-        values: Values of the query's parameters ``$name``.
-        salt: Salt of the home. If not empty, queries may use ``tonight_of('NAME')``, the rows of ``tonight``
-            of one viewer.
+        values: Values of the query's parameters ``$name``, by name.
+        salt: Salt of the home. If not empty, queries may use ``tonight_of('NAME')``, the rows of the view
+            ``tonight`` for the viewer NAME.
 
     Returns:
-        Column names, and rows.
+        The names of the columns, and the rows of the result.
 
     Raises:
         QueryError: DuckDB cannot run the query.
@@ -115,7 +115,7 @@ def run_query(
                 raise QueryError("the query is empty")
             return [column[0] for column in result.description or []], result.fetchall()
         except duckdb.Error as error:
-            for name, problem in _unavailable_views(folders).items():
+            for name, message in _unavailable_views(folders).items():
                 if re.search(rf"(?i)\b{name}(_of)?\b", query):
-                    raise QueryError(problem) from error
+                    raise QueryError(message) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error

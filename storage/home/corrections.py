@@ -18,7 +18,7 @@ CORRECTIONS = "corrections.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """Correction of the categories of a show by a person."""
+    """Categories of a show that a person has entered in place of predicted ones."""
 
     show_key: str
     title: str  # as in the model, or as entered by the person
@@ -37,25 +37,23 @@ class Correction:
 
 
 def corrected_on(instant: str) -> str:
-    """Returns a text with the day (UTC) of a correction: "corrected by a person on 2026-11-21"."""
+    """Returns a text with the day (UTC) of a correction, such as "corrected by a person on 2026-11-21"."""
     return f"corrected by a person on {instant[:10]}"
 
 
 def write_corrections(home: Path, corrections: Iterable[Correction]) -> None:
     """Writes all corrections to corrections.json atomically."""
-    write_json(
-        home / CORRECTIONS,
-        [
-            {**asdict(correction), "corrected_at": correction.corrected_at.isoformat()}
-            for correction in corrections
-        ],
-    )
+    rows = [
+        {**asdict(correction), "corrected_at": correction.corrected_at.isoformat()}
+        for correction in corrections
+    ]
+    write_json(home / CORRECTIONS, rows)
 
 
 def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict[str, Correction]:
-    """Reads corrections.json; returns corrections by show key, oldest first.
+    """Reads corrections.json; returns the corrections by show key, oldest first, or {} without the file.
 
-    If ``as_of`` is set, later corrections are left out.
+    If ``as_of`` is set, corrections that were made later are left out.
     """
     try:
         rows = json.loads((home / CORRECTIONS).read_text(encoding="utf-8"))
@@ -78,5 +76,5 @@ def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict
 
 
 def labels_by_show(corrections: Mapping[str, Correction]) -> dict[str, tuple[str, ...]]:
-    """Returns the corrected labels by show key, without times, for use in cache keys."""
+    """Returns the corrected categories by show key, for cache keys, which must not depend on their times."""
     return {show_key: correction.categories for show_key, correction in sorted(corrections.items())}

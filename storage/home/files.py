@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def folder_size(folder: Path) -> int:
-    """Returns the total size of all files in a folder and its subfolders in bytes.
+    """Returns the total size in bytes of all files in a folder and its subfolders.
 
-    Files that other processes remove meanwhile are ignored.
+    Files that other processes remove during the call are ignored.
     """
     total = 0
     for file in (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names):
@@ -20,15 +20,16 @@ def folder_size(folder: Path) -> int:
     return total
 
 
-def describe_file(file: Path, size: int | None = None) -> dict[str, object]:
-    """Returns "size" and "sha256" of a file.
+def describe_file(file: Path, expected_size: int | None = None) -> dict[str, object]:
+    """Returns a dictionary with the "size" (bytes) and the "sha256" of a file.
 
-    If ``size`` is given and differs, the file is not read, and "sha256" is "".
+    If the file does not have the ``expected_size``, it is not read, and "sha256" is "".
     """
     stat = file.stat()
-    if size is not None and stat.st_size != size:
+    if expected_size is not None and stat.st_size != expected_size:
         return {"size": stat.st_size, "sha256": ""}
-    # timestamps have a resolution of a few ms, so a very recent file is not cached
+    # The digest of a file that changed in the last second is not cached: the file may change again without a
+    # new timestamp, because timestamps have a resolution of a few ms.
     now = time.time_ns()
     version = stat.st_ctime_ns if now - stat.st_ctime_ns > 10**9 else now
     return {"size": stat.st_size, "sha256": _sha256(file, stat.st_ino, version)}
@@ -36,6 +37,6 @@ def describe_file(file: Path, size: int | None = None) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=1024)  # a nightly run verifies the same model three times
 def _sha256(file: Path, inode: int, version: int) -> str:
-    """Computes the SHA-256 of a file; ``inode`` and ``version`` (time of change) only serve as cache key."""
+    """Computes the SHA-256 of a file. The cache key includes ``inode`` and ``version`` (time of change)."""
     with open(file, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

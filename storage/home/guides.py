@@ -12,12 +12,13 @@ from storage.home.workspace import Workspace, newest_first, published_at
 def current_guide(workspace: Workspace) -> Guide | None:
     """Returns the newest intact guide of a home, or None if there is none.
 
-    Guides are ordered by ``as_of`` (the past date for which a guide was made) or, if it is not set or later,
-    by the time of publication.
+    Guides are ordered by the instant for which they were made (``as_of``, such as a past date), or by the
+    time of publication if ``as_of`` is later or not set.
     """
-    return next(newest_first(workspace, Guide, instant=_instant), None)
+    return next(newest_first(workspace, Guide, time_of=_guide_time), None)
 
 
-def _instant(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
+def _guide_time(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
+    """Returns the time of a guide, from the path and content of its ``artifact.json``."""
     as_of, published = content["details"].get("as_of"), published_at(file, content)
     return min(datetime.datetime.fromisoformat(as_of), published) if as_of else published

@@ -18,7 +18,7 @@ def read_home_id(home: Path) -> str:
     """Returns the id of a home, or '' if the home has no id yet or is a copy. Writes nothing."""
     marker = read_marker(home)
     previous_folder = Path(marker.get("folder", home))
-    with suppress(OSError):  # last_user is missing or unreadable
+    with suppress(OSError):  # previous_folder is missing or unreadable
         has_same_id = read_marker(previous_folder).get("id") == marker.get("id")
         if previous_folder != home and has_same_id and not previous_folder.samefile(home):
             return ""

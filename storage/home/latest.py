@@ -12,29 +12,28 @@ import pyarrow.parquet as pq
 from storage.home.workspace import HomeError, Workspace
 from storage.json_file import write_json
 
-LATEST = "latest.json"
+LATEST_FILE = "latest.json"
 PATH_KEYS = ("map", "scores", "model", "corpus")  # keys whose values are paths
 
 
 def write_latest(home: Path, content: Mapping[str, Any]) -> None:
     """Writes latest.json atomically, with paths relative to the home, so that the home can be moved."""
-    write_json(
-        home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATH_KEYS}}
-    )
+    relative_paths = {key: os.path.relpath(content[key], home) for key in PATH_KEYS}
+    write_json(home / LATEST_FILE, {**content, **relative_paths})
 
 
 def read_latest(home: str | Path, key: str) -> dict[str, Any]:
-    """Reads paths (as absolute paths) and results of the last finished run from latest.json.
+    """Reads latest.json: the results of the last finished run, and its paths as absolute paths.
 
     Args:
         home: The home folder.
-        key: Key of the path that the caller will read, such as "model".
+        key: Key of a path that must exist because the caller will read it, such as "model".
 
     Raises:
         HomeError: No run has finished in this home, or the path ``key`` has been removed.
     """
     folder = Workspace(home, create=False).home
-    if not (folder / LATEST).exists():
+    if not (folder / LATEST_FILE).exists():
         raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
     content = _read_absolute(folder)
     if not Path(content[key]).exists():
@@ -44,13 +43,14 @@ def read_latest(home: str | Path, key: str) -> dict[str, Any]:
 
 
 def _read_absolute(home: Path) -> dict[str, Any]:
-    content = json.loads((home / LATEST).read_text(encoding="utf-8"))
+    """Reads latest.json with absolute paths."""
+    content = json.loads((home / LATEST_FILE).read_text(encoding="utf-8"))
     return {**content, **{name: str(home / content[name]) for name in PATH_KEYS}}
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
-    """Returns the folders of map, scores, model and corpus of the last run; empty if no run has finished."""
-    if not (home / LATEST).exists():
+    """Returns the folders of the last run's map, scores, model and corpus; empty if no run has finished."""
+    if not (home / LATEST_FILE).exists():
         return set()
     content = _read_absolute(home)
     files = [Path(content[name]).resolve() for name in PATH_KEYS]
@@ -60,13 +60,14 @@ def folders_of_last_run(home: Path) -> set[Path]:
 def last_instant(home: Path) -> str:
     """Returns the instant (ISO, UTC) of the guide in the last run, or '' if no run has finished.
 
-    Older versions did not store it in latest.json. For their runs, returns "9", which sorts last.
+    Older versions did not store the instant. For a run of an older version, returns "9", which sorts after
+    all instants.
     """
-    return _read_absolute(home).get("as_of", "9") if (home / LATEST).exists() else ""
+    return _read_absolute(home).get("as_of", "9") if (home / LATEST_FILE).exists() else ""
 
 
 def read_scores(home: str | Path) -> dict[str, Any]:
-    """Reads the scores of the last run and whether its model is the champion."""
+    """Returns the scores of the last run, and under the key "champion" whether its model is the champion."""
     latest = read_latest(home, "scores")
     text = Path(latest["scores"]).read_text(encoding="utf-8")
     text = text.replace('"precision_at_10"', '"precision_at_k"')  # name in earlier versions
@@ -74,9 +75,10 @@ def read_scores(home: str | Path) -> dict[str, Any]:
 
 
 def read_category_report(home: str | Path) -> dict[str, Any]:
-    """Reads category labels and dropped categories (with the reason) of the last run.
+    """Returns the "labels" of the last run and the categories that were "dropped", with the reasons.
 
-    Each entry has the number of titles; labels are sorted by descending number.
+    Both are lists of dictionaries with the number of titles of a category. Labels are sorted by this number,
+    the largest first.
     """
     corpus = Path(read_latest(home, "corpus")["corpus"])
     column = pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"]

@@ -6,24 +6,24 @@ from typing import Any
 
 from storage.json_file import write_json
 
-MARKER = "home.json"
+MARKER_FILE = "home.json"
 
 
 def is_home(folder: Path) -> bool:
     """Returns whether a folder is a home."""
-    return (folder / MARKER).exists()
+    return (folder / MARKER_FILE).exists()
 
 
 def read_marker(home: Path) -> dict[str, Any]:
     """Reads the properties of a home from home.json; returns {} if the file is missing or damaged."""
     try:
-        return dict(json.loads((home / MARKER).read_text(encoding="utf-8")))
+        return dict(json.loads((home / MARKER_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
 
 
 def write_marker(home: Path, **properties: str) -> None:
-    """Sets properties in home.json atomically; does not write the file if nothing changes."""
+    """Sets properties in home.json atomically; does not write the file if it already has these values."""
     content = read_marker(home)
     if content | properties != content:
-        write_json(home / MARKER, content | properties, sort_keys=True)
+        write_json(home / MARKER_FILE, content | properties, sort_keys=True)

@@ -1,9 +1,9 @@
-"""Defines where a home stores the guide that is merged from all feeds for one player (guide.xml.gz)."""
+"""Defines where a home stores the guide that is merged from all feeds for players (guide.xml.gz)."""
 
 from pathlib import Path
 
 FOLDER = "merged"  # folder in the home
-GUIDE = "guide.xml.gz"
+GUIDE = "guide.xml.gz"  # the merged guide
 GENRES = "genres.xml"  # Kodi's table of genres for this guide
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from storage.json_file import write_json
 
-READINGS = "readings.json"
-KEYS = {"failure": "failed"}  # field of FeedStatus -> key in the file, if they differ
+READINGS_FILE = "readings.json"
+KEY_BY_FIELD = {"failure": "failed"}  # key in the file of a field of FeedStatus, if it has another name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +23,17 @@ class FeedStatus:
 
 def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
     """Writes the results of the last import of feeds to readings.json atomically."""
-    documents = [{KEYS.get(name, name): value for name, value in asdict(item).items()} for item in readings]
-    write_json(home / READINGS, documents)
+    documents = [
+        {KEY_BY_FIELD.get(field, field): value for field, value in asdict(reading).items()}
+        for reading in readings
+    ]
+    write_json(home / READINGS_FILE, documents)
 
 
 def read_readings(home: Path) -> list[FeedStatus]:
     """Reads the results of the last import of feeds, in the order of import; [] if there was no import."""
     try:
-        documents = json.loads((home / READINGS).read_text(encoding="utf-8"))
+        documents = json.loads((home / READINGS_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
-    return [FeedStatus(failure=item.pop("failed", ""), **item) for item in documents]
+    return [FeedStatus(failure=document.pop("failed", ""), **document) for document in documents]

@@ -1,7 +1,7 @@
 """Removes artifacts that have not been used recently, and downloaded models that are no longer served.
 
-A folder is renamed to ``*.tmp`` before it is removed. If the process is killed, the next process that locks
-the home for writing removes the remaining files.
+A folder is renamed to ``*.tmp`` before its files are removed. If the process is killed, the next process that
+locks the home for writing removes the remaining files.
 """
 
 from collections.abc import Collection
@@ -25,12 +25,13 @@ class RemovalResult:
 def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()) -> list[Path]:
     """Returns the folders of artifacts that were not used recently and can be removed.
 
-    Interrupted trainings (``*.partial``) are included if they are older than all artifacts that are kept.
+    The folder of an interrupted training (``*.partial``) is returned if it was last used before all artifacts
+    that are kept.
 
     Args:
         workspace: The home.
-        keep: Number of most recently used artifacts of each kind that are not listed.
-        pinned: Folders that are not listed.
+        keep: Number of the most recently used artifacts of each kind that must be kept.
+        pinned: Further folders that must be kept.
 
     Raises:
         ValueError: ``keep`` is less than 1.
@@ -54,15 +55,18 @@ def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()
 def prune_artifacts(
     workspace: Workspace, keep: int, pinned: Collection[Path] = (), *, dry_run: bool = False
 ) -> RemovalResult:
-    """Removes the artifacts that ``old_artifacts`` lists. The caller must hold the lock of the home.
+    """Removes the artifacts that ``old_artifacts`` returns. The caller must hold the lock of the home.
 
-    Models in the MLflow registry are not affected. ``dry_run`` only counts.
+    Models in the MLflow registry are not affected. If ``dry_run`` is set, the artifacts are only counted.
     """
     return _remove_folders("artifacts", old_artifacts(workspace, keep, pinned), dry_run)
 
 
 def prune_downloaded_models(workspace: Workspace, digest: str, *, dry_run: bool = False) -> RemovalResult:
-    """Removes downloaded models except the one with the digest ``digest``; ``dry_run`` only counts."""
+    """Removes all downloaded models except the model with the digest ``digest``.
+
+    If ``dry_run`` is set, the models are only counted.
+    """
     folders = list((workspace.home / "champions").glob(f"{'[0-9a-f]' * 16}*"))
     return _remove_folders(
         "fetched champions", [folder for folder in folders if folder.name != digest[:16]], dry_run
@@ -70,6 +74,7 @@ def prune_downloaded_models(workspace: Workspace, digest: str, *, dry_run: bool 
 
 
 def _remove_folders(what: str, folders: Collection[Path], dry_run: bool) -> RemovalResult:
+    """Removes folders, whose kind of data is ``what``, unless ``dry_run`` is set; returns number and size."""
     result = RemovalResult(what=what, count=len(folders), bytes=sum(map(folder_size, folders)))
     if not dry_run:
         for folder in folders:

@@ -8,15 +8,14 @@ Layout::
     home/corrections.json     users' corrections of categories (storage/home/corrections.py)
     home/artifacts/KIND/KEY/  published artifacts; artifact.json is written last
     home/sentences/           sentence vectors by encoder (storage/sentences.py)
-    home/likes.duckdb         ratings by viewers; likes.salt for their hashes (storage/catalogue/likes.py)
+    home/likes.duckdb, .salt  ratings by viewers, and the salt of their hashes (storage/catalogue/likes.py)
     home/unlisted-*.parquet   vectors of titles that the served model does not have (tasks/tonight/vectors.py)
     home/models/              copies of models of other machines (flows/followed_model.py)
-    home/mlflow.db, mlflow/   MLflow's database and artifacts without a server
+    home/mlflow.db, mlflow/   MLflow's database and artifacts if there is no MLflow server
 
 An artifact is written to a temporary folder, which is renamed when its ``artifact.json`` (files, sizes,
 SHA-256) is complete. A killed run leaves at most one ``*.tmp`` folder, which the next writer removes.
-``artifact.json`` has the time of publication; the modification time of the folder is the time of last use,
-for clean-ups.
+``artifact.json`` has the time of publication. The modification time of the folder is its time of last use.
 """
 
 import datetime
@@ -38,13 +37,13 @@ from storage.artifacts import Artifact, read_details
 from storage.atomic import replaced_folder
 from storage.errors import ExpectedError
 from storage.home.files import describe_file, folder_size
-from storage.home.marker import MARKER, write_marker
+from storage.home.marker import MARKER_FILE, write_marker
 from storage.home.zones import ZONE_KEY, home_zone
 from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
 ArtifactT = TypeVar("ArtifactT", bound=Artifact)
-Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # (path, content) of artifact.json -> time
+ArtifactTime = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # of path and content of artifact.json
 
 
 class HomeError(ExpectedError):
@@ -62,10 +61,10 @@ class Draft(Generic[ArtifactT]):
     Attributes:
         kind: Type of the artifact.
         folder: Folder into which the files are written.
-        counts: Counts for display. Counts, details and made_of are stored in artifact.json.
+        counts: Numbers for display, by name; stored in artifact.json, as are details and made_of.
         details: JSON values for readers of the artifact.
         made_of: Name of the stage, its settings and its inputs (kind, path, digest).
-        digest: SHA-256 of the artifact; None for a digest of the files.
+        digest: SHA-256 of the artifact; if None, it is computed from the files.
     """
 
     kind: type[ArtifactT]
@@ -78,7 +77,7 @@ class Draft(Generic[ArtifactT]):
 
     @property
     def artifact(self) -> ArtifactT:
-        """Returns the published artifact; raises RuntimeError before the ``with`` block has ended."""
+        """Returns the published artifact; raises RuntimeError if the ``with`` block has not ended yet."""
         if self._artifact is None:
             raise RuntimeError(f"{self.kind.__name__} is not published before its with block ends")
         return self._artifact
@@ -88,16 +87,16 @@ class Workspace:
     """Home folder, in which runs store all results.
 
     Args:
-        home: Path of the folder.
+        home: Path of the home.
         create: Whether to create the home if it is missing.
 
     Raises:
-        HomeError: The folder is not a home and was not created, or has another layout version.
+        HomeError: The home is missing, damaged or of another layout version, or cannot be created.
     """
 
     def __init__(self, home: str | Path, *, create: bool = True) -> None:
         self.home = Path(home).expanduser().resolve()
-        marker = self.home / MARKER
+        marker = self.home / MARKER_FILE
         if "?" in str(self.home):
             problem = "DuckDB and SQLite interpret text after '?' as options"
             raise HomeError(f"{self.home}: {problem}. Name another --home.")
@@ -116,14 +115,14 @@ class Workspace:
         try:
             version = json.loads(marker.read_text(encoding="utf-8"))["layout_version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise HomeError(f"{marker} is damaged. Restore that file, or name another --home.") from error
+            raise HomeError(f"{marker} is damaged. Restore this file, or name another --home.") from error
         if version != LAYOUT_VERSION:
             versions = f"layout version {version}, expected version {LAYOUT_VERSION}"
             advice = "Use the GuideSpace version that made it, or name another --home."
             raise HomeError(f"{self.home} has {versions}. {advice}")
 
     def size(self) -> int:
-        """Returns the total size of all files in the home in bytes."""
+        """Returns the total size in bytes of all files in the home."""
         return folder_size(self.home)
 
     @contextmanager
@@ -135,10 +134,11 @@ class Workspace:
         wait_seconds: float = 0,
         report_wait: Callable[[str], None] = print,
     ) -> Iterator[str]:
-        """Holds the exclusive lock for writing. The operating system releases the lock if the process dies.
+        """Holds the exclusive lock for writing during the block.
 
-        Yields the Prefect flow run id of the previous writer if it died while it held the lock, else "". If
-        this writer is not a flow run, the id stays in the lock file for the next writer.
+        If the process dies, the operating system releases the lock. The yielded text is the id of the Prefect
+        flow run that died while it held the lock, or "" if none died. If this writer is not a flow run, the
+        id stays in the lock file for the next writer.
 
         Args:
             what: Description of this writer, which is shown to processes that wait for the lock.
@@ -172,6 +172,7 @@ class Workspace:
     def _acquire_lock(
         self, file: Path, wait_seconds: float, report_wait: Callable[[str], None]
     ) -> AcquireReturnProxy:
+        """Acquires the lock: tries once, then reports the other writer and waits for at most wait_seconds."""
         lock = FileLock(file, mode=0o600, thread_local=False)
         for seconds in (0.0, wait_seconds):
             try:
@@ -192,6 +193,7 @@ class Workspace:
         return f"process {holder['pid']} on {holder['host']} since {holder['since']} ({holder['what']})"
 
     def _read_lock(self) -> dict[str, str]:
+        """Returns the content of the lock file; {} if it is missing, empty or damaged."""
         try:
             return json.loads((self.home / "writer.lock").read_text(encoding="utf-8") or "{}")
         except (OSError, ValueError):
@@ -201,8 +203,8 @@ class Workspace:
     def publishing(self, kind: type[ArtifactT], key: str) -> Iterator[Draft[ArtifactT]]:
         """Yields a Draft (new artifact). At the end of the block, its folder becomes ``artifacts/KIND/KEY``.
 
-        An exception leaves the previous version unchanged. The digest of the artifact covers the names and
-        contents of its files, unless the block sets ``draft.digest``.
+        If the block raises an exception, the previous version remains. The digest of the artifact covers the
+        names and contents of its files, unless the block sets ``draft.digest``.
         """
         target = self.artifact_folder(kind, key)
         with replaced_folder(target, durable=False) as temporary:  # ``read`` verifies the content
@@ -219,7 +221,7 @@ class Workspace:
         draft.folder = target
 
     def artifact_folder(self, kind: type[Artifact], key: str) -> Path:
-        """Returns the path of the folder for an artifact. The folder may be missing."""
+        """Returns the path of the folder of the artifact with a key, which need not exist."""
         return self.home / "artifacts" / kind.kind.lower() / key
 
     def folder(self, artifact: Artifact) -> Path:
@@ -246,7 +248,7 @@ class Workspace:
         return kind(path=path, digest=content["digest"], counts=content["counts"])
 
     def publish_again(self, artifact: Artifact) -> None:
-        """Sets the time of publication of an artifact to now, so that it becomes the newest of its kind."""
+        """Sets the time of publication of an artifact to now, which makes it the newest of its kind."""
         file = self.folder(artifact) / "artifact.json"
         content = json.loads(file.read_text(encoding="utf-8"))
         write_json(file, {**content, "published_at": _now_text()}, sort_keys=True)
@@ -261,9 +263,9 @@ def _now_text() -> str:
 
 
 def published_at(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
-    """Returns when an artifact was published, from the path and content of its ``artifact.json``.
+    """Returns the time of publication of an artifact, from the path and content of its ``artifact.json``.
 
-    If an older version wrote the file, this is the modification time.
+    If an older version wrote the file, this is the modification time of the file.
     """
     if "published_at" in content:
         return datetime.datetime.fromisoformat(content["published_at"])
@@ -271,29 +273,28 @@ def published_at(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
 
 
 def last_used(folder: Path) -> int:
-    """Returns when an artifact was last read, in ns since 1970, from modification times."""
+    """Returns the time of the last use of the artifact in a folder, in nanoseconds since 1970."""
     return max(folder.stat().st_mtime_ns, (folder / "artifact.json").stat().st_mtime_ns)
 
 
 def newest_first(
-    workspace: Workspace, kind: type[ArtifactT], *, before: str = "", instant: Instant = published_at
+    workspace: Workspace, kind: type[ArtifactT], *, before: str = "", time_of: ArtifactTime = published_at
 ) -> Iterator[ArtifactT]:
     """Yields the intact artifacts of a kind, newest first.
 
     Args:
         workspace: The home.
         kind: Type of the artifacts.
-        before: If not empty, only artifacts that are older than the one with this key are yielded.
-        instant: Function that returns the time of an artifact.
+        before: Key of an artifact; if not empty, only artifacts that are older than this one are yielded.
+        time_of: Function that returns the time by which artifacts are ordered.
     """
-    instants: dict[str, datetime.datetime] = {}
+    times: dict[str, datetime.datetime] = {}
     for file in workspace.artifact_folder(kind, "any").parent.glob("*/artifact.json"):
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # removed or damaged
             if file.parent.suffix != ".tmp":
-                instants[file.parent.name] = instant(file, json.loads(file.read_text(encoding="utf-8")))
-    end_instant = instants.pop(before, None)
-    for key in sorted(instants, key=instants.__getitem__, reverse=True):
-        if (end_instant is None or instants[key] < end_instant) and (
-            artifact := workspace.read(kind, key)
-        ) is not None:
+                times[file.parent.name] = time_of(file, json.loads(file.read_text(encoding="utf-8")))
+    end_time = times.pop(before, None)
+    for key in sorted(times, key=times.__getitem__, reverse=True):
+        is_older = end_time is None or times[key] < end_time
+        if is_older and (artifact := workspace.read(kind, key)) is not None:
             yield artifact

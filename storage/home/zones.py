@@ -42,12 +42,13 @@ def set_zone(home: Path, name: str) -> None:
 
 
 def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
-    """Converts a datetime to ``zone``. A datetime without a zone is a local time in ``zone``."""
+    """Converts a datetime to ``zone``. A naive datetime is a local time in ``zone`` already."""
     return moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def read_zone(name: str) -> zoneinfo.ZoneInfo:
     """Returns the time zone with the IANA name ``name``; raises ZoneError if there is no such zone."""
     if name not in zoneinfo.available_timezones():
-        raise ZoneError(f"{name!r} is not an IANA time zone; set one such as Europe/Paris: `guidespace zone`")
+        problem = f"{name!r} is not an IANA time zone"
+        raise ZoneError(f"{problem}; set one such as Europe/Paris: `guidespace zone Europe/Paris`")
     return zoneinfo.ZoneInfo(name)

@@ -1,8 +1,8 @@
 """Writes runs and registers models in MLflow. Outside of deployments/, only this package uses MLflow.
 
 ``Tracking(home)`` writes runs, and ``Registry(home)`` registers models. ``import mlflow`` takes one to two
-seconds, so MLflow is imported by the first call that needs it. Methods take the run id as an argument,
-because MLflow's active run is thread-local and tasks run in several threads or processes.
+seconds, so MLflow is imported by the first call that needs it. Methods take the run id as an argument instead
+of using MLflow's active run, which is local to a thread, while tasks run in several threads and processes.
 """
 
 from storage.tracking.champion import Champion

@@ -1,10 +1,10 @@
 """Finds the files of the champion, the registered model that is served. Does not require MLflow.
 
-The champion is the model version with the alias ``champion`` in MLflow. A process without MLflow can read
-this alias from mlflow.db in the home by SQL, but it cannot read it from an MLflow server. Therefore, each
-process with MLflow that moves or reads the alias on a server downloads the files of the champion and records
-their folder in champion.json. Processes without MLflow read champion.json first. When the alias is set in
-mlflow.db, champion.json is removed.
+The champion is the model version with the alias ``champion`` in MLflow. If the package mlflow is not
+installed, a process can read this alias from mlflow.db in the home by SQL, but not from an MLflow server.
+Therefore, if a process with the package moves or reads the alias on a server, it downloads the files of the
+champion and records their folder in champion.json. Processes without the package read champion.json first. If
+the alias is set in mlflow.db, champion.json is removed.
 """
 
 import json
@@ -14,37 +14,33 @@ from typing import NamedTuple
 from storage.digests import content_digest
 from storage.json_file import write_json
 from storage.tracking.connection import TrackingError
-
-CONTENT = "guidespace.content"  # tag with the digest of the registered files; older versions do not have it
+from storage.tracking.tags import VersionTag
 
 
 class Champion(NamedTuple):
-    """The model that is served: version, digest of the Model artifact, and folder of the files."""
+    """Registered model that is served."""
 
-    version: str
-    digest: str
-    folder: Path
+    version: str  # number of the model version in MLflow
+    digest: str  # digest of the Model artifact
+    folder: Path  # folder of the files
 
 
 class AliasedVersion(NamedTuple):
-    """Model version with an alias in MLflow: digests of its Model artifact and of its files, and location.
+    """Model version in MLflow to which an alias such as ``champion`` points."""
 
-    A digest is '' if it is unknown. The location is a path or a URI.
-    """
-
-    version: str
-    digest: str
-    content: str
-    location: str
+    version: str  # number of the version
+    digest: str  # digest of the Model artifact; '' if unknown
+    content: str  # digest of the files; '' if unknown
+    location: str  # path or URI of the files
 
 
 def verify_files(name: str, aliased: AliasedVersion, folder: Path) -> Champion:
-    """Returns the champion after verifying its files in a folder in MLflow's format.
+    """Verifies the files of the champion and returns the champion.
 
     Args:
         name: Name of the registered model, for messages.
         aliased: The version with the alias champion.
-        folder: Folder in which MLflow has stored the version.
+        folder: Folder of the version in MLflow's format.
 
     Raises:
         TrackingError: The files are missing or have changed since the registration.
@@ -59,7 +55,7 @@ def verify_files(name: str, aliased: AliasedVersion, folder: Path) -> Champion:
     if aliased.content and content_digest(models[0]) != aliased.content:
         raise TrackingError(
             f"{subject} was changed after its registration: the digest of {models[0]} differs from its tag "
-            f"{CONTENT}. Restore the folder, or move the alias champion to another version."
+            f"{VersionTag.CONTENT}. Restore the folder, or move the alias champion to another version."
         )
     return Champion(version=aliased.version, digest=aliased.digest, folder=models[0])
 
@@ -71,7 +67,7 @@ class ChampionRecord:
         self.home, self.file = home, home / "champion.json"
 
     def read(self) -> AliasedVersion | None:
-        """Returns the recorded model version, whose location is the folder of its files; None if missing."""
+        """Returns the recorded version, whose location is the folder of its files; None without the file."""
         try:
             record = AliasedVersion(**json.loads(self.file.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -79,7 +75,7 @@ class ChampionRecord:
         return record._replace(location=str(self.home / record.location))
 
     def write(self, aliased: AliasedVersion, folder: Path) -> None:
-        """Records a model version and the folder of its files; the path is relative if it is in the home."""
+        """Records a model version and the folder of its files, as a relative path if it is in the home."""
         if self.read() != aliased._replace(location=str(folder)):
             location = folder.relative_to(self.home) if folder.is_relative_to(self.home) else folder
             write_json(self.file, aliased._replace(location=str(location))._asdict())

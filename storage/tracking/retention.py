@@ -1,11 +1,11 @@
 """Removes old models and runs from MLflow.
 
-Versions with an alias, the newest versions, and the last champions, which a rollback may restore, are kept.
-The files of earlier champions, about 57 MB each, are removed, but their rows in the database are kept as a
-history. All other versions are removed.
+The following versions are kept: versions with an alias, the newest versions, and the last champions, which a
+rollback may restore. The files of earlier champions, about 57 MB per version, are removed, but their rows in
+the database are kept as a history. All other versions are removed.
 
-Files are removed before rows, so that the next clean-up can finish an interrupted one. MLflow only marks rows
-of runs and logged models as deleted; the command `mlflow gc` removes these rows.
+Files are removed before rows, so that the next clean-up can finish an interrupted clean-up. MLflow only marks
+the rows of runs and logged models as deleted; the command `mlflow gc` removes these rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from storage.home.identity import read_home_id
 from storage.home.retention import RemovalResult
-from storage.tracking.registry import FILES, HOME, LOGGED_MODEL, PROMOTED_AT, REMOVED, Registry
+from storage.tracking.registry import Registry
+from storage.tracking.tags import HOME_TAG, REMOVED_FILES, VersionTag
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
@@ -32,29 +33,30 @@ class Retention(Registry):
     """Removes old models and runs of a home from MLflow. The caller must hold the lock of the home.
 
     On an MLflow server, only objects whose tag ``guidespace.home`` is the id of this home are removed. In the
-    database of a home, all objects with this tag may be removed, because a copied home has a new id.
+    database of a home, the value of the tag is ignored, because the copy of a home gets a new id.
     """
 
     def prune_models(self, keep: int, *, dry_run: bool = False) -> RemovalResult:
-        """Removes old model versions, and logged models of killed runs, which have no version.
+        """Removes old model versions, and the logged models of killed runs, which have no version.
 
-        Versions with an alias, the ``keep`` newest versions and the ``keep`` last champions are kept.
-        ``dry_run`` only counts.
+        Versions with an alias, the ``keep`` newest versions and the ``keep`` last champions are kept. If
+        ``dry_run`` is set, the models are only counted.
         """
         versions = list(self._versions())
         kept_versions = self._versions_to_keep(versions, keep)
-        registered_models = {version.tags.get(LOGGED_MODEL) for version in versions}
+        registered_models = {version.tags.get(VersionTag.LOGGED_MODEL) for version in versions}
         count = size = 0
         for version in versions:
             tags, number = version.tags, str(version.version)
-            model = self._logged_model(tags.get(LOGGED_MODEL, ""))
-            if number in kept_versions or (model is None and PROMOTED_AT in tags):  # only the row is kept
+            model = self._logged_model(tags.get(VersionTag.LOGGED_MODEL, ""))
+            has_only_row = model is None and VersionTag.PROMOTED_AT in tags  # a former champion without files
+            if number in kept_versions or has_only_row:
                 continue
             count, size = count + 1, size + self._size_of_files(model)
             if not dry_run:
-                self.client.set_model_version_tag(self.name, number, FILES, REMOVED)
+                self.client.set_model_version_tag(self.name, number, VersionTag.FILES, REMOVED_FILES)
                 self._remove(model)
-                if PROMOTED_AT not in tags:
+                if VersionTag.PROMOTED_AT not in tags:
                     self.client.delete_model_version(self.name, number)
         for model in self._logged_models():
             if model.model_id not in registered_models:
@@ -64,9 +66,10 @@ class Retention(Registry):
         return RemovalResult(what="models", count=count, bytes=size)
 
     def prune_runs(self, ended_before: datetime, keep: int, *, dry_run: bool = False) -> RemovalResult:
-        """Removes runs that ended before an instant, and their files; ``dry_run`` only counts.
+        """Removes runs that ended before an instant, and their files.
 
-        Runs of model versions that ``prune_models`` keeps with the same ``keep`` are not removed.
+        The runs of model versions that ``prune_models`` with this ``keep`` does not remove are kept. If
+        ``dry_run`` is set, the runs are only counted.
         """
         versions = list(self._versions())
         kept_versions = self._versions_to_keep(versions, keep)
@@ -98,23 +101,24 @@ class Retention(Registry):
     def _home_filter(self) -> str:
         """Returns a filter for MLflow searches that selects the objects of this home."""
         if self.uses_home_database:
-            return f"tags.`{HOME}` != ''"
-        return f"tags.`{HOME}` = '{read_home_id(self.home)}'"
+            return f"tags.`{HOME_TAG}` != ''"
+        return f"tags.`{HOME_TAG}` = '{read_home_id(self.home)}'"
 
     def _versions(self) -> Iterator[RegisteredVersion]:
+        """Yields all versions of the registered model that belong to this home."""
         query = f"name = '{self.name}' AND {self._home_filter}"
         return _search_all(partial(self.client.search_model_versions, query))
 
     def _versions_to_keep(self, versions: Sequence[RegisteredVersion], keep: int) -> set[str]:
+        """Returns the numbers of the versions with an alias, the newest versions and the last champions."""
         model = self._registered_model()
-        aliases = {str(number) for number in (model.aliases if model else {}).values()}
-        newest_numbers = sorted((int(version.version) for version in versions), reverse=True)[:keep]
-        return (
-            aliases | {*map(str, newest_numbers)} | {version.version for version in self.promoted(limit=keep)}
-        )
+        aliased = {str(number) for number in (model.aliases if model else {}).values()}
+        newest = sorted((int(version.version) for version in versions), reverse=True)[:keep]
+        return aliased | {*map(str, newest)} | {version.version for version in self.promoted(limit=keep)}
 
     def _logged_models(self) -> Iterator[LoggedModel]:
-        home_filter = f"tags.`{HOME}` = '{read_home_id(self.home)}'"
+        """Yields all logged models with the id of this home."""
+        home_filter = f"tags.`{HOME_TAG}` = '{read_home_id(self.home)}'"
         return _search_all(partial(self.client.search_logged_models, [self.experiment_id], home_filter))
 
     def _logged_model(self, model_id: str) -> LoggedModel | None:
@@ -132,6 +136,7 @@ class Retention(Registry):
         return sum(_file_sizes(self._artifact_repository(model.artifact_location))) if model else 0
 
     def _remove(self, model: LoggedModel | None) -> None:
+        """Removes a logged model and its files; does nothing if it is None."""
         if model:
             self._artifact_repository(model.artifact_location).delete_artifacts()
             self.client.delete_logged_model(model.model_id)

@@ -1,8 +1,8 @@
 """Writes one MLflow run per Prefect flow run: parameters, metrics, datasets, artifacts, and links to Prefect.
 
-If a process is killed, its MLflow run keeps the status RUNNING. A retry has the same flow run id, so it looks
-up the MLflow run by the tag ``prefect.flow_run_id`` and resumes it. ``close_orphans`` ends the MLflow runs of
-a crashed flow run. If Prefect crashed too, the next run ends them with ``close_stale_runs``.
+If a process is killed, its MLflow run keeps the status RUNNING. A retry of the flow run has the same flow run
+id, so it finds the MLflow run by the tag ``prefect.flow_run_id`` and resumes it. ``close_orphans`` ends the
+MLflow runs of a crashed flow run. If Prefect crashed, too, the next run ends them by ``close_stale_runs``.
 """
 
 from __future__ import annotations
@@ -21,23 +21,21 @@ from typing import TYPE_CHECKING, Any, Literal
 from storage.addresses import without_secrets
 from storage.home.identity import make_home_id
 from storage.stages import ROOT
-from storage.tracking.connection import PAGES, Connection
-from storage.tracking.registry import HOME
+from storage.tracking.connection import PAGES_VARIABLE, Connection
+from storage.tracking.tags import FLOW_RUN_ID_TAG, FLOW_RUN_URL_TAG, HOME_TAG
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, Run
 
-FLOW_RUN_ID = "prefect.flow_run_id"
-FLOW_RUN_URL = "prefect.flow_run_url"
 NAME_LENGTH = 250  # MLflow's limit for the name of a metric
 PARAM_LENGTH = 6000  # MLflow's limit for a parameter
 NOTE_LENGTH = 8000  # MLflow's limit for a tag
-METRICS_IN_BATCH = 1000  # MLflow's limit; 0.13 s per call, 17 s for 1,000 calls with one metric each
-PARAMS_IN_BATCH = 100  # MLflow's limit for parameters and tags
+METRICS_IN_BATCH = 1000  # MLflow's limit per call; a call takes 0.13 s, or 0.017 s for a single metric
+PARAMS_IN_BATCH = 100  # MLflow's limit for parameters and tags per call
 DIGEST_LENGTH = 36  # MLflow's limit for a dataset's digest
-FIGURES = "at_a_glance"  # prefix of headline metrics; MLflow's page shows them first, in alphabetical order
+FIGURES_PREFIX = "at_a_glance"  # prefix of the most important metrics, alphabetically first on MLflow's page
 Status = Literal["FINISHED", "FAILED", "KILLED"]
-VIEW = "workflowType=machine_learning"  # URL parameter; without it, MLflow's page shows traces, not metrics
+VIEW_PARAMETER = "workflowType=machine_learning"  # in URLs; without it, MLflow's page shows traces
 
 
 class Tracking(Connection):
@@ -46,13 +44,13 @@ class Tracking(Connection):
     def start_run(
         self, flow_run_id: str, name: str, tags: Mapping[str, str] | None = None, params: object = None
     ) -> str:
-        """Creates or resumes the MLflow run of a Prefect flow run; returns MLflow's run id.
+        """Creates or resumes the MLflow run of a Prefect flow run; returns the id of the MLflow run.
 
         Args:
             flow_run_id: Id of the Prefect flow run.
             name: Name of a new MLflow run; a resumed run keeps its name.
             tags: Tags to set.
-            params: Nested settings, logged as parameters; a resumed run keeps existing parameters.
+            params: Nested settings to log as parameters; a resumed run keeps its existing parameters.
         """
         from mlflow.entities import Param
         from mlflow.utils.git_utils import get_git_commit
@@ -61,7 +59,7 @@ class Tracking(Connection):
             run = runs[0]
             self.client.update_run(run.info.run_id, status="RUNNING")
         else:
-            run_tags = {FLOW_RUN_ID: flow_run_id, HOME: make_home_id(self.home)}
+            run_tags = {FLOW_RUN_ID_TAG: flow_run_id, HOME_TAG: make_home_id(self.home)}
             run_tags |= {"mlflow.source.name": "guidespace", "mlflow.source.type": "JOB"}
             if commit := get_git_commit(str(ROOT)):
                 run_tags["mlflow.source.git.commit"] = commit
@@ -89,39 +87,43 @@ class Tracking(Connection):
         The caller must hold the lock of the home (Workspace.writing), so that no other run of this home is
         active. Runs of other homes in the same database may be active, and are not ended.
         """
-        running_filter = f"attributes.status = 'RUNNING' AND tags.`{HOME}` = '{make_home_id(self.home)}'"
+        running_filter = f"attributes.status = 'RUNNING' AND tags.`{HOME_TAG}` = '{make_home_id(self.home)}'"
         runs = self.client.search_runs([self.experiment_id], running_filter)
         return self._end_all(
-            run for run in runs if FLOW_RUN_ID in run.data.tags and run.info.run_id != current
+            run for run in runs if FLOW_RUN_ID_TAG in run.data.tags and run.info.run_id != current
         )
 
     def _end_all(self, runs: Iterable[Run]) -> list[str]:
+        """Ends MLflow runs with the status KILLED; returns their ids."""
         run_ids = [run.info.run_id for run in runs]
         for run_id in run_ids:
             self.end_run(run_id, "KILLED")
         return run_ids
 
     def run_location(self, run_id: str, artifact: str = "") -> str:
-        """Returns where a user can see a run or its artifact: a URL, or a command if there is no server."""
-        uri, path = os.environ.get(PAGES) or self.uri, f"/artifacts/{artifact}" if artifact else ""
-        page = f"#/experiments/{self.experiment_id}/runs/{run_id}{path}?{VIEW}"
+        """Returns text that tells a user where to see a run or its artifact.
+
+        The text is a URL or, if there is no server, a command that starts a server, and a URL.
+        """
+        uri, path = os.environ.get(PAGES_VARIABLE) or self.uri, f"/artifacts/{artifact}" if artifact else ""
+        page = f"#/experiments/{self.experiment_id}/runs/{run_id}{path}?{VIEW_PARAMETER}"
         if uri.startswith("http"):
             return f"{without_secrets(uri).rstrip('/')}/{page}"
         return f"mlflow ui --backend-store-uri {self.shell_uri}   then http://127.0.0.1:5000/{page}"
 
     def set_tags(self, run_id: str, tags: Mapping[str, object]) -> None:
-        """Sets tags of a run; adds the URL in ``prefect.flow_run_url`` to the run's description as a link."""
+        """Sets tags of a run; the URL in ``prefect.flow_run_url`` also becomes a link in its description."""
         from mlflow.entities import RunTag
 
-        if url := tags.get(FLOW_RUN_URL):
+        if url := tags.get(FLOW_RUN_URL_TAG):
             tags = {**tags, "mlflow.note.content": f"[Flow run in Prefect]({url})"}
         self._log_batches(
             run_id, "tags", [RunTag(key, str(value)) for key, value in tags.items()], PARAMS_IN_BATCH
         )
 
     def describe(self, run_id: str, text: str) -> None:
-        """Sets the description of a run (Markdown), below a link to Prefect, within MLflow's length limit."""
-        link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL)
+        """Sets the description (Markdown) of a run, after the link to Prefect; cuts it to MLflow's limit."""
+        link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL_TAG)
         note = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
         if len(note) > NOTE_LENGTH:
             note = note[: NOTE_LENGTH - 100].rpartition("\n")[0] + "\n\n… the rest is in report.md"
@@ -153,11 +155,11 @@ class Tracking(Connection):
         self._log_batches(run_id, "metrics", entities, METRICS_IN_BATCH)
 
     def log_scores(self, run_id: str, scores: Mapping[str, Any]) -> None:
-        """Logs the nested dictionary of scores.json as metrics (see flatten_scores)."""
-        self.log_progress(run_id, 0, flatten_scores(shorten_kinds(scores)))
+        """Logs the nested dictionary of scores.json as metrics, named as ``flatten_scores`` describes."""
+        self.log_progress(run_id, 0, flatten_scores(shorten_kind_scores(scores)))
 
     def log_feeds(self, run_id: str, feeds: Iterable[Mapping[str, Any]]) -> None:
-        """Logs feeds as MLflow datasets without the secrets of URLs; the profile has the integer fields."""
+        """Logs feeds as MLflow datasets, with their integer values as profile and without secrets of URLs."""
         inputs = []
         for feed in feeds:
             source = without_secrets(feed["source"]) if "://" in feed["source"] else feed["source"]
@@ -170,7 +172,7 @@ class Tracking(Connection):
     def log_snapshot(
         self, run_id: str, digest: str, folder: Path, counts: Mapping[str, int]
     ) -> tuple[str, str]:
-        """Logs the guide as MLflow dataset input for evaluation; returns name and digest of the dataset."""
+        """Logs the guide as the MLflow dataset for evaluation; returns the name and digest of the dataset."""
         dataset_input = _dataset("evaluation", "guide", digest, str(folder), counts)
         self.client.log_inputs(run_id, [dataset_input])
         return dataset_input.dataset.name, dataset_input.dataset.digest
@@ -182,14 +184,14 @@ class Tracking(Connection):
 
         Args:
             run_id: MLflow run.
-            figures: Metrics by name.
-            model_id: MLflow logged model; "" for none.
-            dataset: Name and digest, as returned by ``log_snapshot``.
+            figures: Values of the metrics by name.
+            model_id: Id of the MLflow logged model; "" for none.
+            dataset: Name and digest of the dataset, as returned by ``log_snapshot``.
         """
         from mlflow.entities import Metric
 
         now, model = time.time_ns() // 1_000_000, model_id or None
-        named_values = [(metric_name(FIGURES, name), value) for name, value in figures.items()]
+        named_values = [(metric_name(FIGURES_PREFIX, name), value) for name, value in figures.items()]
         metrics = [Metric(name, value, now, 0, model, *dataset) for name, value in named_values]
         self._log_batches(run_id, "metrics", metrics, METRICS_IN_BATCH)
 
@@ -216,17 +218,19 @@ class Tracking(Connection):
         self.set_tags(run_id, {"mlflow.loggedArtifacts": json.dumps([{"path": name, "type": "table"}])})
 
     def _find_runs(self, flow_run_id: str) -> list[Run]:
-        query, newest_first = f"tags.`{FLOW_RUN_ID}` = '{flow_run_id}'", ["attributes.start_time DESC"]
+        """Returns the MLflow runs of a Prefect flow run, newest first."""
+        query, newest_first = f"tags.`{FLOW_RUN_ID_TAG}` = '{flow_run_id}'", ["attributes.start_time DESC"]
         return list(self.client.search_runs([self.experiment_id], query, order_by=newest_first))
 
-    def _log_batches(self, run_id: str, kind: str, items: Sequence[Any], batch: int) -> None:
-        for begin in range(0, len(items), batch):
-            entities: Any = {kind: items[begin : begin + batch]}
-            self.client.log_batch(run_id, **entities)
+    def _log_batches(self, run_id: str, kind: str, entities: Sequence[Any], batch_size: int) -> None:
+        """Logs MLflow entities in batches; ``kind`` is "metrics", "params" or "tags"."""
+        for begin in range(0, len(entities), batch_size):
+            batch: Any = {kind: entities[begin : begin + batch_size]}
+            self.client.log_batch(run_id, **batch)
 
 
 def _dataset(context: str, name: str, digest: str, source: str, counts: Mapping[str, int]) -> DatasetInput:
-    """Creates an MLflow dataset input; a tag has the complete digest, because MLflow limits its length."""
+    """Creates an MLflow dataset input. A tag has the complete digest, because MLflow truncates digests."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     is_remote = source.startswith(("http://", "https://"))
@@ -238,15 +242,18 @@ def _dataset(context: str, name: str, digest: str, source: str, counts: Mapping[
 
 
 def metric_name(*parts: object) -> str:
-    """Joins texts with "/" to a valid MLflow metric name; MLflow shows ``a/b`` as chart b in section a."""
-    text = "/".join(map(str, parts)).split("/")
-    pieces = [re.sub(r"[^\w.\- :]", "_", piece).strip() for piece in text]
+    """Joins texts with "/" to a valid name of an MLflow metric, replacing characters that MLflow rejects.
+
+    MLflow shows the metric ``a/b`` as chart b in section a.
+    """
+    words = "/".join(map(str, parts)).split("/")
+    words = [re.sub(r"[^\w.\- :]", "_", word).strip() for word in words]
     # MLflow interprets names as paths, so "." and ".." are replaced
-    pieces = [piece if piece.strip(".") else piece.replace(".", "_") for piece in pieces if piece]
-    return "/".join(pieces)[:NAME_LENGTH].rstrip("/") or "_"
+    words = [word if word.strip(".") else word.replace(".", "_") for word in words if word]
+    return "/".join(words)[:NAME_LENGTH].rstrip("/") or "_"
 
 
-def shorten_kinds(scores: Mapping[str, Any]) -> dict[str, Any]:
+def shorten_kind_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a copy of the scores with only three metrics per kind of programme (film, series …)."""
     names = "precision", "recall", "average_precision"
     kinds = {
@@ -270,15 +277,15 @@ def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:
 
 
 def flatten_params(params: object, prefix: str = "") -> dict[str, str]:
-    """Flattens nested settings to MLflow parameters: "train.optimizer.name" -> text.
+    """Flattens nested settings to texts by name, such as "train.optimizer.name", for MLflow parameters.
 
-    Lists become JSON. Long values are truncated to MLflow's limit.
+    Lists become JSON. Values that exceed MLflow's limit are truncated.
     """
     if dataclasses.is_dataclass(params) and not isinstance(params, type):
         params = dataclasses.asdict(params)
     if isinstance(params, Mapping):
-        parts = (flatten_params(value, f"{prefix}.{name}".lstrip(".")) for name, value in params.items())
-        return {name: text for part in parts for name, text in part.items()}
+        nested = (flatten_params(value, f"{prefix}.{name}".lstrip(".")) for name, value in params.items())
+        return {name: text for flat_params in nested for name, text in flat_params.items()}
     is_list = isinstance(params, list | tuple)
     text = json.dumps(params, ensure_ascii=False, default=str) if is_list else str(params)
     if len(text) > PARAM_LENGTH:

@@ -115,7 +115,9 @@ def find_import_anomalies(
         draft: Writer of the feed, whose transaction is not committed yet; None for an unchanged feed.
         today: Current date in UTC; None for a guide of the past, which may end before today.
     """
-    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_import(catalogue, source)
+    feed_id, grabbed_at = (
+        (draft.grab.feed_id, draft.grab.guide_time) if draft else newest_import(catalogue, source)
+    )
     previous = previous_import(catalogue, source, feed_id, grabbed_at)
     anomalies = []
     programmes = counts.seen - counts.rejected

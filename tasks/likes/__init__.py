@@ -1,1 +1,1 @@
-"""Reads likes and watch histories of viewers from tables, exports and databases of media players."""
+"""Reads likes and watch histories of viewers from tables, and from exports and databases of media players."""

@@ -1,21 +1,23 @@
 """Reads watch histories exported by Trakt, Plex, Emby, Jellyfin and the plugin Playback Reporting.
 
-Trakt: the archive of https://trakt.tv/settings/data or one of its files, whose rows have the format of the
-API (https://trakt.docs.apiary.io, sync/history, sync/ratings, sync/watched): ``watched_at``, or ``rated_at``
-with ``rating`` (1 to 10); and ``movie``, or ``show`` with ``episode``. A row of watched-shows has ``seasons``
-with ``episodes`` instead. Other rows (watchlist, collection, playback progress) are ignored.
+Trakt: the archive of https://trakt.tv/settings/data or one of its files. Rows have the format of the API
+(https://trakt.docs.apiary.io, sync/history, sync/ratings, sync/watched). A row has ``watched_at``, or
+``rated_at`` and ``rating`` (1 to 10); and ``movie``, or ``show`` and ``episode``. A row of the file
+watched-shows has ``seasons`` with ``episodes`` instead of ``episode``. Other rows, such as those of a
+watchlist, a collection or the playback progress, are ignored.
 
 Plex: JSON of the server's API (https://developer.plex.tv/pms), /library/sections/ID/all or
-/status/sessions/history/all: ``MediaContainer`` with ``Metadata``: ``viewCount`` or ``viewedAt``,
-``lastViewedAt``, ``userRating`` (0 to 10), and ``grandparentTitle`` (the series) for an episode.
+/status/sessions/history/all. ``MediaContainer`` has a list ``Metadata``, whose entries have ``viewCount`` or
+``viewedAt``, ``lastViewedAt``, ``userRating`` (0 to 10) and, for episodes, ``grandparentTitle`` (the series).
 
 Emby and Jellyfin: JSON of GET /Users/ID/Items?Recursive=true (https://dev.emby.media/reference/RestAPI,
-UserItemDataDto): ``Items`` with ``UserData``, which has the fields described in players.py.
+UserItemDataDto). ``Items`` have ``UserData`` with the fields that players.py describes.
 
 Playback Reporting (Jellyfin.Plugin.PlaybackReporting/Data/ActivityRepository.cs, ExportRawData; the plugin
-of Emby has the same columns): one play per line, tab-separated and without a header, with the columns in
-``ACTIVITY``. ``ItemName`` of an episode is "Series - s01e02 - Title". Times are local, or UTC with a Z.
-Running times are missing: a film counts as watched after 75 minutes and an episode after 18.
+of Emby has the same columns): one play per line, tab-separated and without a header, with the columns
+ACTIVITY_COLUMNS. ``ItemName`` of an episode is "Series - s01e02 - Title". Times are in local time, or in UTC
+if they end with a Z. The file has no running times, so a film counts as watched after 75 minutes, and an
+episode after 18 minutes.
 """
 
 import csv
@@ -31,15 +33,15 @@ from typing import Any
 import pyarrow as pa
 
 from tasks.likes.tables import LikesError
-from tasks.likes.watched import Item, likes_table
+from tasks.likes.watched import MediaItem, likes_table
 
-ACTIVITY: tuple[str, ...] = (
+ACTIVITY_COLUMNS: tuple[str, ...] = (
     "DateCreated", "UserId", "ItemId", "ItemType", "ItemName", "PlaybackMethod", "ClientName", "DeviceName",
     "PlayDuration",
 )  # fmt: skip
 WATCHED_SECONDS = {"Movie": 75 * 60, "Episode": 18 * 60}  # playing time from which an item counts as watched
-_EPISODE = re.compile(r"(.+) - s(\d+)e(\d+) - (.*)")
-_TRAKT = re.compile(r"(.*/)?(watched-history|ratings-(movies|shows|episodes))(-\d+)?\.json")
+_EPISODE_NAME = re.compile(r"(.+) - s(\d+)e(\d+) - (.*)")
+_TRAKT_FILE = re.compile(r"(.*/)?(watched-history|ratings-(movies|shows|episodes))(-\d+)?\.json")
 
 
 def read_export(
@@ -47,16 +49,17 @@ def read_export(
 ) -> pa.Table | None:
     """Reads an export as a table of likes (schema LIKES); returns None if the file is not an export.
 
-    Exports contain ids of users instead of names. Ids become viewers only if the file has several ids.
+    Exports contain ids of users instead of names. If a file has several ids, they are used as names of
+    viewers.
 
     Args:
-        file: Export of one of the programs in the docstring of the module.
+        file: Export of one of the programs that the docstring of the module describes.
         viewer: Name of the viewer if the file has at most one id of a user.
-        default_time: Time of rows without a time, in UTC, as a naive datetime.
-        zone: Time zone of local times; None: the zone of this machine.
+        default_time: Time of likes without a time, a naive datetime in UTC.
+        zone: Time zone of local times; None for the zone of this machine.
 
     Raises:
-        LikesError: The file looks like an export but has other fields.
+        LikesError: The file looks like an export but lacks its fields, or cannot be read.
     """
     try:
         export = _read(file)
@@ -72,37 +75,40 @@ def read_export(
         raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
 
 
-def drop_single_viewer(items: Iterable[Item]) -> list[Item]:
-    """Returns the items with ``viewer`` removed if all items have the same viewer."""
+def drop_single_viewer(items: Iterable[MediaItem]) -> list[MediaItem]:
+    """Returns the items; removes the viewer from all items if they have the same viewer."""
     items = list(items)
-    has_several = len({item.viewer for item in items}) > 1
-    return items if has_several else [replace(item, viewer="") for item in items]
+    has_several_viewers = len({item.viewer for item in items}) > 1
+    return items if has_several_viewers else [replace(item, viewer="") for item in items]
 
 
-def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
+def _read(file: Path) -> tuple[str, Iterable[MediaItem]] | None:
     """Reads an export. Returns the name of its program and its items, or None if it is not an export."""
-    kind = file.suffix.lower()
-    if kind == ".zip":
+    suffix = file.suffix.lower()
+    if suffix == ".zip":
         with zipfile.ZipFile(file) as archive:
-            names = [name for name in archive.namelist() if _TRAKT.fullmatch(name)]
+            names = [name for name in archive.namelist() if _TRAKT_FILE.fullmatch(name)]
             if not names:
                 raise LikesError(
-                    f"{file} has none of the watched-history and ratings files of an export of Trakt"
+                    f"{file} has none of the watched-history and ratings files of an export of Trakt; "
+                    "expected the archive of trakt.tv/settings/data"
                 )
             return "trakt", [item for name in names for item in trakt_items(json.loads(archive.read(name)))]
-    if kind in (".tsv", ".csv", ".txt"):
+    if suffix in (".tsv", ".csv", ".txt"):
         with open(file, encoding="utf-8-sig", newline="") as lines:
             first_line = lines.readline()
             separator = "\t" if "\t" in first_line else ","
-            has_header = tuple(name.strip('"') for name in first_line.strip().split(separator)) == ACTIVITY
-            if not has_header and (separator == "," or first_line.count("\t") != len(ACTIVITY) - 1):
+            has_header = (
+                tuple(name.strip('"') for name in first_line.strip().split(separator)) == ACTIVITY_COLUMNS
+            )
+            if not has_header and (separator == "," or first_line.count("\t") != len(ACTIVITY_COLUMNS) - 1):
                 return None
             if not has_header:
                 lines.seek(0)
             quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-            plays = csv.DictReader(lines, ACTIVITY, delimiter=separator, quoting=quoting)
+            plays = csv.DictReader(lines, ACTIVITY_COLUMNS, delimiter=separator, quoting=quoting)
             return "playback reporting", list(activity_items(plays))
-    if kind != ".json":
+    if suffix != ".json":
         return None
     try:
         document = json.loads(file.read_text(encoding="utf-8-sig"))
@@ -119,7 +125,7 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
     return None
 
 
-def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
     """Yields the films, episodes and series in the rows of a Trakt export."""
     for row in rows:
         title = row.get("movie") or row.get("show")
@@ -127,13 +133,17 @@ def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
             continue
         for season in row.get("seasons") or ():
             for episode in season["episodes"]:
-                number, watched_at = episode["number"], episode.get("last_watched_at")
-                numbers = {"season": season["number"], "episode": number}
-                yield Item(title=title["title"], plays=episode["plays"], played_at=watched_at, **numbers)
+                yield MediaItem(
+                    title=title["title"],
+                    season=season["number"],
+                    episode=episode["number"],
+                    plays=episode["plays"],
+                    played_at=episode.get("last_watched_at"),
+                )
         if not row.get("seasons"):
             episode = row.get("episode") or {}
             watched_at = row.get("watched_at") or row.get("last_watched_at")
-            yield Item(
+            yield MediaItem(
                 title=title["title"],
                 sub_title=episode.get("title"),
                 season=episode.get("season"),
@@ -144,14 +154,14 @@ def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
             )
 
 
-def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields the films, episodes and series in a Plex response. Only the rating of a series is used."""
+def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
+    """Yields the films, episodes and series in a Plex response. Of a series, only the rating is used."""
     for row in rows:
         if row["type"] not in ("movie", "episode", "show"):
             continue
         is_episode = row["type"] == "episode"
         plays = 0 if row["type"] == "show" else row.get("viewCount") or row.get("viewedAt")
-        yield Item(
+        yield MediaItem(
             title=row["grandparentTitle"] if is_episode else row["title"],
             sub_title=row["title"] if is_episode else "",
             season=row.get("parentIndex") if is_episode else None,
@@ -163,28 +173,28 @@ def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
         )
 
 
-def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
     """Yields the films, episodes and series in a response of the API of Emby or Jellyfin."""
     for row in rows:
         if row["Type"] not in ("Movie", "Episode", "Series", "Video"):
             continue
-        data, series, length = row["UserData"], row.get("SeriesName"), row.get("RunTimeTicks")
+        user_data, series, length = row["UserData"], row.get("SeriesName"), row.get("RunTimeTicks")
         is_series = row["Type"] == "Series"
-        yield Item(
+        yield MediaItem(
             title=series or row["Name"],
             sub_title=row["Name"] if series else "",
             season=row.get("ParentIndexNumber"),
             episode=row.get("IndexNumber"),
-            plays=data.get("Played") and not is_series,
-            share=data["PlaybackPositionTicks"] / length if length and not is_series else None,
-            played_at=data.get("LastPlayedDate"),
-            rating=data.get("Rating"),
-            liked=1 if data.get("IsFavorite") else data.get("Likes"),
+            plays=user_data.get("Played") and not is_series,
+            share=user_data["PlaybackPositionTicks"] / length if length and not is_series else None,
+            played_at=user_data.get("LastPlayedDate"),
+            rating=user_data.get("Rating"),
+            liked=1 if user_data.get("IsFavorite") else user_data.get("Likes"),
         )
 
 
-def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yields the films and episodes of Playback Reporting. Sums up the plays of an item by a user."""
+def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
+    """Yields the films and episodes that Playback Reporting lists; adds up all plays of an item by a user."""
     seconds: dict[tuple[str, str, str], int] = {}
     last_played: dict[tuple[str, str, str], str] = {}
     for play in plays:
@@ -192,15 +202,15 @@ def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
             key = play["UserId"], play["ItemType"], play["ItemName"]
             seconds[key] = seconds.get(key, 0) + int(play["PlayDuration"])
             last_played[key] = max(last_played.get(key, ""), play["DateCreated"])
-    for (user, kind, name), played in seconds.items():
-        names: dict[str, Any] = {"title": name}
-        if kind == "Episode" and (parts := _EPISODE.fullmatch(name)):
-            names = {"title": parts[1], "sub_title": parts[4]}
-            if number := int(parts[3]):  # 00: unknown
-                names |= {"season": int(parts[2]), "episode": number}
-        yield Item(
+    for (user, item_type, name), played_seconds in seconds.items():
+        fields: dict[str, Any] = {"title": name}
+        if item_type == "Episode" and (name_match := _EPISODE_NAME.fullmatch(name)):
+            fields = {"title": name_match[1], "sub_title": name_match[4]}
+            if number := int(name_match[3]):  # 00: unknown
+                fields |= {"season": int(name_match[2]), "episode": number}
+        yield MediaItem(
             viewer=user,
-            plays=played >= WATCHED_SECONDS[kind],
-            played_at=last_played[user, kind, name],
-            **names,
+            plays=played_seconds >= WATCHED_SECONDS[item_type],
+            played_at=last_played[user, item_type, name],
+            **fields,
         )

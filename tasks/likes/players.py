@@ -1,20 +1,21 @@
 """Reads watch histories from the SQLite databases of media players, opened read-only.
 
-Kodi: ``MyVideosNNN.db`` (119 of Kodi 19 to 131 of Kodi 21; https://kodi.wiki/view/Databases/MyVideos, and
-xbmc/video/VideoDatabase.cpp): ``files`` has playCount (NULL: not watched) and lastPlayed (local time);
-``movie``.c00 is a film's title; ``episode``.c00, c12 and c13 are title, season and episode, ``tvshow``.c00
-is the series; ``bookmark`` of type 1 is the resume point; userrating is 1 to 10, 0 or NULL for none. A
-database belongs to one viewer (a profile).
+Kodi: ``MyVideosNNN.db``, where NNN is 119 (Kodi 19) to 131 (Kodi 21); see xbmc/video/VideoDatabase.cpp and
+https://kodi.wiki/view/Databases/MyVideos. The table ``files`` has playCount (NULL: not watched) and
+lastPlayed (local time). ``movie``.c00 is the title of a film. ``episode``.c00, c12 and c13 are title, season
+and number of an episode, and ``tvshow``.c00 is the title of the series. A ``bookmark`` of type 1 is a resume
+point. userrating is 1 to 10, or 0 or NULL if there is no rating. A database belongs to one viewer (profile).
 
-Jellyfin: ``jellyfin.db`` of 10.11 (Jellyfin.Database.Implementations/JellyfinDbContext.cs, UserData.cs,
-BaseItemEntity.cs): ``UserData`` has rows per user and item (Played, PlaybackPositionTicks, LastPlayedDate in
-UTC, Rating 0 to 10, Likes, IsFavorite), ``BaseItems`` the items (Type, Name, SeriesName, ParentIndexNumber,
-IndexNumber, RunTimeTicks), ``Users`` the names. An item with several keys has several rows of user data.
+Jellyfin: ``jellyfin.db`` of 10.11; see Jellyfin.Database.Implementations/JellyfinDbContext.cs, UserData.cs
+and BaseItemEntity.cs. ``UserData`` has rows per user and item (Played, PlaybackPositionTicks, LastPlayedDate
+in UTC, Rating 0 to 10, Likes, IsFavorite), ``BaseItems`` has the items (Type, Name, SeriesName,
+ParentIndexNumber, IndexNumber, RunTimeTicks), and ``Users`` has the names. An item with several keys has
+several rows of user data.
 
 The plugin Playback Reporting of Jellyfin and Emby: ``playback_reporting.db``, see exports.py.
 
-Both players store a resume point from 5 % on and delete it from 90 % on. A resume point is ignored unless it
-lies in the credits.
+Kodi and Jellyfin store a resume point if playing stops after 5 % of the running time, and delete it after
+90 %. A resume point is ignored unless it lies in the credits (SEEN_SHARE in tables.py).
 """
 
 import datetime
@@ -24,11 +25,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tasks.likes.exports import ACTIVITY, activity_items, drop_single_viewer
+from tasks.likes.exports import ACTIVITY_COLUMNS, activity_items, drop_single_viewer
 from tasks.likes.tables import LikesError
-from tasks.likes.watched import Item, likes_table
+from tasks.likes.watched import MediaItem, likes_table
 
-_KODI = """
+_KODI_QUERY = """
     SELECT movie.c00 AS title, '' AS sub_title, NULL AS season, NULL AS episode,
            files.playCount AS plays, files.lastPlayed AS played_at, nullif(movie.userrating, 0) AS rating,
            bookmark.timeInSeconds / nullif(bookmark.totalTimeInSeconds, 0) AS share,
@@ -45,7 +46,7 @@ _KODI = """
     JOIN files ON files.idFile = episode.idFile
     LEFT JOIN bookmark ON bookmark.idFile = files.idFile AND bookmark.type = 1
 """
-_JELLYFIN = """
+_JELLYFIN_QUERY = """
     SELECT coalesce(items.SeriesName, items.Name) AS title,
            CASE WHEN items.SeriesName IS NULL THEN '' ELSE items.Name END AS sub_title,
            items.ParentIndexNumber AS season, items.IndexNumber AS episode,
@@ -67,10 +68,10 @@ def read_player(
     """Reads a database of Kodi, Jellyfin or Playback Reporting as a table of likes (schema LIKES).
 
     Args:
-        file: Database, opened read-only; the player may be running.
-        viewer: Name of the viewer if the database names none.
-        default_time: Time of rows without a time, in UTC, as a naive datetime.
-        zone: Time zone of Kodi's times; None: the zone of this machine.
+        file: Database, which is opened read-only; the player may be running.
+        viewer: Name of the viewer of rows without a viewer.
+        default_time: Time of likes without a time, a naive datetime in UTC.
+        zone: Time zone of local times; None for the zone of this machine.
 
     Raises:
         LikesError: The database belongs to another program or version, or cannot be read.
@@ -80,21 +81,22 @@ def read_player(
             connection.row_factory = sqlite3.Row
             tables = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
             if {"UserData", "BaseItems", "Users"} <= tables:
-                source, zone, query = "jellyfin", datetime.UTC, _JELLYFIN
+                source, zone, query = "jellyfin", datetime.UTC, _JELLYFIN_QUERY
             elif {"files", "movie", "episode", "tvshow", "bookmark"} <= tables:
-                source, query = "kodi", _KODI
+                source, query = "kodi", _KODI_QUERY
             elif "PlaybackActivity" in tables:
-                rows = map(dict, connection.execute(f"SELECT {', '.join(ACTIVITY)} FROM PlaybackActivity"))
+                rows = map(
+                    dict, connection.execute(f"SELECT {', '.join(ACTIVITY_COLUMNS)} FROM PlaybackActivity")
+                )
                 items = drop_single_viewer(activity_items(rows))
                 return likes_table(items, "playback reporting", viewer, default_time, zone)
             else:
                 excerpt = ", ".join(sorted(tables)[:6]) or "none"
                 raise LikesError(
-                    f"{file} has the tables {excerpt}; expected MyVideosNNN.db of Kodi 19 or later, or "
-                    "jellyfin.db of Jellyfin 10.11 or later"
+                    f"{file} has the tables {excerpt}; expected MyVideosNNN.db of Kodi 19 or later, "
+                    "jellyfin.db of Jellyfin 10.11 or later, or playback_reporting.db"
                 )
-            return likes_table(
-                (Item(**row) for row in connection.execute(query)), source, viewer, default_time, zone
-            )
+            items = (MediaItem(**row) for row in connection.execute(query))
+            return likes_table(items, source, viewer, default_time, zone)
     except sqlite3.Error as error:
         raise LikesError(f"{file} cannot be read as a database of Kodi or Jellyfin: {error}") from error

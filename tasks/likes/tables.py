@@ -2,13 +2,13 @@
 
 The columns are ``title`` (or ``programme``), one of ``liked``, ``rating`` and ``share``, and optionally
 ``viewer``, ``time``, ``episode`` and ``sub_title``, in any order and case. Other columns are ignored. The
-opinion becomes a number from -1 (dislike) to 1 (like):
+value of ``liked``, ``rating`` or ``share`` is converted to an opinion from -1 (dislike) to 1 (like):
 
     liked    true, yes, 1, like → 1        false, no, 0, -1, dislike → -1
-    rating   (2 r - low - high) / (high - low), clipped; low to high is 1 to 5 if the largest rating in the
-             file is at most 5, else 1 to 10 if it is at most 10, else 0 to 100
-    share    max(0, 2 s - 1), because stopping early is not a dislike; s is the share of the programme that
-             was watched, 0 to 1, or 0 to 100 if the largest share in the file is above 1
+    rating   (2 r - low - high) / (high - low), clipped to [-1, 1]. The scale from low to high is 1 to 5 if
+             the largest rating r in the file is at most 5, else 1 to 10 if it is at most 10, else 0 to 100.
+    share    max(0, 2 s - 1), because stopping early is not a dislike. s is the share of the programme that
+             was watched, 0 to 1, or 0 to 100 if the largest share in the file is above 1.
 """
 
 import csv
@@ -22,14 +22,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED
 from storage.episodes.numbers import read_episode
 from storage.errors import ExpectedError
 from tasks.text.titles import parse_title
 
-SEEN_SHARE = 0.8  # share from which a programme counts as watched to the end (without its credits)
-ROUNDING = 1e-6  # tolerance for rounded shares
-COLUMN_NAMES = {  # accepted names of each column
+SEEN_SHARE = 0.8  # watched share from which a programme counts as watched to the end; credits are not watched
+SHARE_TOLERANCE = 1e-6  # tolerance for rounded shares
+COLUMN_NAMES = {  # names of each column that a file may use
     "viewer": ("viewer", "user", "user_id", "userid"),
     "title": ("title", "programme", "program", "name"),
     "time": ("time", "date", "timestamp", "watched_at"),
@@ -39,33 +40,36 @@ COLUMN_NAMES = {  # accepted names of each column
     "episode": ("episode",),
     "sub_title": ("sub_title", "subtitle", "sub-title"),
 }
-OPINIONS = ("liked", "rating", "share")  # columns that may contain the opinion
-YES, NO = ("true", "yes", "1", "1.0", "like"), ("false", "no", "0", "0.0", "-1", "-1.0", "dislike")
+OPINION_COLUMNS = ("liked", "rating", "share")  # columns that may contain the opinion
+YES_TEXTS, NO_TEXTS = (
+    ("true", "yes", "1", "1.0", "like"),
+    ("false", "no", "0", "0.0", "-1", "-1.0", "dislike"),
+)
 
 
 class LikesError(ExpectedError, ValueError):
-    """Error: a source of likes cannot be read. The message has the problem and the expected content."""
+    """Error: a file of likes cannot be read. The message says why, and which content is expected."""
 
 
 def read_likes_table(file: Path, viewer: str, default_time: datetime.datetime) -> pa.Table:
     """Reads a CSV, Parquet or JSON file as a table of likes (schema LIKES).
 
     Args:
-        file: File with the columns in the docstring of the module.
+        file: File with the columns that the docstring of the module describes.
         viewer: Name of the viewer of rows without a viewer.
-        default_time: Time of rows without a time, in UTC, as a naive datetime.
+        default_time: Time of rows without a time, a naive datetime in UTC.
 
     Raises:
         LikesError: The file has another format, lacks a column, or has an invalid value.
     """
     rows = _rename_columns(_read_rows(file), file)
-    column = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
+    column = next((name for name in OPINION_COLUMNS if rows and name in rows[0]), "liked")
     opinions = _to_opinions(file, [row.get(column) for row in rows], column)
     likes = []
     for row_number, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
         if not title:
-            raise LikesError(f"{file}, row {row_number}: the title is empty")
+            raise LikesError(f"{file}, row {row_number}: the title is empty; expected a title in every row")
         if opinion is None:
             continue
         numbers = [("", str(row["episode"]))] if row.get("episode") else []
@@ -80,7 +84,7 @@ def read_likes_table(file: Path, viewer: str, default_time: datetime.datetime) -
                 "title": title,
                 "time": _parse_time(row.get("time"), default_time, file, row_number),
                 "value": opinion,
-                "seen": column == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
+                "seen": column == "share" and opinion > 2 * SEEN_SHARE - 1 - SHARE_TOLERANCE,
             }
         )
     return pa.Table.from_pylist(likes, schema=LIKES)
@@ -96,7 +100,7 @@ def _rename_columns(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[
         for name, aliases in COLUMN_NAMES.items()
         if not columns.keys().isdisjoint(aliases)
     }
-    if "title" not in selected_columns or selected_columns.keys().isdisjoint(OPINIONS):
+    if "title" not in selected_columns or selected_columns.keys().isdisjoint(OPINION_COLUMNS):
         raise LikesError(
             f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected title (or programme) and "
             "one of liked, rating, share"
@@ -105,6 +109,7 @@ def _rename_columns(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[
 
 
 def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
+    """Reads the rows of a CSV, Parquet or JSON file as dictionaries by name of the column."""
     suffix = file.suffix.lower()
     try:
         if suffix == ".parquet":
@@ -124,15 +129,19 @@ def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
         raise LikesError(f"{file} cannot be read as {suffix[1:]}: {error}") from error
     except OSError as error:
         raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
-    raise LikesError(f"{file}: expected .csv, .parquet, .json or .jsonl, or an export: docs/tonight.md")
+    raise LikesError(
+        f"{file} has an unknown format; expected .csv, .parquet, .json or .jsonl, or an export of a player "
+        "(docs/tonight.md)"
+    )
 
 
 def _find_delimiter(text: str) -> str:
+    """Returns the delimiter of a CSV text: comma, semicolon or tab, whichever its first line has most."""
     return max(",;\t", key=text.partition("\n")[0].count)
 
 
 def _to_opinions(file: Path, values: Sequence[Any], column: str) -> list[float | None]:
-    """Converts the values of the opinion column to numbers from -1 to 1, and empty values to None."""
+    """Converts the values of a column of opinions to numbers from -1 to 1, and empty values to None."""
     if column == "liked":
         return [_parse_liked(value, file, row_number) for row_number, value in enumerate(values, 1)]
     numbers = [_parse_number(value, column, file, row_number) for row_number, value in enumerate(values, 1)]
@@ -147,24 +156,31 @@ def _to_opinions(file: Path, values: Sequence[Any], column: str) -> list[float |
             f"{file}: {column} goes from {minimum:g} to {maximum:g}; expected numbers from 0 to 100"
         )
     lower_bound = 0.0 if column == "share" else -1.0
-    return [None if number is None else max(lower_bound, scale(number, low, high)) for number in numbers]
+    return [
+        None if number is None else max(lower_bound, scale_to_opinion(number, low, high))
+        for number in numbers
+    ]
 
 
-def scale(number: float, low: float, high: float) -> float:
-    """Maps a number from [low, high] linearly to [-1, 1]. Clips numbers outside."""
+def scale_to_opinion(number: float, low: float, high: float) -> float:
+    """Maps a number from [low, high] linearly to [-1, 1]; numbers outside are clipped."""
     return max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
 
 
 def _parse_liked(value: Any, file: Path, row_number: int) -> float | None:
+    """Converts a value of the column ``liked`` to 1 or -1; returns None for an empty value."""
     text = str(value).strip().casefold()
     if value is None or not text:
         return None
-    if text not in YES + NO:
-        raise LikesError(f"{file}, row {row_number}: liked is {value!r}; expected {', '.join(YES + NO)}")
-    return 1.0 if text in YES else -1.0
+    if text not in YES_TEXTS + NO_TEXTS:
+        raise LikesError(
+            f"{file}, row {row_number}: liked is {value!r}; expected {', '.join(YES_TEXTS + NO_TEXTS)}"
+        )
+    return 1.0 if text in YES_TEXTS else -1.0
 
 
 def _parse_number(value: Any, name: str, file: Path, row_number: int) -> float | None:
+    """Converts a value of the column ``name`` to a finite number; returns None for an empty value."""
     if value is None or not str(value).strip():
         return None
     try:
@@ -179,7 +195,10 @@ def _parse_number(value: Any, name: str, file: Path, row_number: int) -> float |
 def _parse_time(
     value: Any, default_time: datetime.datetime, file: Path, row_number: int
 ) -> datetime.datetime:
-    """Converts ISO text, seconds since 1970 or a date to a naive datetime in UTC; "" to ``default_time``."""
+    """Converts ISO text, seconds since 1970 or a date to a naive datetime in UTC.
+
+    Returns ``default_time`` for an empty value.
+    """
     if value is None or not str(value).strip():
         return default_time
     try:
@@ -196,4 +215,4 @@ def _parse_time(
             f"{file}, row {row_number}: time is {value!r}; expected an ISO date or instant, or seconds "
             "since 1970"
         ) from error
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    return to_naive_utc(moment) if moment.tzinfo else moment

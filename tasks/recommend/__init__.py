@@ -1,10 +1,10 @@
 """Recommends titles: computes scores, reasons and lists of titles from the likes of viewers.
 
 The method ``fit(likes, titles)`` of a recommender takes Likes and Titles and returns a FittedRecommender
-(tasks/recommend/lists.py). Its method ``scores(viewers, titles)`` returns finite float32 scores (viewers,
-titles), of which higher ones are better. ``shares`` and ``reasons_for`` return the likes that determine a
-score. ``with_likes`` replaces the likes of a viewer. tests/contracts/test_recommenders.py checks that the
-order of likes has no effect, and that a viewer without likes gets popular titles.
+(tasks/recommend/lists.py). ``scores`` computes finite scores of titles; higher is better. ``shares`` and
+``reasons_for`` return the likes that determine a score. ``with_likes`` replaces the likes of a viewer.
+tests/contracts/test_recommenders.py checks that the order of likes has no effect, and that a viewer without
+likes gets popular titles.
 """
 
 from typing import get_args

@@ -1,21 +1,22 @@
 """Recommends titles by the nearest likes and by the preferences of similar viewers.
 
-A matrix of the likes of all viewers is factorised (tasks/linear/factorisation.py). It also contains random
-pairs of a viewer and a title without a like, which count as 0; without them, nearly all values would be
-equal. The score of a title t is
+The matrix of the likes of all viewers is factorised (tasks/linear/factorisation.py). It also contains random
+pairs of a viewer and a title that the viewer has not rated, which count as 0; without these pairs, nearly all
+values would be equal. The score of a title t is
 
-    score(t) = nearest(t) + weight · (⟨u, v_t⟩ + b_t)        nearest: tasks/recommend/nearest_likes.py
+    score(t) = nearest(t) + weight · (⟨u, v_t⟩ + b_t)
 
-v_t and b_t are the factors and the bias of title t. Both are 0 for a title that nobody has rated. The factors
-u of a viewer are computed by ridge regression of the viewer's likes on the factors of the liked titles, so
-changed likes (``with_likes``) need no training:
+nearest(t) is the score of tasks/recommend/nearest_likes.py. v_t and b_t are the factors and the bias of title
+t; they are 0 for a title that nobody has rated. The factors u of a viewer are computed by ridge regression of
+the viewer's likes on the factors of the liked titles, so changed likes (``with_likes``) need no training:
 
     u = argmin Σ_l (r_l − b₀ − b_l − ⟨u, v_l⟩)² + decay · likes · ‖u‖²
 
-l are the liked titles, r_l is the value of a like, and b₀ is the mean of all values.
+l runs over the viewer's likes and dislikes, and ``likes`` is their number. r_l is the value of a like, and b₀
+is the mean of all values.
 
-Reasons and shares are those of the nearest likes. The defaults were chosen on validation films of MovieLens
-(nDCG@10 .2360; nearest likes .2296, the factorisation alone .181).
+Reasons and shares are computed from the nearest likes only. The defaults were chosen on validation films of
+MovieLens (nDCG@10 .2360; nearest likes .2296, the factorisation alone .181).
 """
 
 import dataclasses
@@ -29,18 +30,18 @@ from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.nearest_likes import FittedNearestLikes, NearestLikes
 
 LEARNING_RATE = 0.05
-UNLIKED = 3  # random pairs of viewer and title per like that count as 0; 8 pairs were not better
+UNLIKED_PER_LIKE = 3  # random pairs of viewer and title per like, which count as 0; 8 were not better
 
 
 @dataclass(frozen=True)
 class FittedFactorisedLikes:
-    """Fitted recommender by the nearest likes and by factors of titles."""
+    """Fitted recommender that combines the nearest likes with the factors of titles."""
 
     settings: "FactorisedLikes"
-    nearest: FittedNearestLikes  # fitted recommender by the nearest likes
-    factors: np.ndarray  # float32 (titles, dim), 0 for titles without ratings
-    biases: np.ndarray  # float32 (titles,), 0 for titles without ratings
-    mean: float  # mean value of all likes and of pairs that count as 0
+    nearest: FittedNearestLikes
+    factors: np.ndarray  # float32 (titles, dim), 0 for titles without likes
+    biases: np.ndarray  # float32 (titles,), 0 for titles without likes
+    mean: float  # mean of the values of all likes and of the pairs that count as 0
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
         """Computes the scores of titles for viewers, float32 (viewers, titles)."""
@@ -51,27 +52,27 @@ class FittedFactorisedLikes:
         return self.nearest.scores(viewers, titles) + np.float32(self.settings.weight) * predictions
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the likes of a viewer, and their shares of the score of ``nearest`` for each title."""
+        """Returns the liked titles of a viewer, and their shares of the nearest-likes score of each title."""
         return self.nearest.shares(viewer, titles)
 
     def reasons_for(self, viewer: int, title: int) -> list[Reason]:
-        """Returns the nearest likes, and the nearest dislike if it lowers the score."""
+        """Returns the likes that are nearest to a title, and the nearest dislike if it lowers the score."""
         return self.nearest.reasons_for(viewer, title)
 
     def with_likes(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Returns a recommender with new likes of one viewer and unchanged factors of titles."""
+        """Returns a recommender with other likes of one viewer and the same factors of titles."""
         return dataclasses.replace(self, nearest=self.nearest.with_likes(viewer, titles, values))
 
     def _viewer_factors(self, viewer: int) -> np.ndarray:
         """Computes the factors of a viewer, float64 (dim,), or zeros if no liked title has factors."""
         likes = self.nearest.likes
         rows = slice(likes.offsets[viewer], likes.offsets[viewer + 1])
-        liked, dim = self.factors[likes.titles[rows]].astype(np.float64), self.factors.shape[1]
-        if not liked.any():
-            return np.zeros(dim)
+        title_factors = self.factors[likes.titles[rows]].astype(np.float64)
+        if not title_factors.any():
+            return np.zeros(title_factors.shape[1])
         targets = likes.values[rows] - self.mean - self.biases[likes.titles[rows]]
-        penalty = self.settings.decay * len(liked) * np.eye(dim)
-        return np.linalg.solve(liked.T @ liked + penalty, liked.T @ targets)
+        penalty = self.settings.decay * len(title_factors) * np.eye(title_factors.shape[1])
+        return np.linalg.solve(title_factors.T @ title_factors + penalty, title_factors.T @ targets)
 
 
 @configurable
@@ -83,7 +84,7 @@ class FactorisedLikes:
     weight: float = setting(0.05, "Weight of the factorisation; 0: the nearest likes alone.", ge=0)
     dim: int = setting(16, "Factors of a viewer or title; a multiple of 16 is fast.", ge=1, le=1024)
     epochs: int = setting(40, "Passes over the likes.", ge=1)
-    decay: float = setting(0.05, "Weight decay of factors and biases at each like.", gt=0)
+    decay: float = setting(0.05, "Weight decay of factors and biases, applied at each like.", gt=0)
     seed: int = setting(0, "Seed of the initial factors and of the pairs that count as 0.", ge=0)
 
     def fit(self, likes: Likes, titles: Titles) -> FittedFactorisedLikes:
@@ -97,13 +98,14 @@ class FactorisedLikes:
         from tasks.linear.ratings import Ratings
 
         rated_titles, items = np.unique(nearest_likes.likes.titles, return_inverse=True)
-        viewers, rng = nearest_likes.likes.viewers, np.random.default_rng(self.seed)
-        pairs = viewers.astype(np.int64) * len(rated_titles) + items
-        unliked_pairs = np.repeat(viewers.astype(np.int64), UNLIKED) * len(rated_titles)
-        unliked_pairs += rng.integers(len(rated_titles), size=len(unliked_pairs))
-        unliked_pairs = unliked_pairs[~np.isin(unliked_pairs, pairs)]
-        users, columns = np.divmod(np.concatenate([pairs, unliked_pairs]), len(rated_titles))
-        values = np.concatenate([nearest_likes.likes.values, np.zeros(len(unliked_pairs), np.float32)])
+        item_count, rng = len(rated_titles), np.random.default_rng(self.seed)
+        viewers = nearest_likes.likes.viewers.astype(np.int64)
+        liked_codes = viewers * item_count + items  # the code of a pair of viewer and item
+        random_viewers = np.repeat(viewers, UNLIKED_PER_LIKE)
+        random_codes = random_viewers * item_count + rng.integers(item_count, size=len(random_viewers))
+        unliked_codes = random_codes[~np.isin(random_codes, liked_codes)]
+        users, columns = np.divmod(np.concatenate([liked_codes, unliked_codes]), item_count)
+        values = np.concatenate([nearest_likes.likes.values, np.zeros(len(unliked_codes), np.float32)])
         names = [str(viewer) for viewer in range(likes.viewer_count)], [str(title) for title in rated_titles]
         settings = FactorisationSettings(
             dim=self.dim,

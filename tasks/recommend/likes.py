@@ -1,4 +1,4 @@
-"""Inputs of recommenders as NumPy arrays: likes of viewers, and data of titles."""
+"""Defines the inputs of recommenders as NumPy arrays: likes of viewers, and data of titles."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,17 +30,20 @@ class Likes:
     def __post_init__(self) -> None:
         lengths = [len(self.viewers), len(self.titles), len(self.values), len(self.times)]
         if len(set(lengths)) > 1:
-            raise ValueError(f"viewers, titles, values and times must have one entry per like, got {lengths}")
+            raise ValueError(
+                f"viewers, titles, values and times must have one entry per like, got lengths {lengths}"
+            )
         if len(self) and not 0 <= self.viewers.min() <= self.viewers.max() < self.viewer_count:
             raise ValueError(
-                f"viewers must be from 0 to {self.viewer_count - 1}, got {self.viewers.min()} to "
+                f"viewers must be numbers from 0 to {self.viewer_count - 1}, got {self.viewers.min()} to "
                 f"{self.viewers.max()}"
             )
-        errors = np.flatnonzero(~((np.abs(self.values) <= 1) & np.isfinite(self.times)))  # rejects NaN, too
-        if len(errors):
+        is_valid = (np.abs(self.values) <= 1) & np.isfinite(self.times)  # False for NaN
+        if not is_valid.all():
+            index = int(is_valid.argmin())
             raise ValueError(
                 "values must be from -1 (dislike) to 1 (like) and times finite, got value "
-                f"{self.values[errors[0]]} at time {self.times[errors[0]]} (like {errors[0]})"
+                f"{self.values[index]} and time {self.times[index]} (like {index})"
             )
 
     def __len__(self) -> int:
@@ -60,19 +63,19 @@ class Likes:
         return type(self)(viewers, titles, values, self.times[rows], self.viewer_count)
 
     def replace_all(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """Returns Likes with only these titles and values of one viewer, without duplicates."""
+        """Returns Likes that contain only the titles and values of one viewer, without duplicates."""
         viewers, times = np.full(len(titles), viewer, dtype=np.int32), np.zeros(len(titles))
         return type(self)(viewers, titles, values, times, self.viewer_count).deduplicate()
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Index of the first like of each viewer in likes sorted by viewer, int64 (viewers + 1,)."""
+        """Index of the first like of each viewer if likes are sorted by viewer, int64 (viewers + 1,)."""
         return offsets_of(np.bincount(self.viewers, minlength=self.viewer_count))
 
 
 @dataclass(frozen=True)
 class Titles:
-    """Data of titles that recommenders use.
+    """Data of titles that recommenders use. The row of a title is its index in the arrays.
 
     Attributes:
         vectors: float32 (titles, dim), with unit norm, or zero if a title has no vector.
@@ -85,7 +88,7 @@ class Titles:
     def __post_init__(self) -> None:
         if len(self.vectors) != len(self.airings):
             raise ValueError(
-                f"titles need a vector and a number of airings each, got {len(self.vectors)} vectors, "
+                f"every title must have a vector and a number of airings, got {len(self.vectors)} vectors, "
                 f"{len(self.airings)} airings"
             )
 
@@ -93,10 +96,10 @@ class Titles:
         return len(self.vectors)
 
     def check(self, likes: Likes) -> None:
-        """Raises a ValueError if ``likes`` refer to rows that do not exist."""
+        """Raises a ValueError if ``likes`` contain rows of titles that do not exist."""
         if len(likes) and not 0 <= likes.titles.min() <= likes.titles.max() < len(self):
             raise ValueError(
-                f"likes must be of titles 0 to {len(self) - 1}, got {likes.titles.min()} to "
+                f"likes must refer to titles 0 to {len(self) - 1}, got {likes.titles.min()} to "
                 f"{likes.titles.max()}"
             )
 
@@ -106,5 +109,5 @@ class Reason:
     """Liked or disliked title that contributes to the score of a recommended title."""
 
     title: int  # row in Titles
-    share: float  # share of the score, 0 to 1
-    liked: bool  # False: disliked
+    share: float  # its share of the score, 0 to 1
+    liked: bool  # whether the viewer liked it; False: disliked

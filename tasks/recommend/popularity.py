@@ -10,14 +10,14 @@ from tasks.recommend.likes import Likes, Reason, Titles
 
 
 def popularity(likes: Likes, titles: Titles) -> np.ndarray:
-    """Computes the popularity of titles: log(1 + likes + airings / (1 + maximum of airings)), float32."""
+    """Computes the popularity log(1 + likes + airings / (1 + maximum of airings)) of titles, float32."""
     liked = np.bincount(likes.titles[likes.values > 0], minlength=len(titles))
     return np.log1p(liked + titles.airings / (1 + titles.airings.max(initial=0))).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class FittedPopularity:
-    """Fitted recommender by popularity."""
+    """Fitted recommender that scores titles by their popularity."""
 
     popularity: np.ndarray  # float32 (titles,)
 
@@ -40,7 +40,7 @@ class FittedPopularity:
 
 @configurable
 class Popularity:
-    """Ranks titles by their number of likes, and titles with equally many likes by airings."""
+    """Ranks titles by their number of likes; titles with equally many likes, by their number of airings."""
 
     name: Literal["popularity"] = "popularity"
 

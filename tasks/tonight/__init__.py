@@ -1,1 +1,1 @@
-"""Recommends programmes of the evening to viewers, as lists, HTML pages and calendars."""
+"""Recommends programmes of an evening to viewers, as lists, HTML pages and calendars."""

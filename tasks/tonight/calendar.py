@@ -13,12 +13,17 @@ from collections.abc import Iterator, Sequence
 from tasks.tonight.choose import Recommendation
 
 MAX_OCTETS = 75  # maximum length of a line without CR LF
-# Control characters and lone surrogates, which are not allowed in text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+# Control characters and lone surrogates, which an iCalendar text must not contain.
+_FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 def render_calendar(recommendations: Sequence[Recommendation], now: datetime.datetime) -> str:
-    """Returns an iCalendar file as text with CR LF line endings; write it as UTF-8 with newline=""."""
+    """Returns the text of an iCalendar file with CR LF line endings, to be written as UTF-8 with newline="".
+
+    Args:
+        recommendations: Recommended programmes, one event per programme.
+        now: Instant that the events state as their creation time.
+    """
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//GuideSpace//tonight//EN", "CALSCALE:GREGORIAN"]
     for recommendation in recommendations:
         lines += _render_event(recommendation, now)
@@ -27,19 +32,19 @@ def render_calendar(recommendations: Sequence[Recommendation], now: datetime.dat
 
 def fold_line(line: str) -> Iterator[str]:
     """Splits an iCalendar line into lines of at most 75 octets. Continuation lines begin with a space."""
-    part, size = "", 0
-    for letter in line:
-        octets = len(letter.encode())
+    folded_line, size = "", 0
+    for character in line:
+        octets = len(character.encode())
         if size + octets > MAX_OCTETS:
-            yield part
-            part, size = " ", 1
-        part, size = part + letter, size + octets
-    yield part
+            yield folded_line
+            folded_line, size = " ", 1
+        folded_line, size = folded_line + character, size + octets
+    yield folded_line
 
 
 def escape_text(text: str) -> str:
-    """Escapes text for an iCalendar property value of type TEXT."""
-    text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    """Escapes text for an iCalendar property value of type TEXT; removes forbidden characters."""
+    text = _FORBIDDEN_CHARACTERS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return re.sub(r"([\\;,])", r"\\\1", text).replace("\n", "\\n")
 
 
@@ -47,9 +52,9 @@ def _render_event(recommendation: Recommendation, now: datetime.datetime) -> Ite
     """Yields the lines of an iCalendar event (VEVENT) for a recommended programme."""
     programme = recommendation.programme
     identity = "\n".join((programme.title, programme.channel, programme.start.isoformat()))
-    liked = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
-    reason = f"Because you like {', '.join(liked)}" if liked else ""
-    description = "\n".join(filter(None, (programme.sub_title, programme.description, reason)))
+    liked_titles = [f"{reason.title} ({reason.share:.0%})" for reason in recommendation.why if reason.liked]
+    explanation = f"Because you like {', '.join(liked_titles)}" if liked_titles else ""
+    description = "\n".join(filter(None, (programme.sub_title, programme.description, explanation)))
     yield "BEGIN:VEVENT"
     yield f"UID:{hashlib.sha256(identity.encode('utf-8', 'replace')).hexdigest()[:32]}@guidespace"
     yield f"DTSTAMP:{_format_utc(now)}"
@@ -67,5 +72,5 @@ def _render_event(recommendation: Recommendation, now: datetime.datetime) -> Ite
 
 
 def _format_utc(moment: datetime.datetime) -> str:
-    """Formats a time-zone aware datetime as an iCalendar date-time in UTC."""
+    """Formats a datetime with a time zone as an iCalendar date-time in UTC."""
     return f"{moment.astimezone(datetime.UTC):%Y%m%dT%H%M%SZ}"

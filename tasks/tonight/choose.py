@@ -1,6 +1,6 @@
-"""Makes a list of recommended programmes for each viewer, with reasons, from scores of their titles.
+"""Makes a list of recommended programmes for each viewer, with reasons, from the scores of titles.
 
-Programmes that a viewer has seen and shows that a viewer dislikes are omitted.
+Programmes that the viewer has seen, and shows that the viewer dislikes, are omitted.
 """
 
 import dataclasses
@@ -17,17 +17,17 @@ from tasks.recommend.lists import FittedRecommender, top_indices
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
 
-MIN_REASON_SHARE = 0.02  # minimum share of the score for a reason to be shown
-VIEWERS_PER_BATCH = 1000  # viewers scored at once: 20 MB of scores with 5,000 shows
+MIN_REASON_SHARE = 0.02  # reasons with a smaller share of the score are not shown
+VIEWERS_PER_BATCH = 1000  # viewers whose scores are computed at once; with 5,000 shows, scores take 20 MB
 
 
 @dataclass(frozen=True, kw_only=True)
-class Why:
+class RecommendationReason:
     """Reason for a recommendation: a title that the viewer liked or disliked."""
 
     title: str
-    share: float  # share of the score, 0 to 1
-    liked: bool  # False: disliked
+    share: float  # its share of the score, 0 to 1
+    liked: bool  # whether the viewer liked it; False: disliked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +49,17 @@ class LikedPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """Programme on a viewer's list. The icon and the people are added later (people.py)."""
+    """Programme on a viewer's list. Credits, icon and people are added later (people.py)."""
 
     viewer: str  # salted hash of the viewer
     rank: int  # position on the list, from 1
     score: float  # higher is better
     programme: Programme
-    why: tuple[Why, ...]  # reasons, largest share first, at most settings.reasons
+    why: tuple[RecommendationReason, ...]  # reasons, largest share first, at most settings.reasons
     credits: tuple[Credit, ...] = ()  # people of the programme
     icon: str = ""  # URL of a picture; "" if there is none
     people: tuple[LikedPerson, ...] = ()  # people of the programme whom the viewer knows from liked titles
-    counterfactual: str = ""  # sentence that says which change of likes would remove the programme
+    counterfactual: str = ""  # sentence that says which change of likes would remove it from the list
 
 
 class Evening:
@@ -68,8 +68,8 @@ class Evening:
     Args:
         shows: Upcoming shows with their programmes.
         opinions: Table of likes and dislikes, from ``read_likes``.
-        seen: Table of episodes that viewers have seen, from ``read_likes``.
-        titles: Data of the titles in ``titles_to_rank(shows, opinions)``, in that order.
+        seen: Table of the episodes that viewers have seen, from ``read_likes``.
+        titles: Data of the titles that ``titles_to_rank(shows, opinions)`` returns, in this order.
         settings: Settings of the ranking.
     """
 
@@ -81,35 +81,35 @@ class Evening:
         titles: Titles,
         settings: TonightSettings,
     ) -> None:
-        names = titles_to_rank(shows, opinions)
-        row_by_key = {key: row for row, key in enumerate(names)}
-        self.shows, self.settings, self.names = shows, settings, list(names.values())
-        self.show_keys = list(names)
-        codes = opinions["viewer"].combine_chunks().dictionary_encode()
-        self.viewers: list[str] = codes.dictionary.to_pylist()
-        self.rows = np.array([row_by_key[show.show_key] for show in shows], dtype=np.int32)  # rows in titles
-        liked = np.array([row_by_key[key] for key in opinions["show_key"].to_pylist()], dtype=np.int32)
+        titles_by_show = titles_to_rank(shows, opinions)
+        row_by_key = {key: row for row, key in enumerate(titles_by_show)}
+        self.shows, self.settings, self.titles = shows, settings, titles
+        self.show_keys, self.title_texts = list(titles_by_show), list(titles_by_show.values())  # by row
+        viewer_codes = opinions["viewer"].combine_chunks().dictionary_encode()
+        self.viewers: list[str] = viewer_codes.dictionary.to_pylist()
+        self.show_rows = np.array([row_by_key[show.show_key] for show in shows], dtype=np.int32)
+        rated_rows = np.array([row_by_key[key] for key in opinions["show_key"].to_pylist()], dtype=np.int32)
         # to_pylist: to_numpy would import pandas (tasks/tonight/vectors.py)
         values = np.array(opinions["value"].to_pylist(), dtype=np.float32)
         times = np.array(opinions["time"].to_pylist(), dtype="datetime64[us]").astype(np.int64) / 1e6
-        viewers = np.array(codes.indices.to_pylist(), dtype=np.int32)
-        self.likes = Likes(viewers, liked, values, times, len(self.viewers))
-        self.titles = titles
+        viewers = np.array(viewer_codes.indices.to_pylist(), dtype=np.int32)
+        self.likes = Likes(viewers, rated_rows, values, times, len(self.viewers))
         self.fitted = settings.recommender.fit(self.likes, titles)
         self._row_of = {
             programme: row_by_key[show.show_key] for show in shows for programme in show.programmes
         }
         index_of_show = {show.show_key: index for index, show in enumerate(shows)}
-        self.seen: dict[str, dict[int, list[tuple[str, str]]]] = {}
+        # (episode, sub-title) pairs by viewer and index of the show
+        self._seen_episodes: dict[str, dict[int, list[tuple[str, str]]]] = {}
         for row in seen.to_pylist():
             if (index := index_of_show.get(row["show_key"])) is not None:
-                episodes = self.seen.setdefault(row["viewer"], {}).setdefault(index, [])
+                episodes = self._seen_episodes.setdefault(row["viewer"], {}).setdefault(index, [])
                 episodes.append((row["episode"], fold_sub_title(row["sub_title"])))
-        self._disliked: dict[int, set[int]] = {}
-        index_of_row = {row: index for index, row in enumerate(self.rows.tolist())}
+        self._disliked_shows: dict[int, set[int]] = {}  # indices of shows by number of the viewer
+        index_of_row = {row: index for index, row in enumerate(self.show_rows.tolist())}
         for position in np.flatnonzero(values < 0).tolist():
-            if (index := index_of_row.get(int(liked[position]))) is not None:
-                self._disliked.setdefault(int(viewers[position]), set()).add(index)
+            if (index := index_of_row.get(int(rated_rows[position]))) is not None:
+                self._disliked_shows.setdefault(int(viewers[position]), set()).add(index)
 
     def show_key(self, programme: Programme) -> str:
         """Returns the show key (normalized title) of a programme of the evening."""
@@ -118,103 +118,111 @@ class Evening:
     def liked_titles(self, viewer: str) -> dict[str, str]:
         """Returns the titles that a viewer (a salted hash) likes, by show key, the most liked first."""
         likes = self.likes.take(np.flatnonzero(self.likes.viewers == self.viewers.index(viewer)))
-        pairs = sorted(zip((-likes.values).tolist(), likes.titles.tolist(), strict=True))
-        return {self.show_keys[row]: self.names[row] for value, row in pairs if value < 0}
+        pairs = zip(likes.values.tolist(), likes.titles.tolist(), strict=True)
+        sorted_pairs = sorted((-value, row) for value, row in pairs if value > 0)
+        return {self.show_keys[row]: self.title_texts[row] for _, row in sorted_pairs}
 
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
         """Yields the list of recommendations for each viewer, best first; ``viewers`` are salted hashes."""
-        code_of = {viewer: code for code, viewer in enumerate(self.viewers)}
-        batches = [
-            viewers[begin : begin + VIEWERS_PER_BATCH] for begin in range(0, len(viewers), VIEWERS_PER_BATCH)
-        ]
-        codes = [np.array([code_of[viewer] for viewer in part], dtype=np.int32) for part in batches]
-        with ThreadPoolExecutor(1) as executor:  # scoring mostly releases the GIL, building lists does not
-            scores = [executor.submit(self.fitted.scores, part, self.rows) for part in codes[:1]]
-            for batch in range(len(batches)):
-                batch_scores = scores.pop().result()
-                scores += [
-                    executor.submit(self.fitted.scores, part, self.rows)
-                    for part in codes[batch + 1 : batch + 2]
-                ]
-                for code, viewer_scores in zip(codes[batch].tolist(), batch_scores, strict=True):
-                    yield self._recommend_shows(code, viewer_scores)
+        number_of = {viewer: number for number, viewer in enumerate(self.viewers)}
+        viewer_numbers = np.array([number_of[viewer] for viewer in viewers], dtype=np.int32)
+        # While the lists of a batch are made, a thread computes the scores of the next batch without the GIL.
+        with ThreadPoolExecutor(1) as executor:
+            future = executor.submit(self.fitted.scores, viewer_numbers[:VIEWERS_PER_BATCH], self.show_rows)
+            for begin in range(0, len(viewer_numbers), VIEWERS_PER_BATCH):
+                end, batch_scores = begin + VIEWERS_PER_BATCH, future.result()
+                if end < len(viewer_numbers):
+                    next_batch = viewer_numbers[end : end + VIEWERS_PER_BATCH]
+                    future = executor.submit(self.fitted.scores, next_batch, self.show_rows)
+                for viewer_number, viewer_scores in zip(
+                    viewer_numbers[begin:end].tolist(), batch_scores, strict=True
+                ):
+                    yield self._make_list(viewer_number, viewer_scores)
 
     def add_counterfactuals(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
-        """Adds to each recommendation of a viewer which change of likes would remove the programme."""
+        """Adds counterfactuals (Recommendation.counterfactual) to the list of recommendations of a viewer."""
         if not recommendations:
             return []
-        code = self.viewers.index(recommendations[0].viewer)
-        viewer_likes = self.likes.take(np.flatnonzero(self.likes.viewers == code))
+        viewer_number = self.viewers.index(recommendations[0].viewer)
+        viewer_likes = self.likes.take(np.flatnonzero(self.likes.viewers == viewer_number))
         likes = dict(zip(viewer_likes.titles.tolist(), viewer_likes.values.tolist(), strict=True))
-        viewers = np.array([code], dtype=np.int32)
 
-        def listed(fitted: FittedRecommender) -> np.ndarray:
+        def list_titles(fitted: FittedRecommender) -> np.ndarray:
             """Returns the rows of the titles on the viewer's list according to a recommender."""
-            scores = fitted.scores(viewers, self.rows)[0]
-            return self.rows[[index for index, _ in self._choose(fitted, code, scores)]]
+            scores = fitted.scores(np.array([viewer_number], dtype=np.int32), self.show_rows)[0]
+            return self.show_rows[
+                [index for index, _ in self._choose_programmes(fitted, viewer_number, scores)]
+            ]
 
         explained = []
         for recommendation in recommendations:
             row = self._row_of[recommendation.programme]
-            sentence = self._format_counterfactual(find_counterfactual(self.fitted, code, likes, row, listed))
+            counterfactual = find_counterfactual(self.fitted, viewer_number, likes, row, list_titles)
+            sentence = self._format_counterfactual(counterfactual)
             explained.append(dataclasses.replace(recommendation, counterfactual=sentence))
         return explained
 
     def _format_counterfactual(self, counterfactual: Counterfactual) -> str:
         """Returns a sentence about a change of likes, or "" if there is no such change."""
-        titles = [f"“{self.names[row]}”" for row in counterfactual.without]
+        titles = [f"“{self.title_texts[row]}”" for row in counterfactual.without]
         if titles:
             joined_titles = f"{', '.join(titles[:-1])} and {titles[-1]}" if titles[1:] else titles[0]
             return f"Without {joined_titles} it would not be listed."
         if counterfactual.disliked is not None:
-            return f"If you disliked “{self.names[counterfactual.disliked]}” it would not be listed."
+            return f"If you disliked “{self.title_texts[counterfactual.disliked]}” it would not be listed."
         return ""
 
-    def _recommend_shows(self, code: int, scores: np.ndarray) -> list[Recommendation]:
-        """Returns the list of recommendations of the viewer ``code``, from the scores of all shows."""
+    def _make_list(self, viewer_number: int, scores: np.ndarray) -> list[Recommendation]:
+        """Returns the list of recommendations of a viewer, from the scores of all shows."""
         return [
             Recommendation(
-                viewer=self.viewers[code],
+                viewer=self.viewers[viewer_number],
                 rank=rank,
                 score=round(float(scores[index]), 4),
                 programme=programme,
-                why=self._explain_show(code, index),
+                why=self._explain_show(viewer_number, index),
             )
-            for rank, (index, programme) in enumerate(self._choose(self.fitted, code, scores), 1)
+            for rank, (index, programme) in enumerate(
+                self._choose_programmes(self.fitted, viewer_number, scores), 1
+            )
         ]
 
-    def _choose(
-        self, fitted: FittedRecommender, code: int, scores: np.ndarray
+    def _choose_programmes(
+        self, fitted: FittedRecommender, viewer_number: int, scores: np.ndarray
     ) -> list[tuple[int, Programme]]:
-        """Chooses the shows of a list. Returns their indices and the first unseen programme of each."""
-        seen, disliked = self.seen.get(self.viewers[code], {}), self._disliked.get(code, ())
-        candidates: list[tuple[int, Programme]] = []
-        for index in top_indices(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
-            programmes, seen_episodes = self.shows[index].programmes, seen.get(index)
-            programme = (
-                next((programme for programme in programmes if not programme.was_seen(seen_episodes)), None)
-                if seen_episodes
-                else programmes[0]
-            )
-            if programme is not None and index not in disliked:
-                candidates.append((index, programme))
-        indices = np.array([index for index, _ in candidates], dtype=np.int64)
-        _, shares = fitted.shares(code, self.rows[indices])
-        selection = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
-        return [candidates[position] for position in selection.tolist()]
+        """Chooses the shows for the list of a viewer.
 
-    def _explain_show(self, code: int, index: int) -> tuple[Why, ...]:
-        """Returns the reasons why a show is recommended to a viewer."""
-        reasons = self.fitted.reasons_for(code, int(self.rows[index]))[: self.settings.reasons]
+        Returns the index of each show, and the first programme of the show that the viewer has not seen.
+        """
+        seen_episodes = self._seen_episodes.get(self.viewers[viewer_number], {})
+        disliked_shows = self._disliked_shows.get(viewer_number, ())
+        pool_size = self.settings.pool + len(seen_episodes) + len(disliked_shows)
+        candidates: list[tuple[int, Programme]] = []
+        for index in top_indices(scores, pool_size).tolist():
+            programmes, seen = self.shows[index].programmes, seen_episodes.get(index)
+            if seen:
+                programmes = [programme for programme in programmes if not programme.was_seen(seen)]
+            if programmes and index not in disliked_shows:
+                candidates.append((index, programmes[0]))
+        indices = np.array([index for index, _ in candidates], dtype=np.int64)
+        _, shares = fitted.shares(viewer_number, self.show_rows[indices])
+        positions = diversify(scores[indices], shares, self.settings.count, self.settings.trade_off)
+        return [candidates[position] for position in positions.tolist()]
+
+    def _explain_show(self, viewer_number: int, index: int) -> tuple[RecommendationReason, ...]:
+        """Returns the reasons why a viewer gets the show with the index ``index``."""
+        reasons = self.fitted.reasons_for(viewer_number, int(self.show_rows[index]))[: self.settings.reasons]
         return tuple(
-            Why(title=self.names[reason.title], share=round(reason.share, 4), liked=reason.liked)
+            RecommendationReason(
+                title=self.title_texts[reason.title], share=round(reason.share, 4), liked=reason.liked
+            )
             for reason in reasons
             if reason.share >= MIN_REASON_SHARE
         )
 
 
 def titles_to_rank(shows: Sequence[Show], opinions: pa.Table) -> dict[str, str]:
-    """Returns the titles of upcoming shows and of liked or disliked shows, by show key."""
+    """Returns the titles of upcoming shows, then those of other liked or disliked shows, by show key."""
     titles_by_show = {show.show_key: show.programmes[0].title for show in shows}
-    liked = dict(zip(opinions["show_key"].to_pylist(), opinions["title"].to_pylist(), strict=True))
-    return titles_by_show | {key: title for key, title in liked.items() if key not in titles_by_show}
+    rated_titles = dict(zip(opinions["show_key"].to_pylist(), opinions["title"].to_pylist(), strict=True))
+    return titles_by_show | {key: title for key, title in rated_titles.items() if key not in titles_by_show}

@@ -1,7 +1,7 @@
 """Recognizes programmes that are not recommended by default: placeholders, shopping and adult programmes.
 
-A placeholder is a title that names no programme ("To be announced"). The rules are in excluded.toml: names of
-categories, and regular expressions for channels and titles.
+A placeholder is a title that names no programme ("To be announced"). The rules for shopping and adult
+programmes are in excluded.toml: names of categories, and regular expressions for channels and titles.
 """
 
 import functools
@@ -18,7 +18,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = get_args(Exclusion)
 
 
 class _Rule(NamedTuple):
-    """Rule for one kind of excluded programme. The rule applies if one of its fields matches."""
+    """Rule for one kind of excluded programmes. It applies to a programme if one of its fields matches."""
 
     categories: frozenset[str]
     channels: re.Pattern[str]
@@ -26,7 +26,7 @@ class _Rule(NamedTuple):
 
 
 def find_exclusion(title: str, show_key: str, channel: str, categories: Iterable[str]) -> Exclusion | None:
-    """Returns the kind of exclusion to which a programme belongs, or None if it may be recommended.
+    """Returns the exclusion (placeholders, shopping or adult) to which a programme belongs, or None.
 
     Args:
         title: Raw title.
@@ -50,7 +50,7 @@ def _is_match(pattern: re.Pattern[str], text: str) -> bool:
 
 @functools.cache
 def _read_rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
-    """Reads excluded.toml. Returns the categories that rules ignore ("generic"), and the rules by kind."""
+    """Reads excluded.toml. Returns the categories that rules ignore ("generic"), and rules by exclusion."""
     content = tomllib.loads(Path(__file__).with_name("excluded.toml").read_text(encoding="utf-8"))
     kinds: tuple[Exclusion, ...] = ("adult", "shopping")
     rules: dict[Exclusion, _Rule] = {
@@ -65,4 +65,5 @@ def _read_rules() -> tuple[frozenset[str], dict[Exclusion, _Rule]]:
 
 
 def _join_patterns(patterns: list[str]) -> re.Pattern[str]:
+    """Returns a pattern that matches if one of several patterns matches, ignoring case."""
     return re.compile("|".join(patterns), re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Hides repeats and programmes with a minimum age above the limit, and counts the hidden programmes."""
+"""Hides repeats and programmes whose minimum age is above the limit, and counts the hidden programmes."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,19 +8,19 @@ from tasks.tonight.exclusions import Exclusion
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
 
-ADULT_AGE = 18  # age limit from which adult programmes may be included
-MAX_NAMES = 5  # maximum number of unknown ratings in a message
+ADULT_AGE = 18  # with a lower age limit, adult programmes cannot be included
+MAX_NAMES = 5  # maximum number of unknown ratings that a message lists
 
 
 @dataclass
-class Hidden:
+class HiddenCounts:
     """Numbers of programmes that the settings hide, by reason."""
 
-    programmes: int = 0  # all programmes before hiding
+    programmes: int = 0  # all programmes, including hidden programmes
     repeats: int = 0  # hidden repeats
-    too_old: int = 0  # hidden programmes with a minimum age above the limit
-    unrated: int = 0  # programmes without an age rating, hidden with settings.hide_unrated
-    unknown: Counter[str] = field(default_factory=Counter)  # hidden programmes by unknown age rating
+    above_limit: int = 0  # hidden programmes whose minimum age is above the limit
+    unrated: int = 0  # programmes without an age rating, which are hidden if settings.hide_unrated is set
+    unknown: Counter[str] = field(default_factory=Counter)  # hidden programmes, by unknown age rating
 
     def messages(self, settings: TonightSettings) -> Iterator[str]:
         """Yields a message with the number of hidden programmes for each filter that the settings enable."""
@@ -31,7 +31,7 @@ class Hidden:
         if 0 < self.unrated == self.programmes - self.repeats and not settings.hide_unrated:
             yield "no programme of this evening has an age rating, so the age limit has no effect"
             return
-        yield f"minimum age above {settings.age}, hidden: {self.too_old:,}"
+        yield f"minimum age above {settings.age}, hidden: {self.above_limit:,}"
         if self.unknown:
             names = ", ".join(name for name, _ in self.unknown.most_common(MAX_NAMES))
             yield f"unknown age rating, hidden: {self.unknown.total():,} ({names})"
@@ -41,15 +41,15 @@ class Hidden:
             yield f"no age rating, {state}: {self.unrated:,}{advice}"
 
 
-def included_kinds(settings: TonightSettings) -> tuple[Exclusion, ...]:
-    """Returns the kinds in ``settings.include``, without "adult" if there is an age limit below 18."""
+def lifted_exclusions(settings: TonightSettings) -> tuple[Exclusion, ...]:
+    """Returns the exclusions in ``settings.include``, without "adult" if the age limit is below 18."""
     is_limited = settings.age is not None and settings.age < ADULT_AGE
     return tuple(kind for kind in settings.include if not (is_limited and kind == "adult"))
 
 
-def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], Hidden]:
-    """Removes the programmes that the settings hide. Returns the remaining shows and the numbers removed."""
-    hidden = Hidden()
+def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], HiddenCounts]:
+    """Returns the shows without programmes that the settings hide, and the numbers of hidden programmes."""
+    hidden = HiddenCounts()
     visible_shows = []
     for show in shows:
         programmes = tuple(
@@ -60,7 +60,7 @@ def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[l
     return visible_shows, hidden
 
 
-def _is_hidden(programme: Programme, settings: TonightSettings, hidden: Hidden) -> bool:
+def _is_hidden(programme: Programme, settings: TonightSettings, hidden: HiddenCounts) -> bool:
     """Returns whether the settings hide a programme, and counts the programme in ``hidden``."""
     hidden.programmes += 1
     if settings.hide_repeats and programme.is_repeat:
@@ -74,5 +74,6 @@ def _is_hidden(programme: Programme, settings: TonightSettings, hidden: Hidden) 
     if programme.age is None:
         hidden.unrated += 1
         return settings.hide_unrated
-    hidden.too_old += programme.age > settings.age
-    return programme.age > settings.age
+    is_above_limit = programme.age > settings.age
+    hidden.above_limit += is_above_limit
+    return is_above_limit

@@ -12,17 +12,17 @@ from tasks.tonight.programmes import Show
 
 
 def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) -> list[Show]:
-    """Returns the shows with only the programmes that are of one of the selected kinds.
+    """Returns the programmes that have at least one of the selected kinds, grouped by show.
 
-    The kinds of a programme come from its categories, and from the predictions for its title in the model
-    (tasks/kinds), if the model has any.
+    The kinds of a programme are determined from its categories, and from the predictions for its title in
+    the model (tasks/kinds) unless an older version made the model.
 
     Args:
         shows: Shows of the evening.
-        kinds: Kinds to select.
+        kinds: Selected kinds.
         model: Model folder.
     """
-    from tasks.kinds.decisions import TitleKinds  # takes 0.05 s, only with --kind
+    from tasks.kinds.decisions import TitleKinds  # takes 0.05 s, and is needed only with --kind
 
     title_kinds = _read_kinds(model, {show.show_key for show in shows})
     kinds_of_titles = TitleKinds([title_kinds.get(show.show_key, ()) for show in shows])

@@ -1,7 +1,7 @@
 """Renders tonight.html: a timeline of the evening, the recommended programmes with reasons, and like buttons.
 
-The page sends no data: viewers save their likes as a file for ``guidespace like --from``. The URL fragment
-contains the likes as well, so that a link opens the page with the same likes.
+The page sends no data: viewers save their likes as a file for ``guidespace like --from``. The likes are also
+in the fragment of the URL, so that a link to the page contains them.
 """
 
 import datetime
@@ -27,10 +27,10 @@ def render_tonight(
 
     Args:
         recommendations: List of one viewer, best first; may be empty.
-        viewer: Name of the viewer on the page and in the file of likes; "" for none.
+        viewer: Name of the viewer on the page and in the file of likes; "" for an anonymous page.
         begin: Begin of the evening.
         end: End of the evening.
-        zone: IANA name of the time zone of the page; "": the zone of the browser.
+        zone: IANA name of the time zone of the page; "" for the zone of the browser.
     """
     heading = f"Tonight for {viewer}" if viewer else "Tonight"
     data = {
@@ -40,14 +40,8 @@ def render_tonight(
         "zone": zone,
         "programmes": [_programme_data(recommendation) for recommendation in recommendations],
     }
-    parts = (
-        FOLDER / "tonight.html",
-        heading,
-        FOLDER / "tonight.css",
-        encode_data(data),
-        [FOLDER / "tonight.js"],
-    )
-    return render_page(*parts)
+    template, style, script = (FOLDER / f"tonight.{suffix}" for suffix in ("html", "css", "js"))
+    return render_page(template, heading, style, encode_data(data), [script])
 
 
 def programme_marks(programme: Programme) -> list[str]:
@@ -75,12 +69,13 @@ def _programme_data(recommendation: Recommendation) -> dict[str, Any]:
         "people": [[person.name, person.role, person.title] for person in recommendation.people],
         **_airing_data(programme),
         "also": [_airing_data(airing) for airing in programme.also],
-        "why": [[why.title, why.share, why.liked] for why in recommendation.why],
+        "why": [[reason.title, reason.share, reason.liked] for reason in recommendation.why],
         "change": recommendation.counterfactual,
     }
 
 
 def _airing_data(airing: Airing) -> dict[str, Any]:
+    """Returns the data of an airing that tonight.js shows."""
     stop = airing.stop and _to_minutes(airing.stop)
     return {"start": _to_minutes(airing.start), "stop": stop, "channel": airing.channel}
 

@@ -1,6 +1,7 @@
 """Converts lists of recommendations to an Arrow table with the schema in storage/formats/tonight.py."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from tasks.tonight.choose import Recommendation
 
 
 def to_table(lists: Iterable[Iterable[Recommendation]]) -> pa.Table:
-    """Returns a table with one row per recommendation, from one list of recommendations per viewer."""
+    """Returns a table with one row per recommendation; ``lists`` are the lists of several viewers."""
     return pa.Table.from_pylist(
         [_to_row(recommendation) for recommendations in lists for recommendation in recommendations],
         schema=TONIGHT,
@@ -39,5 +40,5 @@ def _to_row(recommendation: Recommendation) -> dict[str, Any]:
             {"start": airing.start.replace(tzinfo=None), "channel": airing.channel}
             for airing in programme.also
         ],
-        "why": [{"title": why.title, "share": why.share, "liked": why.liked} for why in recommendation.why],
+        "why": [asdict(reason) for reason in recommendation.why],
     }

@@ -1,7 +1,8 @@
-"""Prefect task that publishes lists of recommended programmes for all viewers of a home."""
+"""Publishes lists of recommended programmes for all viewers of a home, as a Prefect task."""
 
 import datetime
 import time
+from collections.abc import Iterable, Mapping
 
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
@@ -29,54 +30,61 @@ def recommend(
 ) -> Tonight:
     """Publishes a list for every viewer with likes, and sample pages of ``settings.pages`` viewers.
 
-    Viewers in another time zone than the home get programmes between the same clock times in their zone.
-    The MLflow run with the id ``run`` receives counts and anonymous sample pages; "" logs nothing.
+    If a viewer has another time zone than the home, the interval has the same clock times in this time zone.
+    Numbers and anonymous sample pages are logged to the MLflow run with the id ``run``, unless it is "".
 
     Raises:
-        TonightError: There are no likes, or no programmes to recommend in that interval.
+        TonightError: There are no likes, or no programmes to recommend in the interval.
     """
     workspace, started = Workspace(home), time.perf_counter()
     opinions, seen = read_likes(workspace.home)
     if not len(opinions):
-        raise TonightError(f"nobody has liked anything in {workspace.home}; see `guidespace like --help`")
-    zones = viewer_zones(workspace.home)
-    by_zone: dict[str, list[str]] = {}
-    for viewer in opinions["viewer"].unique().to_pylist():
-        by_zone.setdefault(zones.get(viewer, ""), []).append(viewer)
+        raise TonightError(f"{workspace.home} has no likes of any viewer; see `guidespace like --help`")
+    viewers_by_zone = _group_viewers(opinions["viewer"].unique().to_pylist(), viewer_zones(workspace.home))
     key = f"{begin.astimezone(datetime.UTC):%Y%m%d-%H%M}"
     with workspace.publishing(Tonight, key) as draft:
         lists: list[list[Recommendation]] = []
         pages: list[str] = []
         failures: list[TonightError] = []
-        shows = 0
-        for zone, viewers in sorted(by_zone.items()):
+        show_count = 0
+        for zone, viewers in sorted(viewers_by_zone.items()):
             zone_begin, zone_end = (
                 moment.replace(tzinfo=read_zone(zone)) if zone else moment for moment in (begin, end)
             )
             try:
                 opened = open_evening(workspace.home, zone_begin, zone_end, opinions, seen, settings)
-            except TonightError as error:  # the guide may contain the evening in other zones
+            except TonightError as error:  # the guide may contain the evening of other zones
                 failures.append(error)
-                get_run_logger().warning("no lists in the zone %s: %s", zone or "of the home", error)
+                message = "no lists for the viewers in the time zone %s: %s"
+                get_run_logger().warning(message, zone or "of the home", error)
                 continue
-            shows = max(shows, len(opened.evening.shows))
+            show_count = max(show_count, len(opened.evening.shows))
             zone_lists = list(opened.evening.recommend(viewers))
             lists += zone_lists
-            nonempty = [recommendations for recommendations in zone_lists if recommendations]
-            for recommendations in nonempty[: settings.pages - len(pages)]:  # hashes are in a random order
+            # the first viewers are a random sample, because hashes are in a random order
+            nonempty_lists = [recommendations for recommendations in zone_lists if recommendations]
+            for recommendations in nonempty_lists[: settings.pages - len(pages)]:
                 pages.append(render_tonight(opened.explain(recommendations), "", zone_begin, zone_end, zone))
-        if len(failures) == len(by_zone):
+        if len(failures) == len(viewers_by_zone):
             raise failures[0]
         pq.write_table(to_table(lists), draft.folder / FILE, compression="zstd")
         for number, page in enumerate(pages, 1):
             (draft.folder / f"viewer-{number:02}.html").write_text(page, encoding="utf-8")
-        draft.counts |= {"viewers": len(lists), "shows": shows, "programmes": sum(map(len, lists))}
+        draft.counts |= {"viewers": len(lists), "shows": show_count, "programmes": sum(map(len, lists))}
     artifact, seconds = draft.artifact, time.perf_counter() - started
     counts_text = ", ".join(f"{count:,} {name}" for name, count in artifact.counts.items())
-    get_run_logger().info("lists of %s in %.1f s", counts_text, seconds)
+    get_run_logger().info("recommended programmes in %.1f s: %s", seconds, counts_text)
     if run:
         tracking, counts = Tracking(workspace.home), {**artifact.counts, "seconds": seconds}
         tracking.log_progress(run, 0, {f"tonight/{name}": value for name, value in counts.items()})
         for file in sorted(draft.folder.glob("*.html")):
             tracking.log_file(run, file, PAGES)
     return artifact
+
+
+def _group_viewers(viewers: Iterable[str], zones: Mapping[str, str]) -> dict[str, list[str]]:
+    """Returns the viewers by name of their time zone, or by "" if no zone is stored for them."""
+    viewers_by_zone: dict[str, list[str]] = {}
+    for viewer in viewers:
+        viewers_by_zone.setdefault(zones.get(viewer, ""), []).append(viewer)
+    return viewers_by_zone

@@ -13,7 +13,8 @@ from flows.nightly_run import format_instant
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone, set_zone
 from storage.tracking import Registry, Tracking
-from storage.tracking.nights import AS_OF, VERSION, read_nights
+from storage.tracking.nights import read_nights
+from storage.tracking.tags import AS_OF_TAG, MODEL_VERSION_TAG
 from tests.flows.command import SAMPLE, guidespace
 
 DAY = datetime.date(2025, 3, 1)
@@ -68,7 +69,7 @@ def test_a_night_has_the_date_on_which_it_was_due(tmp_path, zone):
     home = Workspace(tmp_path / "home").home
     set_zone(home, zone)
     tracking, date = Tracking(home), datetime.date(2025, 10, 26)
-    tags = {AS_OF: format_instant(due_time(date, home_zone(home))), VERSION: "1"}
+    tags = {AS_OF_TAG: format_instant(due_time(date, home_zone(home))), MODEL_VERSION_TAG: "1"}
     tracking.end_run(tracking.start_run(str(uuid.uuid4()), "night", tags, {}))
     dates = [f"{date + datetime.timedelta(days=days)}" for days in (-1, 0, 1)]
     assert find_missing_dates.fn(str(home), dates) == ["2025-10-25", "2025-10-27"]

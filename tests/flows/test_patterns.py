@@ -5,7 +5,7 @@ import pytest
 from prefect.logging import disable_run_logger
 
 from flows.cli.main import main
-from storage.catalogue.connection import FILE, Catalogue
+from storage.catalogue.connection import CATALOGUE_FILE, Catalogue
 from storage.catalogue.sub_titles import read_sub_titles
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
@@ -99,6 +99,6 @@ def test_the_command_runs_the_flow_and_prints_counts(home):
     done = guidespace("patterns", "--home", home, "--set", *few)
     assert done.returncode == 0, done.stderr
     assert "episode_number" in done.stdout and "sub-titles have a pattern" in done.stdout
-    with duckdb.connect(str(home / FILE), read_only=True) as connection:
+    with duckdb.connect(str(home / CATALOGUE_FILE), read_only=True) as connection:
         assert connection.sql("SELECT count(*) FROM episodes WHERE pattern IS NOT NULL").fetchall()[0][0] > 0
     assert done.stdout.count("epoch 1 of 1") == 1

@@ -9,7 +9,7 @@ import pytest
 
 from storage.digests import content_digest
 from storage.tracking import EXPERIMENT, MODEL_NAME, Registry, Tracking, TrackingError
-from storage.tracking.connection import aliased_version
+from storage.tracking.connection import read_aliased_version
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
 NIGHT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -172,7 +172,7 @@ def test_the_database_and_mlflow_name_the_same_champion(
 ) -> None:
     version = register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa")
     registry.promote(version, "the first", at=NIGHT)
-    read = aliased_version(tracking.database, MODEL_NAME, "champion")
+    read = read_aliased_version(tracking.database, MODEL_NAME, "champion")
     assert read is not None and read[2] == content_digest(tmp_path / "aaa")
     told = tracking.client.get_model_version_by_alias(MODEL_NAME, "champion")
     assert read == (

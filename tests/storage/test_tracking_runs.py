@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 
 from storage.stages import ROOT
 from storage.tracking import Tracking, TrackingError
-from storage.tracking.nights import AS_OF, read_nights
-from storage.tracking.registry import HOME
-from storage.tracking.runs import FLOW_RUN_ID, flatten_params, flatten_scores, metric_name, shorten_kinds
+from storage.tracking.nights import read_nights
+from storage.tracking.runs import (
+    flatten_params,
+    flatten_scores,
+    metric_name,
+    shorten_kind_scores,
+)
+from storage.tracking.tags import AS_OF_TAG, FLOW_RUN_ID_TAG, HOME_TAG
 
 SCORES = {
     "protocols": {
@@ -58,7 +63,10 @@ def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> 
     dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
     tracking.end_run(ended)
     somebodys = tracking.client.create_run(tracking.experiment_id).info.run_id
-    within = {HOME: "smoke-12345678", FLOW_RUN_ID: "flow-9"}  # a home in this home, as under `guidespace up`
+    within = {
+        HOME_TAG: "smoke-12345678",
+        FLOW_RUN_ID_TAG: "flow-9",
+    }  # a home in this home, as under `guidespace up`
     smoke = tracking.client.create_run(tracking.experiment_id, tags=within).info.run_id
     assert tracking.close_stale_runs(own) == [dead]
     status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys, smoke)]
@@ -205,7 +213,7 @@ def test_the_nights_are_those_that_reported_oldest_first(tracking: Tracking) -> 
 def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None:
     instants = ("", "2026-03-02T03:30:00+00:00", "2026-03-03T03:30:00+00:00", "2026-03-01T03:30:00+00:00")
     for number, instant in enumerate(instants):
-        tags = {AS_OF: instant} if instant else {}  # the first is of an older version
+        tags = {AS_OF_TAG: instant} if instant else {}  # the first is of an older version
         run = tracking.start_run(f"flow-{number}", f"night {number}", tags)
         tracking.set_tags(run, {"guidespace.model_version": number})
         tracking.end_run(run, "FAILED" if number == 1 else "FINISHED")
@@ -224,5 +232,5 @@ def test_kinds_have_three_figures_each():
     figures = {"n": 9, "titles": 3, "average_precision": 0.9, "precision": 1.0, "recall": 0.5}
     scores = {"k": 10, "kinds": {"film": {"all": figures, "unseen_title": figures}}}
     expected = {"precision": 1.0, "recall": 0.5, "average_precision": 0.9}
-    assert shorten_kinds(scores) == {"k": 10, "kinds": {"film": expected}}
-    assert shorten_kinds({"k": 10}) == {"k": 10, "kinds": {}}
+    assert shorten_kind_scores(scores) == {"k": 10, "kinds": {"film": expected}}
+    assert shorten_kind_scores({"k": 10}) == {"k": 10, "kinds": {}}

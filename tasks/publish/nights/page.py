@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from storage.tracking.nights import SECONDS, Night
+from storage.tracking.nights import SECONDS_METRIC, Night
 from tasks.pages import encode_data, render_page
 
 FOLDER = Path(__file__).parent
@@ -22,7 +22,7 @@ CHARTS = {  # small charts by metric: label, and whether larger values are bette
     "at_a_glance/clusters": ("Clusters", None),
     "at_a_glance/titles": ("Titles", None),
     "guide/programmes": ("Programmes", None),
-    SECONDS: ("Duration, seconds", None),
+    SECONDS_METRIC: ("Duration, seconds", None),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from flows.cli.main import main
 from storage.artifacts import Guide
-from storage.catalogue.evening import DETAILS
+from storage.catalogue.evening import DETAIL_TYPES
 from storage.catalogue.likes import LIKES, add_likes, hash_viewer, set_viewer_zone
 from storage.formats.tonight import FILE, TONIGHT
 from storage.home.guides import current_guide
@@ -178,7 +178,9 @@ def test_a_guide_of_an_older_version_is_read_but_does_not_filter(home, capsys, t
     with workspace.publishing(Guide, "older") as draft:
         shutil.copytree(workspace.folder(guide), draft.folder, dirs_exist_ok=True)
         (draft.folder / "artifact.json").unlink()
-        table = pq.read_table(draft.folder / "programmes.parquet").drop_columns([*DETAILS, "credits", "icon"])
+        table = pq.read_table(draft.folder / "programmes.parquet").drop_columns(
+            [*DETAIL_TYPES, "credits", "icon"]
+        )
         pq.write_table(table, draft.folder / "programmes.parquet")
     assert main(["tonight", *AT, "--home", older, "--json"]) == 0
     found = {one["title"]: one for one in json.loads(capsys.readouterr().out)}

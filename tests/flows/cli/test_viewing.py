@@ -16,7 +16,7 @@ import flows.cli.likes
 import tasks.tonight.task
 from flows.cli.sql import query_rows as ask
 from storage.artifacts import Tonight
-from storage.catalogue.likes import LIKES, SALT, add_likes, hash_viewer, read_likes
+from storage.catalogue.likes import LIKES, SALT_FILE, add_likes, hash_viewer, read_likes
 from storage.formats.tonight import FILE, TONIGHT
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
@@ -165,7 +165,7 @@ def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
     assert Workspace(home).read(Tonight, made.path.rsplit("/", 1)[1]) == made
     logged = [file.path for file in tracking.client.list_artifacts(run, "tonight")]
     assert logged == [f"tonight/viewer-{n:02}.html" for n in range(1, 11)]
-    salt, code = (home / SALT).read_text(encoding="utf-8"), hash_viewer(home, "Ann")
+    salt, code = (home / SALT_FILE).read_text(encoding="utf-8"), hash_viewer(home, "Ann")
     for file in (home / made.path).glob("*.html"):
         text = file.read_text(encoding="utf-8")
         assert '<h1 dir="auto">Tonight</h1>' in text and salt not in text and code not in text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.catalogue.connection import FILE, Catalogue, connect, migrate, read_migrations
+from storage.catalogue.connection import CATALOGUE_FILE, Catalogue, connect, migrate, read_migrations
 from storage.catalogue.feeds import Counts
 from storage.catalogue.ledger import feed_writer
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES, REJECTS
@@ -21,8 +21,8 @@ EMPTY = {"categories": [], "episode_numbers": [], "episode_systems": []}
 
 def migrate_home(home: Path, count: int) -> None:
     """Creates a catalogue in the state after the first ``count`` migrations."""
-    with closing(connect(home / FILE)) as connection:
-        migrate(connection, read_migrations()[:count], home / FILE)
+    with closing(connect(home / CATALOGUE_FILE)) as connection:
+        migrate(connection, read_migrations()[:count], home / CATALOGUE_FILE)
 
 
 def day(number: int) -> datetime.datetime:

@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.episode_columns import COLUMNS
-from storage.catalogue.evening import DETAILS
-from storage.catalogue.feeds import Counts, describe
+from storage.catalogue.episode_columns import EPISODE_COLUMNS
+from storage.catalogue.evening import DETAIL_TYPES
+from storage.catalogue.feeds import Counts, count_contents
 from storage.catalogue.ledger import LedgerError, feed_writer
 from storage.catalogue.rows import REJECTS
 from storage.catalogue.snapshots import SnapshotOptions, snapshot_digest, write_snapshot
@@ -45,13 +45,13 @@ def test_doubles_in_a_large_feed(tmp_path: Path) -> None:
 def test_a_reading_that_raises_leaves_no_trace(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         store(catalogue, "s", "1", programmes(("a", 1, "x", "c")), rejects=1)
-        before = describe(catalogue)
+        before = count_contents(catalogue)
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
             with feed_writer(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft:
                 draft.add_programmes(programmes(("z", 9, "z", "z")))
                 draft.finish()
                 raise ZeroDivisionError
-        assert describe(catalogue) == before
+        assert count_contents(catalogue) == before
         query = "SELECT name FROM channels WHERE channel = 'b'"
         assert catalogue.connection.execute(query).fetchall() == [("B of 1",)]
         assert store(catalogue, "s", "2", programmes(("z", 9, "z", "z"))).stored == 1
@@ -64,7 +64,7 @@ def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: b
     with Catalogue.open(tmp_path) as catalogue:
         if known:
             store(catalogue, "s", "1", programmes(("a", 1, "x", "c")))
-        before = describe(catalogue)
+        before = count_contents(catalogue)
         rejects = pa.RecordBatch.from_pylist([{"line": 1, "reason": "", "excerpt": ""}], schema=REJECTS)
         message = r"s: 3 programmes were seen, but . stored \+ 0 duplicates \+ . rejected are 2\."
         with (  # noqa: PT012
@@ -75,7 +75,7 @@ def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: b
             draft.add_rejects(rejects)
             row = f"(SELECT min(rowid) FROM {table})"
             catalogue.connection.execute(f"DELETE FROM {table} WHERE rowid = {row}")
-        assert describe(catalogue) == before
+        assert count_contents(catalogue) == before
 
 
 def test_a_commit_that_fails_says_why(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_snapshot(tmp_path: Path) -> None:
         "source channel start stop title title_language sub_title categories episode_numbers episode_systems"
     )
     facts = ["credits", "countries", "keywords", "original_language", "length_minutes", "icon"]
-    assert table.schema.names == [*names.split(), *COLUMNS, "date", "zone", *DETAILS, *facts]
+    assert table.schema.names == [*names.split(), *EPISODE_COLUMNS, "date", "zone", *DETAIL_TYPES, *facts]
     types = [str(table.schema.field(name).type) for name in ("start", "stop", "title", "categories")]
     assert types == ["timestamp[us]", "timestamp[us]", "string", "list<element: string>"]
     rows = [tuple(row.values()) for row in table.select(["source", "channel", "title"]).to_pylist()]

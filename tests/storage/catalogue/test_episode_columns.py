@@ -7,8 +7,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.catalogue.connection import FILE, Catalogue, read_migrations
-from storage.catalogue.episode_columns import COLUMNS, MIGRATION, EpisodeReader
+from storage.catalogue.connection import CATALOGUE_FILE, Catalogue, read_migrations
+from storage.catalogue.episode_columns import EPISODE_COLUMNS, EPISODE_MIGRATION, EpisodeReader
 from storage.catalogue.evening import upcoming_programmes
 from storage.catalogue.ledger import feed_writer
 from storage.catalogue.snapshots import write_snapshot
@@ -51,7 +51,9 @@ def test_columns_say_what_the_parser_reads() -> None:
     made = list(zip(*(column.to_pylist() for column in EpisodeReader().columns(rows())), strict=True))
     assert made == [tuple(read_episode(numbers, title, sub_title)) for title, sub_title, numbers in ROWS]
     assert [(season, episode, part, parts) for season, _, episode, _, part, parts in made] == EXPECTED
-    assert [len(column) for column in EpisodeReader().columns(rows().slice(0, 0))] == [0] * len(COLUMNS)
+    assert [len(column) for column in EpisodeReader().columns(rows().slice(0, 0))] == [0] * len(
+        EPISODE_COLUMNS
+    )
     assert EpisodeReader().columns(rows().slice(2))[2].to_pylist() == [
         episode for _, episode, *_ in EXPECTED[2:]
     ]
@@ -59,9 +61,9 @@ def test_columns_say_what_the_parser_reads() -> None:
 
 def test_a_home_from_before_the_columns_gets_them(tmp_path: Path) -> None:
     """And one that never kept the systems of numbers."""
-    before = [step.name for step in read_migrations()].index(MIGRATION)
+    before = [step.name for step in read_migrations()].index(EPISODE_MIGRATION)
     migrate_home(tmp_path, before)
-    with duckdb.connect(str(tmp_path / FILE)) as connection:
+    with duckdb.connect(str(tmp_path / CATALOGUE_FILE)) as connection:
         arriving = rows()  # noqa: F841  (found by its name)
         columns = "programme_id, 1, NULL, 's', arriving.*"
         connection.execute(f"INSERT INTO programmes SELECT row_number() OVER () AS {columns} FROM arriving")
@@ -70,7 +72,7 @@ def test_a_home_from_before_the_columns_gets_them(tmp_path: Path) -> None:
         again = "UPDATE programmes SET episode_systems = NULL, season = NULL, episode = NULL"
         catalogue.connection.execute(again)
         catalogue.connection.execute("DELETE FROM migrations WHERE version > ?", [before])
-        for name in COLUMNS:
+        for name in EPISODE_COLUMNS:
             catalogue.connection.execute(f"ALTER TABLE programmes DROP COLUMN {name}")
     with Catalogue.open(tmp_path) as catalogue:
         assert stored(catalogue)[0] == (1, 5, 1, 2) and stored(catalogue)[2] == (None, 1, None, None)
@@ -96,7 +98,7 @@ def test_ingest_snapshot_and_evening_have_the_columns(tmp_path: Path) -> None:
     evening = upcoming_programmes(tmp_path, NOON, NOON + datetime.timedelta(days=1))
     assert evening["episode"].to_pylist() == [episode for _, episode, *_ in EXPECTED]
     pq.write_table(
-        table.drop_columns(["episode_systems", *COLUMNS]), tmp_path / "programmes.parquet"
+        table.drop_columns(["episode_systems", *EPISODE_COLUMNS]), tmp_path / "programmes.parquet"
     )  # as before
     assert (
         upcoming_programmes(tmp_path, NOON, NOON + datetime.timedelta(days=1))["episode"].to_pylist()[3]

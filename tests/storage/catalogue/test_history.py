@@ -8,7 +8,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.connection import FILE, Catalogue
+from storage.catalogue.connection import CATALOGUE_FILE, Catalogue
 from storage.catalogue.feeds import Counts, find_unchanged
 from storage.catalogue.snapshots import SnapshotOptions, snapshot_digest, write_snapshot
 from tests.storage.catalogue.stored import HOUR, NOON, airing, day, migrate_home, read_rows
@@ -206,7 +206,7 @@ def test_one_channel_is_the_same_id_with_a_name_in_common(
 
 def test_a_home_of_the_first_version_keeps_everything(tmp_path: Path) -> None:
     migrate_home(tmp_path, 1)
-    with duckdb.connect(str(tmp_path / FILE)) as connection:
+    with duckdb.connect(str(tmp_path / CATALOGUE_FILE)) as connection:
         connection.execute("INSERT INTO feeds VALUES (1, 's', 'd', 10, '2025-02-01', 3, 2, 1, 0)")
         connection.execute("INSERT INTO channels VALUES ('s', 'a', 'A'), ('s', 'b', 'B')")
         connection.execute(

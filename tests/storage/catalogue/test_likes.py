@@ -17,9 +17,9 @@ from filelock import FileLock
 
 from storage.catalogue import likes
 from storage.catalogue.likes import (
-    FILE,
     LIKES,
-    SALT,
+    LIKES_FILE,
+    SALT_FILE,
     add_likes,
     forget_viewer,
     hash_viewer,
@@ -95,11 +95,11 @@ def test_names_are_hashed_with_the_salt_of_the_home(tmp_path):
     add_likes(tmp_path, table(row("Zoë")))
     code = hash_viewer(tmp_path, "Zoë")
     assert code == hash_viewer(tmp_path, " Zoe\u0308 ") != hash_viewer(tmp_path, "zoë") and len(code) == 32
-    salted = (tmp_path / SALT).read_text(encoding="utf-8") + "Zoë"
+    salted = (tmp_path / SALT_FILE).read_text(encoding="utf-8") + "Zoë"
     assert code == hashlib.sha256(salted.encode()).hexdigest()[:32]
     assert read_likes(tmp_path)[0]["viewer"].to_pylist() == [code]
     assert all("Zoë".encode() not in file.read_bytes() for file in tmp_path.iterdir())
-    assert stat.S_IMODE((tmp_path / SALT).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / SALT_FILE).stat().st_mode) == 0o600
     (other := tmp_path / "other").mkdir()
     assert hash_viewer(other, "Zoë") != code
 
@@ -107,7 +107,7 @@ def test_names_are_hashed_with_the_salt_of_the_home(tmp_path):
 def test_nothing_of_a_forgotten_viewer_stays(tmp_path):
     add_likes(tmp_path, table(*(row("Ann", f"only ann saw this {n}") for n in range(50)), row("Bob", "news")))
     code = hash_viewer(tmp_path, "Ann").encode()
-    assert code in (tmp_path / FILE).read_bytes()
+    assert code in (tmp_path / LIKES_FILE).read_bytes()
     assert forget_viewer(tmp_path, "Ann") == 50
     traces = code, b"only ann saw this", b"Only Ann Saw"
     assert not any(trace in file.read_bytes() for trace in traces for file in tmp_path.iterdir())
@@ -139,7 +139,12 @@ def test_no_likes_are_lost_where_the_new_file_cannot_be_written(request, tmp_pat
             forget_viewer(home, "Ann")
     assert opinions(home) == {"tatort": 1.0, "news": 1.0}
     names = {file.name for file in home.iterdir()}
-    assert names <= {FILE, f"{FILE}.wal", SALT, "likes.lock"}  # the log is that of the old file
+    assert names <= {
+        LIKES_FILE,
+        f"{LIKES_FILE}.wal",
+        SALT_FILE,
+        "likes.lock",
+    }  # the log is that of the old file
 
 
 def test_a_viewer_in_the_log_of_a_killed_process_is_forgotten(tmp_path):
@@ -149,9 +154,9 @@ def test_a_viewer_in_the_log_of_a_killed_process_is_forgotten(tmp_path):
     code += "query = 'INSERT INTO likes SELECT * REPLACE (?::VARCHAR AS viewer) FROM likes'\n"
     code += "connection.execute(query, [sys.argv[2]])\n"
     code += "os.kill(os.getpid(), signal.SIGKILL)"
-    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / FILE), viewer])
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / LIKES_FILE), viewer])
     assert killed.returncode == -signal.SIGKILL
-    log = tmp_path / f"{FILE}.wal"
+    log = tmp_path / f"{LIKES_FILE}.wal"
     assert viewer.encode() in log.read_bytes()
     assert forget_viewer(tmp_path, "Ann") == 1 and not log.exists()
     assert opinions(tmp_path) == {"news": 1.0}
@@ -190,7 +195,7 @@ def test_writers_wait_for_each_other(tmp_path, monkeypatch):
 
 def test_a_file_of_a_newer_version_is_refused(tmp_path):
     add_likes(tmp_path, table(row()))
-    with duckdb.connect(str(tmp_path / FILE)) as connection:
+    with duckdb.connect(str(tmp_path / LIKES_FILE)) as connection:
         connection.execute("INSERT INTO migrations VALUES (99, 'later', now())")
     with pytest.raises(HomeError, match="schema version 99"):
         read_likes(tmp_path)
@@ -199,9 +204,9 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
 def test_resume_points_of_earlier_versions_are_removed(tmp_path, monkeypatch):
     old = tmp_path / "schema"
     old.mkdir()
-    shutil.copy(likes.MIGRATIONS / "0001_likes.sql", old)
+    shutil.copy(likes.MIGRATIONS_FOLDER / "0001_likes.sql", old)
     with monkeypatch.context() as patch:
-        patch.setattr(likes, "MIGRATIONS", old)
+        patch.setattr(likes, "MIGRATIONS_FOLDER", old)
         rows = [
             row(show="paused", source="jellyfin", value=-0.6),
             row(show="nearly", source="kodi", value=0.5),
@@ -230,7 +235,7 @@ def test_zones_of_viewers_are_stored_by_hash_and_forgotten(tmp_path):
 
 def test_a_viewer_is_forgotten_in_a_file_of_an_older_version(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        migrations = likes.read_migrations(likes.MIGRATIONS)[:2]
+        migrations = likes.read_migrations(likes.MIGRATIONS_FOLDER)[:2]
         patch.setattr(likes, "read_migrations", lambda folder: migrations)
         add_likes(tmp_path, table(row(), row("Bob")))
     assert forget_viewer(tmp_path, "Ann") == 1 and opinions(tmp_path) == {"tatort": 1.0}

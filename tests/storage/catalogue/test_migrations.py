@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from storage.catalogue import connection
-from storage.catalogue.connection import FILE, Catalogue, Migration, read_migrations
+from storage.catalogue.connection import CATALOGUE_FILE, Catalogue, Migration, read_migrations
 from storage.home.workspace import HomeError
 from storage.stages import ROOT
 from tests.storage.catalogue.stored import migrate_home
@@ -30,7 +30,7 @@ def with_migration(monkeypatch: pytest.MonkeyPatch):
 
 
 def query(home: Path, sql: str) -> list[tuple]:
-    with duckdb.connect(str(home / FILE), read_only=True) as opened:
+    with duckdb.connect(str(home / CATALOGUE_FILE), read_only=True) as opened:
         return opened.execute(sql).fetchall()
 
 
@@ -72,10 +72,10 @@ def test_a_newer_home_is_refused_and_left_alone(tmp_path: Path, with_migration, 
 
 def test_a_file_of_a_newer_duckdb_is_refused_and_left_alone(tmp_path: Path) -> None:
     content = gzip.decompress(Path(__file__).with_name("newer_duckdb.duckdb.gz").read_bytes())
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / CATALOGUE_FILE).write_bytes(content)
     with pytest.raises(HomeError, match="was written by a newer DuckDB"), Catalogue.open(tmp_path):
         pass
-    assert (tmp_path / FILE).read_bytes() == content
+    assert (tmp_path / CATALOGUE_FILE).read_bytes() == content
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, with_migration) -> None:
@@ -97,8 +97,8 @@ def test_views_are_applied_again_when_their_file_changes(tmp_path: Path, monkeyp
     views = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
     assert ("titles",) in query(tmp_path, views)
     changed = tmp_path / "views.sql"
-    changed.write_text(connection.VIEWS.read_text(encoding="utf-8") + "-- changed", encoding="utf-8")
-    monkeypatch.setattr(connection, "VIEWS", changed)
+    changed.write_text(connection.VIEWS_FILE.read_text(encoding="utf-8") + "-- changed", encoding="utf-8")
+    monkeypatch.setattr(connection, "VIEWS_FILE", changed)
     with Catalogue.open(tmp_path):
         pass
     assert query(tmp_path, views) == [("channels",), ("episodes",), ("programme_titles",), ("schedule",)]
@@ -117,10 +117,10 @@ def test_a_process_killed_after_the_migrations_leaves_a_home_that_opens(tmp_path
         f"    catalogue.connection.execute({FEED!r}); os._exit(9)"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT)
-    assert killed.returncode == 9 and (tmp_path / f"{FILE}.wal").exists()
+    assert killed.returncode == 9 and (tmp_path / f"{CATALOGUE_FILE}.wal").exists()
     with Catalogue.open(tmp_path) as catalogue:
         assert catalogue.connection.execute("SELECT source FROM feeds").fetchall() == [("a",)]
-    assert {file.name for file in tmp_path.iterdir()} == {FILE}
+    assert {file.name for file in tmp_path.iterdir()} == {CATALOGUE_FILE}
 
 
 def test_a_log_that_duckdb_cannot_replay_is_named(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_a_log_that_duckdb_cannot_replay_is_named(tmp_path: Path) -> None:
         "connection.execute('CREATE TABLE t (a INTEGER, CHECK (a = a + 0))')\n"
         "connection.execute('ALTER TABLE t ADD COLUMN b INTEGER'); os._exit(9)"
     )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / FILE)])
-    refusal = rf"cannot read .*{FILE}\.wal.*Move it away"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / CATALOGUE_FILE)])
+    refusal = rf"cannot read .*{CATALOGUE_FILE}\.wal.*Move it away"
     with pytest.raises(HomeError, match=refusal), Catalogue.open(tmp_path):
         pass
-    (tmp_path / f"{FILE}.wal").unlink()
+    (tmp_path / f"{CATALOGUE_FILE}.wal").unlink()
     with Catalogue.open(tmp_path) as catalogue:
         assert catalogue.schema_version == VERSION - 1

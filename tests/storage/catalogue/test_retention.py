@@ -6,7 +6,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.connection import FILE, Catalogue
+from storage.catalogue.connection import CATALOGUE_FILE, Catalogue
 from storage.catalogue.feeds import read_status
 from storage.catalogue.retention import delete_replaced_programmes
 from storage.catalogue.snapshots import SnapshotOptions, snapshot_digest, write_snapshot
@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def rows(home: Path, query: str) -> list:
-    with duckdb.connect(str(home / FILE), read_only=True) as connection:
+    with duckdb.connect(str(home / CATALOGUE_FILE), read_only=True) as connection:
         return connection.execute(query).fetchall()
 
 
@@ -96,6 +96,6 @@ def test_a_file_that_is_mostly_free_shrinks_and_keeps_everything(home: Path) -> 
     assert constraints == rows(
         home, "SELECT table_name, constraint_text FROM duckdb_constraints() ORDER BY ALL"
     )
-    assert sorted(file.name for file in home.glob("catalogue*")) == [FILE]
+    assert sorted(file.name for file in home.glob("catalogue*")) == [CATALOGUE_FILE]
     with Catalogue.open(home) as catalogue:  # it can be read into as before
         read(catalogue, 28, "b1new", source="big")

@@ -11,7 +11,7 @@ import pytest
 from guides import guide, read, rows
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.feeds import TABLES
+from storage.catalogue.feeds import SOURCE_TABLES
 from tasks.ingest.sources.dates import dated_guides
 from tasks.ingest.sources.feeds import FeedError, NamedFeed, conceal_secrets
 from tasks.ingest.sources.resolve import resolve
@@ -131,7 +131,7 @@ def test_a_renamed_source_is_renamed_in_every_table(tmp_path: Path) -> None:
         "SELECT table_name FROM duckdb_columns() JOIN duckdb_tables() USING (table_name) WHERE "
         "column_name = 'source'"
     )
-    assert {name for (name,) in rows(tmp_path, held)} == {*TABLES, "validators"}
+    assert {name for (name,) in rows(tmp_path, held)} == {*SOURCE_TABLES, "validators"}
 
 
 def test_the_source_of_a_variable_is_its_name(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.catalogue.evening import DETAILS
+from storage.catalogue.evening import DETAIL_TYPES
 from storage.episodes.numbers import read_episode
-from tasks.tonight.choose import Recommendation, Why
+from tasks.tonight.choose import Recommendation, RecommendationReason
 from tasks.tonight.programmes import Airing, Programme
 
 EVENING = datetime.datetime(2026, 1, 14, 18, tzinfo=datetime.UTC)
@@ -33,7 +33,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
             "channel_name": channel,
         }
         about |= {"title": title, "sub_title": sub_title, "categories": ["Crime"], "days": days}
-        about |= dict.fromkeys(DETAILS) | {"row": number} | columns
+        about |= dict.fromkeys(DETAIL_TYPES) | {"row": number} | columns
         about |= read_episode([("", number)], title, sub_title)._asdict() | {"description": ""}
         made.append(
             about
@@ -54,8 +54,8 @@ def recommendation(rank: int = 1, **changes: object) -> Recommendation:
     extra = {name: about.pop(name) for name in ("credits", "icon", "people") if name in about}
     programme = Programme(**about)
     why = (
-        Why(title="Midsomer Murders", share=0.9, liked=True),
-        Why(title="Newsnight", share=0.1, liked=False),
+        RecommendationReason(title="Midsomer Murders", share=0.9, liked=True),
+        RecommendationReason(title="Newsnight", share=0.1, liked=False),
     )
     return Recommendation(viewer="0" * 32, rank=rank, score=1.0, programme=programme, why=why, **extra)
 

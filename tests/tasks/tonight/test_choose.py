@@ -10,13 +10,13 @@ import pytest
 from storage.arrays import unit_rows
 from tasks.recommend import Titles
 from tasks.tonight.choose import Evening, titles_to_rank
-from tasks.tonight.programmes import fold_programmes
+from tasks.tonight.programmes import group_programmes
 from tasks.tonight.settings import TonightSettings
 from tests.tasks.tonight.evenings import coming
 
 ANN, BOB = "a" * 32, "b" * 32
 NAMES = [f"{kind} {number}" for number in range(12) for kind in ("Crime", "Cookery", "Weather")]
-SHOWS = fold_programmes(
+SHOWS = group_programmes(
     coming(
         *(
             (f"{18 + place // 12}:{place % 12 * 5:02}", None, f"Channel {place}", name)

@@ -4,7 +4,7 @@ import pytest
 
 from tasks.text.titles import parse_title
 from tasks.tonight.exclusions import find_exclusion
-from tasks.tonight.programmes import fold_programmes
+from tasks.tonight.programmes import group_programmes
 from tests.tasks.tonight.evenings import coming
 
 CASES = [  # title, channel, categories; from real guides
@@ -43,6 +43,6 @@ def test_titles_that_are_omitted(title, channel, categories, kind):
 
 def test_an_option_brings_them_back():
     rows = coming(("20:00", "21:00", "QVC", "Gems"), ("20:00", "21:00", "One", "No information"))
-    assert fold_programmes(rows) == []
-    assert [show.show_key for show in fold_programmes(rows, ["shopping"])] == ["gems"]
-    assert [show.show_key for show in fold_programmes(rows, ["placeholders"])] == ["no information"]
+    assert group_programmes(rows) == []
+    assert [show.show_key for show in group_programmes(rows, ["shopping"])] == ["gems"]
+    assert [show.show_key for show in group_programmes(rows, ["placeholders"])] == ["no information"]

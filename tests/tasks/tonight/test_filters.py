@@ -2,8 +2,8 @@
 
 import pytest
 
-from tasks.tonight.filters import hide_programmes, included_kinds
-from tasks.tonight.programmes import fold_programmes
+from tasks.tonight.filters import hide_programmes, lifted_exclusions
+from tasks.tonight.programmes import group_programmes
 from tasks.tonight.settings import TonightSettings
 from tests.tasks.tonight.evenings import coming
 
@@ -26,7 +26,7 @@ ROWS = [
 
 
 def listed(**settings):
-    shows, hidden = hide_programmes(fold_programmes(coming(*ROWS)), TonightSettings(**settings))
+    shows, hidden = hide_programmes(group_programmes(coming(*ROWS)), TonightSettings(**settings))
     return {show.programmes[0].title for show in shows}, hidden
 
 
@@ -56,7 +56,7 @@ def test_unrated_programmes_can_be_hidden():
 def test_messages_about_an_evening_without_ratings_say_what_is_hidden():
     def messages(row, **settings):
         settings = TonightSettings(age=12, **settings)
-        _, hidden = hide_programmes(fold_programmes(coming(row)), settings)
+        _, hidden = hide_programmes(group_programmes(coming(row)), settings)
         return "; ".join(hidden.messages(settings))
 
     repeat, silent = ROWS[0], ROWS[3]
@@ -67,7 +67,7 @@ def test_messages_about_an_evening_without_ratings_say_what_is_hidden():
 
 @pytest.mark.parametrize(("age", "kinds"), [(None, ("adult",)), (12, ()), (18, ("adult",))])
 def test_a_limit_of_age_excludes_adult_programmes(age, kinds):
-    assert included_kinds(TonightSettings(age=age, include=("adult",))) == kinds
+    assert lifted_exclusions(TonightSettings(age=age, include=("adult",))) == kinds
 
 
 def test_flags_and_ratings_of_all_airings_count():
@@ -75,7 +75,7 @@ def test_flags_and_ratings_of_all_airings_count():
         ("20:00", "21:00", "ITV", "Vera", "Dark Road", "", {"previously_shown": True}),
         ("21:00", "22:00", "ITV +1", "Vera", "Dark Road", "", {"is_new": True, **rated("BBFC", "12")}),
     ]
-    (show,) = fold_programmes(coming(*rows))
+    (show,) = group_programmes(coming(*rows))
     (programme,) = show.programmes
     assert (programme.is_new, programme.is_repeat, programme.age) == (True, False, 12)
     assert programme.ratings == ("BBFC 12",)

@@ -6,10 +6,10 @@ import pytest
 
 from storage.formats.programme_kinds import COLUMNS
 from tasks.tonight.kinds import select_kinds
-from tasks.tonight.programmes import fold_programmes
+from tasks.tonight.programmes import group_programmes
 from tests.tasks.tonight.evenings import coming
 
-SHOWS = fold_programmes(
+SHOWS = group_programmes(
     coming(
         ("20:00", "21:00", "One", "Stated", "", "", {"categories": ["Movie"]}),
         ("20:00", "21:00", "Two", "Numbered", "", "2.3.", {"categories": []}),

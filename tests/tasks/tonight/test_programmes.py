@@ -2,12 +2,12 @@
 
 import pytest
 
-from tasks.tonight.programmes import channel_twin, fold_programmes
+from tasks.tonight.programmes import channel_twin, group_programmes
 from tests.tasks.tonight.evenings import at, coming
 
 
 def folded(*rows, **more):
-    shows = fold_programmes(coming(*rows, **more))
+    shows = group_programmes(coming(*rows, **more))
     return {show.show_key: [(p.start, p.channel, len(p.also)) for p in show.programmes] for show in shows}
 
 
@@ -68,7 +68,7 @@ def test_parts_of_an_episode_are_two_programmes():
 
 def test_placeholders_are_left_out_and_no_rows_are_no_shows():
     assert folded(("20:00", "21:00", "One", "To Be Announced")) == {}
-    assert fold_programmes(coming(("20:00", None, "One", "Vera")).slice(1)) == []
+    assert group_programmes(coming(("20:00", None, "One", "Vera")).slice(1)) == []
 
 
 def test_the_same_bytes_in_any_order():
@@ -108,5 +108,5 @@ def test_twins_of_names(name, twin):
     ],
 )
 def test_programmes_that_a_viewer_has_seen(row, days, seen, told):
-    (show,) = fold_programmes(coming(("20:00", "21:00", "One", *row), days=days))
+    (show,) = group_programmes(coming(("20:00", "21:00", "One", *row), days=days))
     assert show.programmes[0].was_seen(seen) is told
