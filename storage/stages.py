@@ -70,7 +70,7 @@ class Stage(Generic[ArtifactT]):
 
     @contextmanager
     def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[ArtifactT]]:
-        """Yields a Draft, into whose folder the block writes files. The end of the block publishes the folder.
+        """Yields a Draft. The block writes files into the folder of the Draft, which is then published.
 
         The name of the published folder is the cache key of the inputs. ``artifact.json`` records the inputs.
         """

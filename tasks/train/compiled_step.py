@@ -19,7 +19,7 @@ from torch import Tensor
 
 from storage.formats.corpus import OpenCorpus
 from storage.tables import Resident, Table
-from tasks.compiled import available, compiled
+from tasks.compiled import compiled, has_numba
 from tasks.encoder.bag import LAYER, Bag
 from tasks.encoder.bags import Bags, sentence_scales
 from tasks.loading.loader import Batch
@@ -48,7 +48,7 @@ def unsupported_reason(
     objective, optimizers = settings.objective, (updater.optimizer for updater in groups.updaters.values())
     unsupported_names = sorted({optimizer.name for optimizer in optimizers if type(optimizer) not in RULES})
     reasons = {
-        "numba is not installed": not available(),
+        "numba is not installed": not has_numba(),
         f"the table is {settings.table.name} on {device}": not resident or device.type != "cpu",
         f"the objective is {objective.name}": type(objective) is not Label,
         f"the encoder is {settings.encoder.name}": type(settings.encoder) is not Bag,
