@@ -134,7 +134,7 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
         if format_name != FORMAT or format_version != FORMAT_VERSION:
             remedy = "update GuideSpace on the machine with the older version"
             raise ModelFileError(
-                f"the model file has format {format_name!r} version {format_version!r}; this GuideSpace reads "
+                f"the model file has format {format_name!r} version {format_version!r}; this version reads "
                 f"{FORMAT!r} version {FORMAT_VERSION}: {remedy}"
             )
         parts, sizes = manifest["parts"], {}

@@ -74,7 +74,7 @@ def test_a_model_is_unchanged_by_the_file(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "members", "reason"),
     [
-        ({"format_version": 2}, {}, "version 2; this GuideSpace reads 'guidespace-model' version 1: update"),
+        ({"format_version": 2}, {}, "version 2; this version reads 'guidespace-model' version 1: update"),
         ({"format": "other"}, {}, "format 'other'"),
         ({"digest": "../../x"}, {}, "no digest of the model"),
         ({"version": "1\x1b[2J"}, {}, "no version of the model"),
