@@ -109,7 +109,7 @@ class ShardedEmbedding(OffloadedEmbedding):
             if all_continue:  # also if the caller leaves the loop: the others would wait for ids
                 self._exchange_sizes([ENDED] * self.processes, self._planning_group)
 
-    def _rows_of(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+    def _distinct_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the distinct rows, sorted by storing process, and the position of each id in them."""
         distinct, positions = torch.unique(ids, return_inverse=True)
         if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_embeddings:
@@ -118,7 +118,7 @@ class ShardedEmbedding(OffloadedEmbedding):
         routed = self._route_ids(distinct)
         received = self._exchange_sizes(routed.sizes)
         requested = self._exchange_ids(routed, received)
-        rows = take_rows(*super()._rows_of(requested))
+        rows = take_rows(*super()._distinct_rows(requested))
         returned = _Exchange.apply(rows, received, routed.sizes)
         if returned.requires_grad:
             returned.register_hook(lambda grad: grad / self.processes)

@@ -161,7 +161,7 @@ def test_wrong_tables_and_features_are_errors():
         )
     with pytest.raises(ValueError, match="a table occurs twice"):
         OffloadedEmbeddingBagCollection([TABLES[0], TABLES[0]], optimizer=SGD())
-    with pytest.raises(ValueError, match=r"no table has the features \['tags'\]; features are seen, liked"):
+    with pytest.raises(ValueError, match=r"the features \['tags'\]; valid features: seen, liked"):
         collection()({"tags": torch.zeros(1, 1, dtype=torch.int64)})
     with pytest.raises(IndexError, match="id 7 of table 'users' of 7 rows"):
         collection()({"user": torch.tensor([[7]])})
