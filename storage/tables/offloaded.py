@@ -20,7 +20,7 @@ from torch import Tensor
 from storage.tables.eviction import DEFAULT_EVICTION, Eviction
 from storage.tables.planner import CachePlan, Planner
 from storage.tables.prefetch import Prefetcher, ReadyBatch, Steps
-from storage.tables.records import NARROW, ROWS, Field, compute_dtype, round_, to_compute_dtype
+from storage.tables.records import NARROW_DTYPES, ROWS, Field, compute_dtype, round_, to_compute_dtype
 from storage.tables.row_storage import RowStorage, StateInitializer
 from storage.tables.statistics import Statistics
 from storage.tables.streaming import Section, as_section, spans
@@ -86,7 +86,7 @@ class Offloaded:
         self._prefetcher: Prefetcher[Any, ReadyBatch] | None = None
         self._error: BaseException | None = None
         self._transfer_lock = threading.Lock()
-        self._has_narrow_fields = any(field.dtype in NARROW for field in self.storage.records.fields)
+        self._has_narrow_fields = any(field.dtype in NARROW_DTYPES for field in self.storage.records.fields)
         self._roundings = 0
         self._empty_cache()
 
@@ -105,7 +105,7 @@ class Offloaded:
         options = self.planner, self.execute, self._steps, self.lookahead
         prefetcher = self._prefetcher = Prefetcher(batches, ids, *options)
         try:
-            for batch, ready_batch in self.statistics.timed(prefetcher):
+            for batch, ready_batch in self.statistics.count_batches(prefetcher):
                 self._current = ready_batch
                 yield batch
                 if self._prefetcher is not prefetcher:

@@ -1,6 +1,6 @@
-"""Tensors shared by several processes, in shared memory or in a mapped scratch file.
+"""Shares tensors between processes, in shared memory or in a mapped scratch file.
 
-The file has no name, so the system deletes it when the last process that maps it ends or is killed.
+The file has no name, so the operating system deletes it when the last process that maps the file ends.
 """
 
 import math
@@ -21,11 +21,11 @@ _ALIGN_BYTES = 64  # size of a cache line, so that no two tensors share one
 
 
 class Shared:
-    """Tensors by name, initialized with zeros. A copy unpickled in a child process shares the memory.
+    """Tensors by name, initialized with zeros. A copy that a child process unpickles shares the memory.
 
     Args:
-        shapes: Shape and dtype of each tensor.
-        folder: Folder of the scratch file; None uses shared memory.
+        shapes: Shape and dtype of each tensor by name.
+        folder: Folder of the scratch file; None: shared memory.
 
     Raises:
         OSError: The disk has too little free space.
