@@ -201,11 +201,8 @@ class Unified:
         arguments = (*pointers, self._words, len(ids))
         with cupy.cuda.Device(self.device.index or 0), cupy_stream:
             # 64-bit arguments, because ten million rows of 1,536 bytes exceed 2^31 bytes
-            kernel(
-                (grid(len(ids), self._multiprocessors),),
-                (THREADS_PER_BLOCK,),
-                tuple(map(np.uint64, arguments)),
-            )
+            blocks = grid(len(ids), self._multiprocessors)
+            kernel((blocks,), (THREADS_PER_BLOCK,), tuple(map(np.uint64, arguments)))
 
 
 def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Transfer:
