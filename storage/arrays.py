@@ -84,7 +84,8 @@ class Ragged:
     def append(self, other: Ragged) -> Ragged:
         """Returns a ragged array whose row i is row i of this array followed by row i of ``other``."""
         if len(self) != len(other):
-            raise ValueError(f"cannot append {len(other)} rows to {len(self)}; the numbers must be equal")
+            problem = f"cannot append {len(other)} rows to {len(self)} rows"
+            raise ValueError(f"{problem}, because row i is appended to row i; pass the same number of rows")
         offsets = np.asarray(self.offsets) + np.asarray(other.offsets)
         values = np.empty(offsets[-1], dtype=self.values.dtype)
         values[np.arange(len(self.values)) + np.repeat(other.offsets[:-1], self.lengths)] = self.values

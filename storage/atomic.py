@@ -167,7 +167,7 @@ def replaced_database(
         copy: Whether the new database starts as a copy of ``file`` (True) or empty (False).
 
     Raises:
-        OSError: A checkpoint has left a write-ahead log. ``file`` is unchanged.
+        OSError: A database has a write-ahead log after CHECKPOINT. ``file`` is unchanged.
     """
     new_path = file.with_name(f"{file.stem}-new{file.suffix}")
     _remove_database(new_path)  # left by a killed process
@@ -200,7 +200,7 @@ def _connect_and_checkpoint(file: Path, connect: Callable[[Path], ConnectionT]) 
 
 def _check_no_log(file: Path) -> None:
     if (wal_file := _wal_file(file)).exists():
-        problem = "DuckDB's checkpoint left a write-ahead log; nothing was replaced"
+        problem = "DuckDB's CHECKPOINT did not remove the write-ahead log, so the database was not replaced"
         raise OSError(errno.EIO, problem, str(wal_file))
 
 
@@ -231,9 +231,9 @@ def _temporary_path(target: Path) -> Path:
     return target.with_name(f"{target.name}.{os.getpid()}.tmp")
 
 
-def _swap_names(first: Path, second: Path) -> bool:
+def _swap_names(first_folder: Path, second_folder: Path) -> bool:
     """Swaps the names of two folders atomically. Returns False if the operating system cannot do this."""
     renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
     return renameat2 is not None and not renameat2(
-        _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE
+        _AT_FDCWD, os.fsencode(first_folder), _AT_FDCWD, os.fsencode(second_folder), _RENAME_EXCHANGE
     )

@@ -78,7 +78,7 @@ class SentenceStore:
 
     def has(self, keys: np.ndarray) -> np.ndarray:
         """Returns, for each key, whether the store has its vector: bool (keys,)."""
-        return self._positions(keys)[1]
+        return self._find_positions(keys)[1]
 
     def take(self, keys: np.ndarray) -> np.ndarray:
         """Returns the vector of each key: float16 (keys, dim).
@@ -162,7 +162,7 @@ class SentenceStore:
         keys, positions = np.unique(all_keys, return_index=True)
         return keys, segments[positions], rows[positions]
 
-    def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _find_positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns two arrays (keys,): positions in ``_sorted_index``, and whether the keys are stored."""
         sorted_keys = self._sorted_index[0]
         positions = np.searchsorted(sorted_keys, keys)
@@ -171,9 +171,11 @@ class SentenceStore:
         return positions, is_stored
 
     def _take_vectors(self, keys: np.ndarray) -> np.ndarray:
-        positions, is_stored = self._positions(keys)
+        positions, is_stored = self._find_positions(keys)
         if missing := int((~is_stored).sum()):
-            raise KeyError(f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them")
+            raise KeyError(
+                f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them first"
+            )
         vectors = np.empty((len(keys), *self._row_dtype["vector"].shape), np.float16)
         _, segments, rows = self._sorted_index
         files = list(self._segments)

@@ -79,18 +79,18 @@ def compute_pieces(
     if not workers and pool.pool == "processes":
         yield from ((index, function(*piece)) for index, piece in enumerate(pieces))
         return
-    remaining, losses = set(range(len(pieces))), 0
-    while remaining:
-        completed: SimpleQueue[Any] = SimpleQueue()
+    remaining_indices, losses = set(range(len(pieces))), 0
+    while remaining_indices:
+        completed_futures: SimpleQueue[Any] = SimpleQueue()
         try:
             with open_pool(pool.pool, max(1, workers), pool.pool_address) as submit:
-                indices = {submit(function, *pieces[index]): index for index in sorted(remaining)}
+                indices = {submit(function, *pieces[index]): index for index in sorted(remaining_indices)}
                 for future in indices:
-                    future.add_done_callback(completed.put)
-                while remaining:
-                    future = completed.get()
+                    future.add_done_callback(completed_futures.put)
+                while remaining_indices:
+                    future = completed_futures.get()
                     result, index = future.result(), indices.pop(future)
-                    remaining.remove(index)
+                    remaining_indices.remove(index)
                     losses = 0
                     yield index, result
         except BrokenProcessPool:
@@ -98,7 +98,7 @@ def compute_pieces(
             if losses == MAX_LOSSES:
                 raise
             message = "a worker process was lost; a new pool computes the remaining %d of %d pieces"
-            log.warning(message, len(remaining), len(pieces))
+            log.warning(message, len(remaining_indices), len(pieces))
 
 
 _helper: ContextVar[ProcessPoolExecutor | None] = ContextVar("helper", default=None)
@@ -125,7 +125,7 @@ def helper_submit(titles: int) -> Submit:
     return executor.submit if executor else _run_inline
 
 
-def iterate(submit: Submit, function: Callable[..., Any], *args: Any) -> Generator[Any, None, Any]:
+def iterate_in_pool(submit: Submit, function: Callable[..., Any], *args: Any) -> Generator[Any, None, Any]:
     """Runs a generator function in a pool of one process; yields and returns the values of the generator."""
     number = next(_generator_numbers)
     submit(_begin, number, function, *args).result()

@@ -84,10 +84,10 @@ def read_episode(
         sub_title: Sub-title, which is parsed if elements and title contain no episode.
     """
     title_number, sub_title_number = read_text(title or "", True), read_text(sub_title or "", False)
-    return complete(read_numbers(tuple(elements)), title_number, sub_title_number)
+    return complete_number(read_numbers(tuple(elements)), title_number, sub_title_number)
 
 
-def complete(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumber) -> EpisodeNumber:
+def complete_number(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumber) -> EpisodeNumber:
     """Returns ``number``; if its episode is unknown, merges it with the numbers in title and sub-title."""
     for text_number in (title, sub_title):
         if number.episode is None:

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 CLUSTERS = "clusters"
 FILE = "answers.parquet"
-_TEXTS = [(name, pa.string()) for name in ("form", "protocol")]
-_NUMBERS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
-SCHEMA = pa.schema([*_TEXTS, *_NUMBERS, ("oov", pa.bool_())])
+_TEXT_COLUMNS = [(name, pa.string()) for name in ("form", "protocol")]
+_NUMBER_COLUMNS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
+SCHEMA = pa.schema([*_TEXT_COLUMNS, *_NUMBER_COLUMNS, ("oov", pa.bool_())])
 # The columns correct, precision_at_10 (None if all are null), family and oov of SCHEMA, (titles,) each.
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 

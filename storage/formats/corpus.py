@@ -23,10 +23,10 @@ from storage.arrays import Ragged, open_array
 from storage.formats import vocabulary
 from storage.formats.vocabulary import TRAIN
 
-_LISTS = [
+_LIST_COLUMNS = [
     (name, pa.list_(pa.string())) for name in ("context", "labels", "rare_categories", "channels", "days")
 ]
-TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LISTS)), pa.field("oov", pa.bool_())])
+TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LIST_COLUMNS)), pa.field("oov", pa.bool_())])
 
 
 @dataclass(frozen=True)

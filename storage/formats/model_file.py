@@ -148,8 +148,9 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
             raise
         raise _damaged_error(f"{MANIFEST}: {error!r}") from error
     member_sizes = {name: member.file_size for name, member in members.items() if name != MANIFEST}
-    _require(sizes == member_sizes, "other parts or sizes than the archive contains")
-    _require(parts.keys() >= REQUIRED_PARTS, f"not all of {', '.join(sorted(REQUIRED_PARTS))}")
+    _require(sizes == member_sizes, "other parts or sizes than the archive")
+    missing_parts = REQUIRED_PARTS - parts.keys()
+    _require(not missing_parts, f"no entry for {', '.join(sorted(missing_parts))}")
     return manifest
 
 
@@ -182,5 +183,5 @@ def _damaged_error(reason: str) -> ModelFileError:
 
 
 def _format_error(content: str) -> ModelFileError:
-    remedy = "use a file that `guidespace export --format model` or the path /model of `serve` has written"
+    remedy = "use a file of `guidespace export --format model` or of the path /model of `guidespace serve`"
     return ModelFileError(f"the file is not a model file, because it contains {content}; {remedy}")

@@ -20,8 +20,10 @@ from storage.arrays import Ragged
 
 TRAIN, UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD, PLACEHOLDER = range(5)
 SPLITS = ("train", "unseen_title", "unseen_show", "next_period", "placeholder")
-_TEXTS = [(name, pa.string()) for name in ("title", "raw_title", "show_key", "family", "language", "split")]
-TITLES = pa.schema([*_TEXTS, ("airings", pa.int64()), ("first_airing", pa.timestamp("us"))])
+_TEXT_COLUMNS = [
+    (name, pa.string()) for name in ("title", "raw_title", "show_key", "family", "language", "split")
+]
+TITLES = pa.schema([*_TEXT_COLUMNS, ("airings", pa.int64()), ("first_airing", pa.timestamp("us"))])
 
 
 def dictionary_file(folder: Path, piece: int) -> Path:

@@ -80,14 +80,13 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         if ids.device.type == "cuda":  # synchronizing would stall the step
             torch._assert_async(is_valid.all())  # pyright: ignore[reportPrivateImportUsage]
         elif not is_valid.all():
-            raise IndexError(
-                f"id {int(ids[~is_valid][0])} of table {self.tables[table].name!r} of {rows} rows"
-            )
-        index = self._sorted_sizes, self._rows_of_smallest, self._larger_tables_before[:, table]
-        sorted_sizes, rows_of_smallest, larger_before = (tensor.to(ids.device) for tensor in index)
-        smaller = torch.searchsorted(sorted_sizes, ids, right=True)  # number of tables without the row
-        larger = len(sorted_sizes) - smaller
-        return rows_of_smallest[smaller] + larger * ids + larger_before[smaller]
+            problem = f"id {int(ids[~is_valid][0])} is not in table {self.tables[table].name!r}"
+            raise IndexError(f"{problem}, which has {rows} rows")
+        tensors = self._sorted_sizes, self._rows_of_smallest, self._larger_tables_before[:, table]
+        sorted_sizes, rows_of_smallest, larger_before = (tensor.to(ids.device) for tensor in tensors)
+        smaller_tables = torch.searchsorted(sorted_sizes, ids, right=True)  # number of tables without the row
+        larger_tables = len(sorted_sizes) - smaller_tables
+        return rows_of_smallest[smaller_tables] + larger_tables * ids + larger_before[smaller_tables]
 
     def prefetch(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, batches: Iterable[BatchT], ids: Callable[[BatchT], Mapping[str, Bags]]
@@ -115,17 +114,15 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
             ValueError: A feature is unknown, or has weights although its pooling is not "sum".
         """
         device, weights = self.table.device, per_sample_weights or {}
-        on_device = {
+        device_features = {
             name: bags.to(device) if isinstance(bags, Tensor) else tuple(tensor.to(device) for tensor in bags)
             for name, bags in features.items()
         }
-        feature_bags = self._resolve_features(on_device)
+        feature_bags = self._resolve_features(device_features)
         for name in weights:
             if name not in feature_bags or self._feature_tables[name].pooling != "sum":
-                problem = (
-                    f"per_sample_weights of {name!r}, which is no feature of this batch with pooling 'sum'"
-                )
-                raise ValueError(problem)
+                problem = f"per_sample_weights has the feature {name!r}"
+                raise ValueError(f"{problem}; only features of the batch with pooling 'sum' have weights")
         row_ids = [rows for rows, _ in feature_bags.values()]
         rows, all_positions = self._distinct_rows(torch.cat(row_ids))
         split_positions = all_positions.split([len(rows_of_feature) for rows_of_feature in row_ids])
@@ -141,7 +138,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
             ]
             # One call pools all features, because each call computes a gradient for all rows of the batch.
             sizes = torch.cat([feature_bags[name][1].diff() for name in names])
-            pooled = pool_rows(
+            pooled_vectors = pool_rows(
                 rows,
                 torch.cat([positions[name] for name in names]),
                 F.pad(sizes.cumsum(0), (1, 0)),
@@ -149,7 +146,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
                 torch.cat(factors) if weights and pooling == "sum" else None,
             )
             bag_counts = [len(feature_bags[name][1]) - 1 for name in names]
-            vectors |= zip(names, pooled.split(bag_counts), strict=True)
+            vectors |= zip(names, pooled_vectors.split(bag_counts), strict=True)
         return {name: vectors[name] for name in features}
 
     def _resolve_features(self, features: Mapping[str, Any]) -> dict[str, tuple[Tensor, Tensor]]:

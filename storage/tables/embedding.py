@@ -108,7 +108,7 @@ class OffloadedEmbedding(nn.Module):
             ValueError: ``freeze`` is False without an optimizer.
         """
         if not freeze and optimizer is None:
-            raise ValueError("from_pretrained(freeze=False) needs an optimizer, as the constructor does")
+            raise ValueError("from_pretrained(freeze=False) needs an optimizer; pass `optimizer`")
         row_optimizer = FrozenOptimizer() if freeze or optimizer is None else optimizer
         module = cls(*embeddings.shape, optimizer=row_optimizer, start=embeddings, **options)
         module.is_frozen = freeze
@@ -132,7 +132,7 @@ class OffloadedEmbedding(nn.Module):
         try:
             for batch, distinct in self.table.prefetch(batches_with_ids, lambda pair: pair[1]):
                 if self._gradients:
-                    problem = "a batch of `prefetch` begins, but earlier gradients are not used"
+                    problem = "a batch of `prefetch` begins before earlier gradients are applied or discarded"
                     remedy = "call `step` or `zero_grad` after each batch, or pass several batches as one"
                     raise RuntimeError(f"{problem}: {remedy} to accumulate their gradients")
                 self._announced_rows, self._announced_ids = None, distinct.to(self.table.device)
@@ -262,11 +262,13 @@ class OffloadedEmbedding(nn.Module):
     def restore(self, tensor_file: Any, prefix: str = "") -> None:
         """Loads the tensors whose names begin with ``prefix`` from an open safetensors file; see ``load``."""
         names = [name for name in tensor_file.keys() if name.startswith(prefix)]  # noqa: SIM118
-        saved = {name: tuple(tensor_file.get_slice(name).get_shape()) for name in names}
-        expected = {prefix + name: section.shape for name, section in self.table.sections().items()}
-        if saved != expected:
+        saved_shapes = {name: tuple(tensor_file.get_slice(name).get_shape()) for name in names}
+        expected_shapes = {prefix + name: section.shape for name, section in self.table.sections().items()}
+        if saved_shapes != expected_shapes:
             reason = "it was saved with another size, type or optimizer"
-            raise ValueError(f"the file contains {saved}, this embedding has {expected}; {reason}")
+            raise ValueError(
+                f"the file contains {saved_shapes}, this embedding has {expected_shapes}; {reason}"
+            )
         metadata = json.loads(tensor_file.metadata()[prefix + "embedding"])
         if (layout := metadata.get("layout")) != self.layout:
             raise ValueError(f"the file has rows of {layout}, this embedding has rows of {self.layout}")

@@ -48,7 +48,7 @@ class OffloadedEmbeddingBag(OffloadedEmbedding):
         if (offsets is None) != (ids.ndim == 2):
             shape = tuple(ids.shape)
             raise ValueError(
-                f"ids of shape {shape}: pass (bags, size) without offsets, or (any,) with offsets"
+                f"ids have shape {shape}; pass ids (bags, size) without offsets, or ids (any,) with offsets"
             )
         if offsets is None:
             offsets = equal_bag_offsets(ids)
@@ -86,10 +86,10 @@ def pool_rows(
         return F.embedding_bag(
             positions, rows, offsets, padding_idx=padding if padding >= 0 else None, **options
         )
-    return _Pool.apply(rows, positions, offsets, mode, weights, padding)
+    return _PoolRows.apply(rows, positions, offsets, mode, weights, padding)
 
 
-class _Pool(torch.autograd.Function):
+class _PoolRows(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx, rows: Tensor, positions: Tensor, offsets: Tensor, mode: Mode, weights: Any, padding: int

@@ -82,8 +82,8 @@ class Host:
             return
         width = self.data.shape[1]
         for page in (ids * width // mmap.PAGESIZE).unique_consecutive().tolist():
-            start = page * mmap.PAGESIZE
-            self._map.madvise(mmap.MADV_WILLNEED, start, min(width + mmap.PAGESIZE, len(self._map) - start))
+            begin = page * mmap.PAGESIZE
+            self._map.madvise(mmap.MADV_WILLNEED, begin, min(width + mmap.PAGESIZE, len(self._map) - begin))
 
     def drop_pages(self) -> None:
         """Writes the changed pages of a file, and drops all its pages from memory and the page cache."""
@@ -105,9 +105,9 @@ def allocate(file: int, size: int, folder: Path) -> None:
         OSError: The disk has less free space.
     """
     disk = os.fstatvfs(file)
-    free = disk.f_bavail * disk.f_frsize
-    if size > free:
-        problem = f"the rows of a table outside its cache take {size:,} bytes, but {free:,} are free"
+    free_bytes = disk.f_bavail * disk.f_frsize
+    if size > free_bytes:
+        problem = f"the rows of a table outside its cache take {size:,} bytes, but {free_bytes:,} are free"
         raise OSError(errno.ENOSPC, f"{problem}; choose a folder on another disk", str(folder))
     try:
         os.posix_fallocate(file, 0, size)

@@ -27,7 +27,7 @@ from storage.tables.streaming import Section, as_section, spans
 from storage.tables.transfer import TransferKind, upload
 
 BatchT = TypeVar("BatchT")
-COUNTER = "roundings"  # name of the tensor in a checkpoint that contains the number of roundings
+ROUNDINGS = "roundings"  # name of the tensor in a checkpoint that contains the number of roundings
 
 
 class Offloaded:
@@ -125,12 +125,13 @@ class Offloaded:
             self.statistics.begin_batch(batch.plan)
         self._wait_for_rows(batch)
         self._check_order(batch, ids)
-        gathered = {name: cells.index_select(0, batch.slots) for name, cells in self.storage.cells.items()}
+        cells = self.storage.cells.items()
+        gathered_values = {name: values.index_select(0, batch.slots) for name, values in cells}
         if len(batch.direct):
             self.statistics.bytes_to_device += len(batch.direct) * self.statistics.record_bytes
             for name, values in self.storage.read_fields(*self._uncached_records(batch)).items():
-                gathered[name].index_copy_(0, batch.direct, values)
-        state = {name: to_compute_dtype(values) for name, values in gathered.items()}
+                gathered_values[name].index_copy_(0, batch.direct, values)
+        state = {name: to_compute_dtype(values) for name, values in gathered_values.items()}
         state |= {
             name: tensor.index_select(0, batch.ids) for name, tensor in self.storage.row_scalars.items()
         }
@@ -170,14 +171,15 @@ class Offloaded:
         with self._use_stream(self._write_stream):
             self._steps.wait(plan.depends_on_step)
             arrays = upload([*transfers, *plan.step_arrays()], self.device)
-            leaving, leave_slots, entering, enter_slots, *step_tensors = arrays
+            leaving_on_device, leave_slots, entering_on_device, enter_slots, *step_tensors = arrays
             with self._transfer_lock:
-                storage.write(leaving_records, leaving, storage.cache, leave_slots)
+                storage.write(leaving_records, leaving_on_device, storage.cache, leave_slots)
                 if self._read_stream is not None and self._write_stream is not None:
                     self._read_stream.wait_event(self._write_stream.record_event())
-                    entering.record_stream(self._read_stream)  # the plan may be freed if the loop ends early
+                    # the plan may be freed if the loop ends early
+                    entering_on_device.record_stream(self._read_stream)
                 with self._use_stream(self._read_stream):
-                    storage.read(entering_records, entering, storage.cache, enter_slots)
+                    storage.read(entering_records, entering_on_device, storage.cache, enter_slots)
                 self._slot_ids[plan.leave_slots - hot_rows] = -1
                 self._slot_ids[plan.enter_slots - hot_rows] = plan.enter_ids
         event = self._read_stream.record_event() if self._read_stream is not None else None
@@ -192,7 +194,7 @@ class Offloaded:
             dtype, shape = compute_dtype(field.dtype), (len(self), *field.shape)
             sections[_section_name(field.name)] = Section(dtype, shape, partial(self._pieces, field))
         if self._has_narrow_fields:
-            sections[COUNTER] = Section(torch.int64, (1,), lambda: [torch.tensor([self._roundings])])
+            sections[ROUNDINGS] = Section(torch.int64, (1,), lambda: [torch.tensor([self._roundings])])
         return sections
 
     def restore(self, read: Callable[[str], Any]) -> None:
@@ -202,7 +204,7 @@ class Offloaded:
         for first, last in spans(len(self), self.storage.records.width):
             self.storage.fill(first, {name: values[first:last] for name, values in saved.items()})
         if self._has_narrow_fields:
-            self._roundings = int(read(COUNTER)[:])
+            self._roundings = int(read(ROUNDINGS)[:])
         self._empty_cache()
 
     def start_from(self, start: Section, optimizer: StateInitializer) -> None:

@@ -144,10 +144,10 @@ def round_(values: Tensor, dtype: torch.dtype, ids: Tensor, seed: int, step: int
     bits_to_add = random_bits(ids, values.shape[1], seed, step)
     value_bits = values.contiguous().view(torch.int32)
     rounded_bits = (value_bits + (bits_to_add >> (16 - dropped_bits))) & -(1 << dropped_bits)
-    rounded = rounded_bits.view(torch.float32)
+    rounded_values = rounded_bits.view(torch.float32)
     if dtype == torch.float16:  # the distance of subnormal numbers is constant
         steps = torch.floor(values / _FLOAT16_SUBNORMAL_STEP + bits_to_add / 65536.0)
         is_subnormal = values.abs() < _FLOAT16_SMALLEST_NORMAL
-        rounded = torch.where(is_subnormal, steps * _FLOAT16_SUBNORMAL_STEP, rounded)
-        rounded = rounded.clamp_(-_FLOAT16_LARGEST, _FLOAT16_LARGEST)
-    return torch.where(values.isfinite(), rounded, values).to(dtype)
+        rounded_values = torch.where(is_subnormal, steps * _FLOAT16_SUBNORMAL_STEP, rounded_values)
+        rounded_values = rounded_values.clamp_(-_FLOAT16_LARGEST, _FLOAT16_LARGEST)
+    return torch.where(values.isfinite(), rounded_values, values).to(dtype)

@@ -38,4 +38,4 @@ class FrozenOptimizer:
 
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
         """Raises a RuntimeError, because frozen rows must not change."""
-        raise RuntimeError("frozen rows are not updated")
+        raise RuntimeError("frozen rows cannot be updated; build the embedding with freeze=False")

@@ -62,10 +62,10 @@ class ShardedEmbedding(OffloadedEmbedding):
         self.rank, self.processes = distributed.get_rank(), distributed.get_world_size()
         if num_embeddings < self.processes:
             raise ValueError(f"{num_embeddings} rows cannot be divided among {self.processes} processes")
-        padding = None if padding_idx is None else range(num_embeddings)[padding_idx]
+        padding_row = None if padding_idx is None else range(num_embeddings)[padding_idx]
         options["padding_idx"] = None
-        if padding is not None and padding % self.processes == self.rank:
-            options["padding_idx"] = padding // self.processes
+        if padding_row is not None and padding_row % self.processes == self.rank:
+            options["padding_idx"] = padding_row // self.processes
         local_start: Tensor | Section
         if isinstance(start, Tensor):
             local_start = start[self.rank :: self.processes]
@@ -74,7 +74,7 @@ class ShardedEmbedding(OffloadedEmbedding):
             local_start = every_nth_row(section, self.rank, self.processes)
         local_rows = len(range(self.rank, num_embeddings, self.processes))
         super().__init__(local_rows, embedding_dim, start=local_start, seed=seed + self.rank, **options)
-        self.num_embeddings, self.padding_idx = num_embeddings, padding
+        self.num_embeddings, self.padding_idx = num_embeddings, padding_row
         self.layout = {"process": self.rank, "processes": self.processes, "rows": num_embeddings}
         # A separate group is needed, because the thread that plans batches exchanges ids while a step runs.
         self._planning_group = distributed.new_group(backend="gloo")
@@ -119,8 +119,8 @@ class ShardedEmbedding(OffloadedEmbedding):
         """Returns the rows of the distinct ids, sorted by storing process, and each id's position in them."""
         distinct, positions = torch.unique(ids, return_inverse=True)
         if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_embeddings:
-            outside = int(distinct[0] if distinct[0] < 0 else distinct[-1])
-            raise IndexError(f"id {outside} of an embedding with {self.num_embeddings} rows")
+            invalid_id = int(distinct[0] if distinct[0] < 0 else distinct[-1])
+            raise IndexError(f"id {invalid_id} is not in the embedding, which has {self.num_embeddings} rows")
         route = self._route_ids(distinct)
         received_sizes = self._exchange_sizes(route.sizes)
         requested_rows = self._exchange_ids(route, received_sizes)

@@ -52,8 +52,8 @@ class Shared:
         return self.tensors[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        picklable = {name: value for name, value in self.__dict__.items() if name not in ("_map", "tensors")}
-        return picklable | {"_file": DupFd(self._file), "_size": len(self._map)}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_map", "tensors")}
+        return state | {"_file": DupFd(self._file), "_size": len(self._map)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         size = state.pop("_size")
@@ -67,5 +67,7 @@ class Shared:
         self._map, self.tensors = mmap.mmap(self._file, size), {}
         for name, (shape, dtype) in self._shapes.items():
             options = {"dtype": dtype, "count": math.prod(shape), "offset": self._offsets[name]}
-            flat = torch.frombuffer(self._map, **options) if options["count"] else torch.empty(0, dtype=dtype)
-            self.tensors[name] = flat.view(shape)
+            elements = (
+                torch.frombuffer(self._map, **options) if options["count"] else torch.empty(0, dtype=dtype)
+            )
+            self.tensors[name] = elements.view(shape)

@@ -32,7 +32,7 @@ MUTATIONS = {
         "offloaded.py", "self._wait_for_rows(ready_batch)", "pass", "no_step_follows"
     ),
     "rows that enter are not recorded": Mutation(
-        "offloaded.py", "entering.record_stream(self._read_stream)", "pass", "restored"
+        "offloaded.py", "entering_on_device.record_stream(self._read_stream)", "pass", "restored"
     ),
     "rows enter before others have left": Mutation(
         "offloaded.py", "self._read_stream.wait_event(self._write_stream.record_event())", "pass", EXACT
