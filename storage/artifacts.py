@@ -1,4 +1,4 @@
-"""Artifacts, which Prefect tasks pass to each other, and Progress, which computations yield.
+"""Defines artifacts, which Prefect tasks pass to each other, and Progress, which computations yield.
 
 An artifact refers to a folder with data. Prefect stores it as one line of JSON with the path and the digest
 of the folder, so that a cached result can be verified. This module imports only the standard library.
@@ -29,7 +29,7 @@ class Guide(Artifact):
 
 
 class Vocabulary(Artifact):
-    """Distinct titles with their training or held-out set, and tokens with counts and weights, as Parquet."""
+    """Parquet files of the distinct titles, with their training or held-out set, and of their tokens."""
 
 
 class Corpus(Artifact):

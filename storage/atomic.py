@@ -99,9 +99,8 @@ def copy_if_missing(source: Path, target: Path) -> None:
 def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
     """Yields an empty temporary folder. At the end of the block, this folder replaces ``target``.
 
-    If the block raises, ``target`` is unchanged.
-
-    ``durable=False`` skips fsync, for content that can be computed again.
+    If the block raises, ``target`` is unchanged. ``durable=False`` skips fsync, for content that can be
+    computed again.
     """
     new_path = _temporary_path(target)
     shutil.rmtree(new_path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Tests whether a package is installed, because installations without the extra ``night`` lack some."""
+"""Tests whether a package is installed. Installations without the extra ``night`` lack some packages."""
 
 import importlib.util
 

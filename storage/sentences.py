@@ -97,17 +97,18 @@ class SentenceStore:
         self.register(write_segment(self.folder, self.next_number(), keys, vectors), keys)
 
     def next_number(self) -> int:
-        """Returns the number of the next segment."""
+        """Returns the number for the next segment that is written."""
         return 1 + max((int(file.name.partition("-")[0]) for file in self._segment_files()), default=0)
 
     def register(self, segment: Path, keys: np.ndarray) -> None:
-        """Adds a segment that ``write_segment`` has written, possibly in another process."""
+        """Makes the vectors of a segment available that ``write_segment`` has written in any process."""
         self._segments[segment] = keys
         self.__dict__.pop("_sorted_index", None)
 
     def compact(self, used_keys: np.ndarray) -> None:
-        """Merges small segments if there are many, and removes unused rows if most rows are unused.
+        """Merges small segments if there are more than MAX_SMALL_SEGMENTS, and removes unused rows.
 
+        Unused rows are removed if the store has more than MAX_UNUSED_RATIO times as many rows as are used.
         Also removes damaged segments and temporary files of killed processes. Other processes may read the
         remaining rows at the same time.
 

@@ -23,9 +23,9 @@ BOUND_PHRASES = {
 
 
 def complete_schema(schema: dict[str, Any]) -> None:
-    """Changes the JSON schema of a settings class in place for the form: descriptions and keys of strategies.
+    """Changes the JSON schema of a settings class in place, for the form.
 
-    Appends the bounds of a field to its description.
+    Appends the bounds of each field to its description, and converts the defaults to the keys of the form.
     """
     for key, field_schema in schema.get("properties", {}).items():
         bounds = {

@@ -118,8 +118,8 @@ def helper_process() -> Iterator[None]:
 def helper_submit(titles: int) -> Submit:
     """Returns a function that submits work to the helper process, in parallel to other stages.
 
-    Outside of a ``helper_process`` block, or if the number of titles is below MIN_HELPER_TITLES or above
-    MAX_HELPER_TITLES, submitted functions run in this process.
+    Submitted functions run in this process outside of a ``helper_process`` block, or if the number of titles
+    is at most MIN_HELPER_TITLES or larger than MAX_HELPER_TITLES.
     """
     executor = _helper.get() if MIN_HELPER_TITLES < titles <= MAX_HELPER_TITLES else None
     return executor.submit if executor else _run_inline

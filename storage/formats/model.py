@@ -53,7 +53,7 @@ def open_similarity(folder: Path) -> np.ndarray:
 
 
 def write_votes(folder: Path, votes: Votes, name: str = VOTES) -> None:
-    """Writes the files ``name.parquet`` and ``name_support.npy`` into a Model folder."""
+    """Writes votes to the files ``name.parquet`` and ``name_support.npy`` in a Model folder."""
     k = votes.neighbours.shape[1]
     lists = (
         pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), k)

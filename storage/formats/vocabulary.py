@@ -57,7 +57,7 @@ def pieces_of(file: Path) -> range:
 
 
 def read_piece(file: Path, piece: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """Reads one piece (row group) of a Parquet file; ``columns`` None: all columns."""
+    """Reads columns of one piece (row group) of a Parquet file; by default, all columns."""
     parquet = pq.ParquetFile(file)
     return parquet.read_row_group(piece, columns) if parquet.num_row_groups else parquet.read(columns)
 

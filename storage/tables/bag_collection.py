@@ -1,4 +1,4 @@
-"""Several tables that share one cache, with the interface of TorchRec's ``EmbeddingBagCollection``."""
+"""Module of several embedding tables that share one cache, like TorchRec's ``EmbeddingBagCollection``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -173,7 +173,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict, prefix, *arguments
     ) -> None:
-        """Loads ``embedding_bags.TABLE.weight`` of each table, and resets the optimizer state."""
+        """Loads the rows of all tables (``embedding_bags.TABLE.weight``), and resets the optimizer state."""
         missing_keys, error_messages = arguments[2], arguments[4]
         problems_before = len(missing_keys) + len(error_messages)
         rows = torch.zeros(len(self.table), self.embedding_dim)

@@ -274,7 +274,7 @@ class Offloaded:
         return self._current
 
     def _check_order(self, batch: ReadyBatch, ids: Tensor) -> None:
-        """Compares ids on a GPU with the plan by a device-side assertion, without synchronization."""
+        """Asserts, for ids on a GPU, that they equal the ids of the batch; does not synchronize."""
         if ids.device.type == "cuda":
             problem = "gather got other ids than the batch contains, or another order"
             torch._assert_async((ids == batch.ids).all(), problem)  # pyright: ignore[reportPrivateImportUsage]
@@ -286,7 +286,7 @@ class Offloaded:
             batch.ids.record_stream(stream)
 
     def _uncached_records(self, batch: ReadyBatch) -> tuple[np.ndarray, Tensor]:
-        """Returns the record numbers of rows without a slot, on the CPU and on the device."""
+        """Returns the record numbers of the rows without a slot, first on the CPU, then on the device."""
         plan, hot_rows = batch.plan, self.storage.hot
         return plan.ids[plan.direct] - hot_rows, batch.ids.index_select(0, batch.direct) - hot_rows
 

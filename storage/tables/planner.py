@@ -67,7 +67,7 @@ class Planner:
         self._batches = 0  # number of planned batches
 
     def plan(self, ids: np.ndarray) -> CachePlan:
-        """Plans the next batch.
+        """Assigns slots to the rows of the next batch, and plans the necessary transfers.
 
         Args:
             ids: Distinct rows of the batch, int64 (unique,).
@@ -109,7 +109,7 @@ class Planner:
         return slots
 
     def plan_in_place(self, ids: np.ndarray) -> CachePlan:
-        """Plans a step outside of ``prefetch``: no transfers; rows on the host are used directly."""
+        """Plans a step outside of ``prefetch``, without transfers; it uses rows on the host directly."""
         slots, empty = self.locate(ids), np.zeros(0, dtype=np.int64)
         direct = np.flatnonzero(slots < 0)
         return CachePlan(NO_STEP, ids, slots.clip(0), direct, empty, empty, empty, empty, NO_STEP)

@@ -58,11 +58,11 @@ class Resident:
             self.state[name].index_copy_(0, ids, tensor)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns the tensors of a checkpoint by name."""
+        """Returns the rows and the optimizer states as tensors, by their names in a checkpoint."""
         return {"rows": self.rows, **{f"state.{name}": tensor for name, tensor in self.state.items()}}
 
     def sections(self) -> dict[str, Section]:
-        """Returns the tensors of a checkpoint as sections by name."""
+        """Returns the rows and the optimizer states as sections, by their names in a checkpoint."""
         return {name: as_section(tensor) for name, tensor in self.tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:

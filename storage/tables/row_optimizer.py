@@ -12,7 +12,7 @@ class RowOptimizer(StateInitializer, Protocol):
 
     @property
     def learning_rate(self) -> float:
-        """Learning rate of a step that gets no other learning rate."""
+        """Default learning rate of a step."""
         ...
 
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:

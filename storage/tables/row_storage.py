@@ -26,7 +26,7 @@ FREE_SHARE = 0.8  # share of the free device memory for the cache; the step uses
 
 
 class StateInitializer(Protocol):
-    """Interface of optimizers for tables, which store the state of the optimizer with the rows."""
+    """Interface that a table requires of an optimizer, whose state the table stores with its rows."""
 
     def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
         """Returns the optimizer state of rows before the first step, by name: (rows, …)."""
@@ -153,7 +153,7 @@ class RowStorage:
         return self.records.views(block)
 
     def write_fields(self, records: np.ndarray, device_records: Tensor, values: Mapping[str, Tensor]) -> None:
-        """Copies values on the device, by name of the field, into host records."""
+        """Copies values of fields, by name, from the device into host records."""
         block, slots = self._allocate_block(len(records))
         for name, field in self.records.views(block).items():
             field.copy_(values[name])

@@ -31,7 +31,7 @@ class Statistics:
     _previous_totals: dict[str, float] = field(default_factory=dict)
 
     def totals(self) -> dict[str, float]:
-        """Returns the totals by name."""
+        """Returns all totals by name."""
         names = "batches", "rows", "hits", "bytes_to_device", "bytes_to_host", "wait_seconds"
         return {name: getattr(self, name) for name in names}
 
@@ -65,7 +65,7 @@ class Statistics:
             yield item
 
     def begin_batch(self, plan: CachePlan) -> None:
-        """Counts the rows and transfers of the plan of a batch."""
+        """Adds the rows and transfers of the plan of a batch to the totals."""
         self._previous_totals = self.totals()
         self.batches += 1
         self.rows += len(plan.ids)

@@ -1,4 +1,4 @@
-"""Gathers the rows of a training step, and writes them back after the update."""
+"""Gathers the rows of a training step, and writes the changed rows back after the step."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
