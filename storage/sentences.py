@@ -173,10 +173,9 @@ class SentenceStore:
 
     def _take_vectors(self, keys: np.ndarray) -> np.ndarray:
         positions, is_stored = self._find_positions(keys)
-        if missing := int((~is_stored).sum()):
-            raise KeyError(
-                f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them first"
-            )
+        if missing_count := int((~is_stored).sum()):
+            problem = f"{missing_count} of {len(keys)} texts have no vector in {self.folder}"
+            raise KeyError(f"{problem}; encode them first")
         vectors = np.empty((len(keys), *self._row_dtype["vector"].shape), np.float16)
         _, segments, rows = self._sorted_index
         files = list(self._segments)

@@ -145,7 +145,7 @@ def merge_numbers(numbers: Sequence[EpisodeNumber]) -> EpisodeNumber:
         pairs = zip(merged_number[:3:2], number[:3:2], strict=True)  # seasons, episodes
         if all(None in pair or pair[0] == pair[1] for pair in pairs):
             values = zip(merged_number, number, strict=True)
-            merged_number = EpisodeNumber(*(b if a is None else a for a, b in values))
+            merged_number = EpisodeNumber(*(new if old is None else old for old, new in values))
     return merged_number
 
 

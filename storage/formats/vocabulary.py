@@ -58,8 +58,9 @@ def pieces_of(file: Path) -> range:
 
 def read_piece(file: Path, piece: int, columns: Sequence[str] | None = None) -> pa.Table:
     """Reads columns of one piece (row group) of a Parquet file; by default, all columns."""
-    parquet = pq.ParquetFile(file)
-    return parquet.read_row_group(piece, columns) if parquet.num_row_groups else parquet.read(columns)
+    parquet_file = pq.ParquetFile(file)
+    is_empty = parquet_file.num_row_groups == 0
+    return parquet_file.read(columns) if is_empty else parquet_file.read_row_group(piece, columns)
 
 
 def batches_of(file: Path, columns: list[str] | None = None, rows: int = 1 << 16) -> Iterator[pa.RecordBatch]:

@@ -200,9 +200,10 @@ class Offloaded:
     def restore(self, read: Callable[[str], Any]) -> None:
         """Loads a checkpoint with the same shapes; ``read(name)[first:last]`` returns rows of a tensor."""
         self._finish_loop(wait_for_gpu=True)
-        saved = {name: read(_section_name(name)) for name in (*self.storage.cells, *self.storage.row_scalars)}
+        names = *self.storage.cells, *self.storage.row_scalars
+        saved_tensors = {name: read(_section_name(name)) for name in names}
         for first, last in spans(len(self), self.storage.records.width):
-            self.storage.fill(first, {name: values[first:last] for name, values in saved.items()})
+            self.storage.fill(first, {name: values[first:last] for name, values in saved_tensors.items()})
         if self._has_narrow_fields:
             self._roundings = int(read(ROUNDINGS)[:])
         self._empty_cache()

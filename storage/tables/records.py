@@ -146,8 +146,8 @@ def round_(values: Tensor, dtype: torch.dtype, ids: Tensor, seed: int, step: int
     rounded_bits = (value_bits + (bits_to_add >> (16 - dropped_bits))) & -(1 << dropped_bits)
     rounded_values = rounded_bits.view(torch.float32)
     if dtype == torch.float16:  # the distance of subnormal numbers is constant
-        steps = torch.floor(values / _FLOAT16_SUBNORMAL_STEP + bits_to_add / 65536.0)
+        subnormal_steps = torch.floor(values / _FLOAT16_SUBNORMAL_STEP + bits_to_add / 65536.0)
         is_subnormal = values.abs() < _FLOAT16_SMALLEST_NORMAL
-        rounded_values = torch.where(is_subnormal, steps * _FLOAT16_SUBNORMAL_STEP, rounded_values)
+        rounded_values = torch.where(is_subnormal, subnormal_steps * _FLOAT16_SUBNORMAL_STEP, rounded_values)
         rounded_values = rounded_values.clamp_(-_FLOAT16_LARGEST, _FLOAT16_LARGEST)
     return torch.where(values.isfinite(), rounded_values, values).to(dtype)

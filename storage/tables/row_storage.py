@@ -196,15 +196,15 @@ def affordable_rows(
     """
     state = optimizer.initial_state(row)
     records = Records.lay_out(row, state, row_dtype, state_dtype)
-    budget = cache_bytes or int(FREE_SHARE * free_bytes(device))
+    budget_bytes = cache_bytes or int(FREE_SHARE * free_bytes(device))
     scalar_bytes = rows * sum(
         math.prod(state[name].shape[1:]) * state[name].dtype.itemsize for name in records.row_scalars
     )
-    cached_rows = (budget - scalar_bytes) // records.width
+    cached_rows = (budget_bytes - scalar_bytes) // records.width
     if cached_rows < 1:
         remedy = "raise cache_bytes, or choose an optimizer without row-wise state"
-        scalars = f"the {scalar_bytes:,} bytes of row-wise state that stay on the device"
-        problem = f"{budget:,} bytes do not hold a row of {records.width:,} bytes and {scalars}"
+        scalars_text = f"the {scalar_bytes:,} bytes of row-wise state that stay on the device"
+        problem = f"{budget_bytes:,} bytes do not hold a row of {records.width:,} bytes and {scalars_text}"
         raise ValueError(f"{problem}; {remedy}")
     return min(cached_rows, rows)
 
@@ -213,5 +213,5 @@ def free_bytes(device: torch.device) -> int:
     """Returns the free memory of a device in bytes; on macOS, which does not report it, the total memory."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
-    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+    page_count_name = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+    return os.sysconf(page_count_name) * os.sysconf("SC_PAGE_SIZE")

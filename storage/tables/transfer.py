@@ -235,8 +235,10 @@ def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Tra
     if kind == "auto":
         return Staged(host, device)
     requirements = {"a CUDA device": on_gpu, "CuPy": has_cupy, "pinned memory": host.pinned}
-    missing = " and ".join(name for name, is_available in requirements.items() if not is_available)
-    raise ValueError(f"transfer 'uva' needs {missing}; use 'auto' or 'staged'")
+    missing_requirements = " and ".join(
+        name for name, is_available in requirements.items() if not is_available
+    )
+    raise ValueError(f"transfer 'uva' needs {missing_requirements}; use 'auto' or 'staged'")
 
 
 def check_kernels(device: torch.device) -> None:

@@ -43,12 +43,12 @@ class LeastRecentlyUsed:
         self._queue = deque([(NO_STEP, np.arange(slots, dtype=np.int64))])
         self.queued = slots
 
-    def victims(self, count: int, batch: int, slot_rows: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def victims(self, count: int, batch: int, slot_rows: np.ndarray, last_batches: np.ndarray) -> np.ndarray:
         """Returns ``count`` slots to reuse, least recently used first, and removes them from the queue."""
         victims = [np.zeros(0, dtype=np.int64)]
         while count:
             used_by, slots = self._queue.popleft()
-            unused_since = slots[last[slots] == used_by]  # a later batch has used the other slots
+            unused_since = slots[last_batches[slots] == used_by]  # a later batch has used the other slots
             victims.append(unused_since[:count])
             if len(unused_since) > count:
                 self._queue.appendleft((used_by, unused_since[count:]))
@@ -56,12 +56,12 @@ class LeastRecentlyUsed:
             count -= len(victims[-1])
         return np.concatenate(victims)
 
-    def record(self, batch: int, rows: np.ndarray, slots: np.ndarray, last: np.ndarray) -> None:
+    def record(self, batch: int, rows: np.ndarray, slots: np.ndarray, last_batches: np.ndarray) -> None:
         """Records that the planned batch with the number ``batch`` uses ``slots``."""
         self._queue.append((batch, slots))
         self.queued += len(slots)
         if self.queued > 4 * self._slots + 1024:  # removes slots that a later batch has used
-            self._queue = deque((number, used[last[used] == number]) for number, used in self._queue)
+            self._queue = deque((number, used[last_batches[used] == number]) for number, used in self._queue)
             self.queued = sum(len(used) for _, used in self._queue)
 
 
@@ -79,9 +79,9 @@ def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
         lookahead: Number of batches whose rows are prefetched.
         batch: Ids of a typical batch, int64 (any,); None: the share RECENT_SHARE is enough.
     """
-    recent, minimum = 0, max(1, int(slots * RECENT_SHARE))
-    while recent < minimum:
-        recent = min(minimum, slots)
-        cold = 0 if batch is None else int((batch >= slots - recent).sum())
-        minimum = min((lookahead + 2) * cold, slots)
+    recent, min_recent = 0, max(1, int(slots * RECENT_SHARE))
+    while recent < min_recent:
+        recent = min(min_recent, slots)
+        cold_count = 0 if batch is None else int((batch >= slots - recent).sum())
+        min_recent = min((lookahead + 2) * cold_count, slots)
     return recent

@@ -37,16 +37,16 @@ class LeastFrequent:
         self._uses = np.zeros(rows, dtype=np.uint32)
         self._lookahead = lookahead
 
-    def victims(self, count: int, batch: int, slot_rows: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def victims(self, count: int, batch: int, slot_rows: np.ndarray, last_batches: np.ndarray) -> np.ndarray:
         """Returns ``count`` slots to reuse: those whose rows the fewest batches have used."""
         if not count:
             return np.zeros(0, dtype=np.int64)
         uses = np.where(slot_rows < 0, 0, self._uses[slot_rows]).astype(np.int64)
-        sort_keys = (uses << 31) + last + 1
-        sort_keys[last > batch - self._lookahead - 2] += 1 << 62
-        sort_keys[last == batch] = np.iinfo(np.int64).max
+        sort_keys = (uses << 31) + last_batches + 1
+        sort_keys[last_batches > batch - self._lookahead - 2] += 1 << 62
+        sort_keys[last_batches == batch] = np.iinfo(np.int64).max
         return np.argpartition(sort_keys, count - 1)[:count]
 
-    def record(self, batch: int, rows: np.ndarray, slots: np.ndarray, last: np.ndarray) -> None:
+    def record(self, batch: int, rows: np.ndarray, slots: np.ndarray, last_batches: np.ndarray) -> None:
         """Adds one to the count of each row in ``rows``."""
         self._uses[rows] += 1
