@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from storage.tables.embedding import OffloadedEmbedding
-from storage.tables.segment_sums import segment_sum
+from storage.tables.segment_sums import embedding_bag, segment_sum
 
 Mode = Literal["sum", "mean", "max"]
 
@@ -82,10 +82,7 @@ def pool_rows(
         padding: Position in ``rows`` of the row that is not pooled; -1: all rows are pooled.
     """
     if mode == "max":
-        options = {"mode": mode, "include_last_offset": True}
-        return F.embedding_bag(
-            positions, rows, offsets, padding_idx=padding if padding >= 0 else None, **options
-        )
+        return embedding_bag(rows, positions, offsets, mode=mode, padding=padding)
     return _PoolRows.apply(rows, positions, offsets, mode, weights, padding)
 
 
@@ -96,10 +93,7 @@ class _PoolRows(torch.autograd.Function):
     ):
         ctx.mode, ctx.padding = mode, padding
         ctx.save_for_backward(rows, positions, offsets, weights)
-        options = {"mode": mode, "include_last_offset": True, "per_sample_weights": weights}
-        return F.embedding_bag(
-            positions, rows, offsets, padding_idx=padding if padding >= 0 else None, **options
-        )
+        return embedding_bag(rows, positions, offsets, weights, mode=mode, padding=padding)
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> Any:

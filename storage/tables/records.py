@@ -93,8 +93,8 @@ class Records:
             float_dtype = row_dtype if name == ROWS else state_dtype
             dtype = float_dtype if tensor.dtype == torch.float32 else tensor.dtype
             fields.append(Field(name, shape, dtype, start))
-            start = _round_up(start + fields[-1].nbytes, FIELD_ALIGN_BYTES)
-        return Records(tuple(fields), _round_up(start, RECORD_ALIGN_BYTES), tuple(row_scalars))
+            start = round_up(start + fields[-1].nbytes, FIELD_ALIGN_BYTES)
+        return Records(tuple(fields), round_up(start, RECORD_ALIGN_BYTES), tuple(row_scalars))
 
     def view(self, records: Tensor, field: Field) -> Tensor:
         """Returns a view of one field of records, uint8 (any, width), in its type: (any, *shape)."""
@@ -106,7 +106,8 @@ class Records:
         return {field.name: self.view(records, field) for field in self.fields}
 
 
-def _round_up(size: int, multiple: int) -> int:
+def round_up(size: int, multiple: int) -> int:
+    """Returns the smallest multiple of ``multiple`` that is at least ``size``."""
     return -(-size // multiple) * multiple
 
 

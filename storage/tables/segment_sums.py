@@ -39,12 +39,12 @@ def sum_bags(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None 
         weights: Factor of each entry, (entries,); None: 1.
     """
     if rows.device.type == "cpu":
-        return _embedding_bag(rows, ids, offsets, weights)
+        return embedding_bag(rows, ids, offsets, weights)
     piece_begins = torch.arange(0, len(ids), MAX_PIECE, device=ids.device)
     piece_offsets = torch.cat([offsets, piece_begins]).sort().values
-    piece_sums = _embedding_bag(rows, ids, piece_offsets, weights)
+    piece_sums = embedding_bag(rows, ids, piece_offsets, weights)
     piece_ids = torch.arange(len(piece_sums), device=ids.device)
-    return _embedding_bag(piece_sums, piece_ids, torch.searchsorted(piece_offsets, offsets))
+    return embedding_bag(piece_sums, piece_ids, torch.searchsorted(piece_offsets, offsets))
 
 
 def segment_sum(
@@ -99,6 +99,22 @@ def stable_order(values: np.ndarray, limit: int) -> np.ndarray:
     return order
 
 
-def _embedding_bag(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
-    options = {"mode": "sum", "include_last_offset": True}
-    return F.embedding_bag(ids, rows, offsets, per_sample_weights=weights, **options)
+def embedding_bag(
+    rows: Tensor,
+    ids: Tensor,
+    offsets: Tensor,
+    weights: Tensor | None = None,
+    *,
+    mode: str = "sum",
+    padding: int = -1,
+) -> Tensor:
+    """Calls ``F.embedding_bag``. The last of ``offsets`` is the number of entries; ``padding`` -1: none."""
+    return F.embedding_bag(
+        ids,
+        rows,
+        offsets,
+        mode=mode,
+        per_sample_weights=weights,
+        include_last_offset=True,
+        padding_idx=padding if padding >= 0 else None,
+    )

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from storage.tables.host import allocate
+from storage.tables.records import round_up
 
 _ALIGN_BYTES = 64  # size of a cache line, so that no two tensors share one
 
@@ -38,7 +39,7 @@ class Shared:
         self._offsets, size = {}, 0
         for name, (shape, dtype) in shapes.items():
             self._offsets[name] = size
-            size += -(-math.prod(shape) * dtype.itemsize // _ALIGN_BYTES) * _ALIGN_BYTES
+            size += round_up(math.prod(shape) * dtype.itemsize, _ALIGN_BYTES)
         if folder is None and hasattr(os, "memfd_create"):  # not on macOS
             self._file = os.memfd_create("guidespace")
             os.ftruncate(self._file, size)
