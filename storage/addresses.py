@@ -19,9 +19,9 @@ HARMLESS_PARAMETERS = {  # names of query parameters that are kept; docs/feeds.m
 }  # fmt: skip
 # A URL without secrets matches this pattern: it has no user, no fragment, no path parameters, and only query
 # parameters in HARMLESS_PARAMETERS. The pattern has no flags, because a JSON schema does not permit any.
-_HARMLESS_NAMES = "|".join(sorted(HARMLESS_PARAMETERS))
+_HARMLESS_NAME_PATTERN = "|".join(sorted(HARMLESS_PARAMETERS))
 SECRET_FREE_PATTERN = (
-    rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{_HARMLESS_NAMES})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
+    rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{_HARMLESS_NAME_PATTERN})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
 )
 MIN_SECRET_LENGTH = 3  # characters; shorter texts also occur in messages by chance
 _HARMLESS_VALUE = re.compile(r"[\w.,:+~*|/ -]{0,64}")
@@ -36,7 +36,7 @@ _TOKEN_PARAMETER = re.compile(  # matches names of query parameters that contain
 
 def without_secrets(url: str) -> str:
     """Removes user, password, fragment and all but the harmless query parameters from a URL or other text."""
-    redacted_url = "::".join(map(_redact_link, _CHAIN_SEPARATOR.split(url)))
+    redacted_url = "::".join(map(_redact_single_url, _CHAIN_SEPARATOR.split(url)))
     # The function calls itself, because https:////user:password@host has the password in its path.
     return redacted_url if redacted_url == url else without_secrets(redacted_url)
 
@@ -63,8 +63,9 @@ def is_loopback_address(host: str) -> bool:
 def is_valid_url(url: str) -> bool:
     """Returns whether a URL is valid: balanced brackets, a numeric port, and a host if it is an HTTP URL."""
     try:
-        links = [_split_url(link) for link in _CHAIN_SEPARATOR.split(url)]
-        return all((link.hostname or "").encode("idna") for link in links if link.scheme in ("http", "https"))
+        split_urls = [_split_url(single_url) for single_url in _CHAIN_SEPARATOR.split(url)]
+        http_urls = (split_url for split_url in split_urls if split_url.scheme in ("http", "https"))
+        return all((split_url.hostname or "").encode("idna") for split_url in http_urls)
     except ValueError:
         return False
 
@@ -75,10 +76,10 @@ def find_secrets(url: str) -> set[str]:
     Each secret is returned twice: as in the URL, and percent-decoded.
     """
     candidates: set[str] = set()
-    for link in _CHAIN_SEPARATOR.split(url):
-        credentials = link.partition("://")[2].rpartition("@")[0]
+    for single_url in _CHAIN_SEPARATOR.split(url):
+        credentials = single_url.partition("://")[2].rpartition("@")[0]
         candidates |= {credentials, *credentials.split(":")}
-        for text in (*re.split(r"[?&;#/]", link), *re.split(r"[?&;#/]", unquote(link))):
+        for text in (*re.split(r"[?&;#/]", single_url), *re.split(r"[?&;#/]", unquote(single_url))):
             name, _, value = text.rstrip("=").partition("=")
             candidates.add(value or name)
     redacted_url = without_secrets(url)
@@ -100,8 +101,8 @@ def differ_in_secrets_only(url: str, other_url: str) -> bool:
     )
 
 
-def _redact_link(url: str) -> str:
-    """Redacts one URL of a chain of URLs."""
+def _redact_single_url(url: str) -> str:
+    """Redacts a single URL of a chain of URLs."""
     try:
         split_url = _split_url(url)
     except ValueError:  # an invalid URL may have a password anywhere before the last @

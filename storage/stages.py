@@ -74,7 +74,7 @@ class Stage(Generic[ArtifactT]):
 
         The name of the published folder is the cache key of the inputs. ``artifact.json`` records the inputs.
         """
-        values = list(_flatten(inputs))
+        values = list(_flatten_inputs(inputs))
         artifacts = [value for value in values if isinstance(value, Artifact)]
         settings = [value for value in values if value not in artifacts and dataclasses.is_dataclass(value)]
         with Workspace(home).publishing(self.kind, self.key(*inputs)) as draft:
@@ -119,7 +119,7 @@ class Stage(Generic[ArtifactT]):
         return result_key
 
 
-def _flatten(inputs: Iterable[object]) -> Iterator[object]:
+def _flatten_inputs(inputs: Iterable[object]) -> Iterator[object]:
     """Yields the inputs of a stage; for a StageInputs object, yields the values of its fields."""
     for value in inputs:
         if isinstance(value, StageInputs) and dataclasses.is_dataclass(value):

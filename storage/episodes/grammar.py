@@ -39,8 +39,8 @@ class Grammar(NamedTuple):
 
 
 @cache
-def grammar() -> Grammar:
-    """Compiles the regular expressions. Each of them covers all languages of words.toml."""
+def compile_grammar() -> Grammar:
+    """Compiles the regular expressions, each for all languages of words.toml. The result is cached."""
     file = Path(__file__).with_name("words.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8")).values()
     kinds = {word.casefold(): kind for kind in KINDS for table in tables for word in table[kind]}
@@ -74,6 +74,8 @@ def words_pattern(kind: str) -> str:
     """
     min_length = 1 if kind == "season" else 2
     words = [
-        word for word, word_kind in grammar().kinds.items() if word_kind == kind and len(word) >= min_length
+        word
+        for word, word_kind in compile_grammar().kinds.items()
+        if word_kind == kind and len(word) >= min_length
     ]
     return rf"(?:(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})\.?)"

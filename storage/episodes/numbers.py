@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from storage.episodes.grammar import KINDS, grammar
+from storage.episodes.grammar import KINDS, compile_grammar
 
 # Values of the attribute ``system``.
 XMLTV_NS, SEASON_OR_EPISODE = "xmltv_ns", ("season", "episode")
@@ -176,7 +176,7 @@ def _read_onscreen(text: str) -> EpisodeNumber:
     if "episode" not in values:
         if number_match := _NUMBER_ONLY.fullmatch(text):
             values["episode"] = int(number_match[1])
-        elif fraction := grammar().fraction.search(text):
+        elif fraction := compile_grammar().fraction.search(text):
             values |= {"episode": int(fraction["number"]), "episodes": int(fraction["total"])}
     return _make_number(values)
 
@@ -192,7 +192,7 @@ def _read_text(text: str, is_title: bool) -> tuple[dict[str, int], list[tuple[in
     text = _DATE.sub(_mask_date, text)
     values, spans = _read_words(text, strict=True)
     if not values.get("episode"):
-        if (fraction := grammar().fraction.search(text)) and _is_episode_fraction(fraction, is_title):
+        if (fraction := compile_grammar().fraction.search(text)) and _is_episode_fraction(fraction, is_title):
             values |= {"episode": int(fraction["number"]), "episodes": int(fraction["total"])}
             spans.append(fraction.span())
         elif (
@@ -235,7 +235,7 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
     Returns:
         The first number by name ("season", "seasons", …), and the spans (begin, end) of season and episode.
     """
-    rules, values, spans = grammar(), dict[str, int](), []
+    rules, values, spans = compile_grammar(), dict[str, int](), []
     if (digits := _FIRST_TO_LAST_DIGIT.search(text)) is None:
         return values, spans
     begin, end = max(0, digits.start() - _MAX_WORD_LENGTH), digits.end() + _MAX_WORD_LENGTH
@@ -269,7 +269,7 @@ def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int
 
     The words are case-folded.
     """
-    rules, ascii_only = grammar(), text.isascii()
+    rules, ascii_only = compile_grammar(), text.isascii()
     while pair := rules.word_and_number.search(text, begin, end):
         side = "before" if pair["before"] else "behind"
         word = pair[side].casefold()

@@ -67,8 +67,8 @@ def write_clustering(
         ("cluster", cluster_ids, clusters),
         ("subcluster", subcluster_ids, subclusters),
     ):
-        text = json.dumps(entries, ensure_ascii=False, indent=1)
-        (folder / f"{name}s.json").write_text(text, encoding="utf-8")
+        json_text = json.dumps(entries, ensure_ascii=False, indent=1)
+        (folder / f"{name}s.json").write_text(json_text, encoding="utf-8")
         cluster_columns[name] = pa.array(ids, mask=ids < 0)
         names = pa.array([entry["name"] or None for entry in entries], pa.string())
         cluster_columns[f"{name}_name"] = names.take(cluster_columns[name])

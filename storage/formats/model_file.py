@@ -28,7 +28,7 @@ from storage.atomic import replaced_file
 from storage.errors import ExpectedError
 from storage.home.files import describe_file
 
-FORMAT, FORMAT_VERSION = "guidespace-model", 1  # values of "format" and "format_version" in the manifest
+FORMAT_NAME, FORMAT_VERSION = "guidespace-model", 1  # values of "format" and "format_version" in the manifest
 MANIFEST = "manifest.json"
 MEDIA_TYPE = "application/vnd.guidespace.model+zip"
 MAX_BYTES = 2**32  # maximum size of a model file
@@ -64,7 +64,7 @@ def pack(folder: Path, identity: ModelIdentity, handle: IO[bytes]) -> None:
     parts = {file.name: file for file in sorted(folder.iterdir()) if _PART_NAME.fullmatch(file.name)}
     parts.pop("artifact.json", None)  # describes the home
     part_descriptions = {name: describe_file(file) for name, file in parts.items()}
-    versions = {"format": FORMAT, "format_version": FORMAT_VERSION, "guidespace": version("guidespace")}
+    versions = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, "guidespace": version("guidespace")}
     manifest = json.dumps({**versions, **asdict(identity), "parts": part_descriptions}, indent=1)
     with zipfile.ZipFile(handle, "w") as archive:
         archive.writestr(zipfile.ZipInfo(MANIFEST, _EARLIEST_DATE), manifest)
@@ -131,11 +131,11 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
     try:
         manifest = json.loads(archive.read(member))
         format_name, format_version = manifest["format"], manifest["format_version"]
-        if format_name != FORMAT or format_version != FORMAT_VERSION:
+        if format_name != FORMAT_NAME or format_version != FORMAT_VERSION:
             remedy = "update GuideSpace on the machine with the older version"
             raise ModelFileError(
                 f"the model file has format {format_name!r} version {format_version!r}; this version reads "
-                f"{FORMAT!r} version {FORMAT_VERSION}: {remedy}"
+                f"{FORMAT_NAME!r} version {FORMAT_VERSION}: {remedy}"
             )
         parts, sizes = manifest["parts"], {}
         for part, expected in parts.items():

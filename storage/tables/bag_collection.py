@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from storage.tables.embedding import OffloadedEmbedding
-from storage.tables.embedding_bag import equal_bag_offsets, pool_rows
+from storage.tables.embedding_bag import compute_equal_bag_offsets, pool_rows
 
 BatchT = TypeVar("BatchT")
 # Ids of bags of equal size, (bags, size), or the concatenated ids of all bags, (any,), and each bag's start.
@@ -124,7 +124,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
                 problem = f"per_sample_weights has the feature {name!r}"
                 raise ValueError(f"{problem}; only features of the batch with pooling 'sum' have weights")
         row_ids = [rows for rows, _ in feature_bags.values()]
-        rows, all_positions = self._distinct_rows(torch.cat(row_ids))
+        rows, all_positions = self._gather_distinct_rows(torch.cat(row_ids))
         split_positions = all_positions.split([len(rows_of_feature) for rows_of_feature in row_ids])
         positions = dict(zip(feature_bags, split_positions, strict=True))
         vectors: dict[str, Tensor] = {}
@@ -158,7 +158,7 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         feature_bags = {}
         for name, bags in features.items():
             if isinstance(bags, Tensor):
-                ids, offsets = bags.flatten(), equal_bag_offsets(bags)
+                ids, offsets = bags.flatten(), compute_equal_bag_offsets(bags)
             else:
                 ids, offsets = bags[0], F.pad(bags[1], (0, 1), value=len(bags[0]))
             feature_bags[name] = self.row_numbers(self.tables.index(self._feature_tables[name]), ids), offsets

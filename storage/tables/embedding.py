@@ -16,12 +16,12 @@ from torch import Tensor, distributed, nn
 from storage.tables.eviction import DEFAULT_EVICTION, Eviction
 from storage.tables.gradients import RowGradients
 from storage.tables.offloaded import Offloaded
-from storage.tables.prefetch import distinct_ids
-from storage.tables.records import ROWS
+from storage.tables.prefetch import find_distinct_ids
+from storage.tables.records import ROW_FIELD
 from storage.tables.row_optimizer import FrozenOptimizer, RowOptimizer
 from storage.tables.row_storage import affordable_rows
 from storage.tables.segment_sums import take_rows
-from storage.tables.streaming import Section, as_section, initial_rows, write_safetensors
+from storage.tables.streaming import Section, as_section, make_initial_rows, write_safetensors
 from storage.tables.transfer import TransferKind
 from storage.tables.updates import update_rows
 
@@ -75,7 +75,7 @@ class OffloadedEmbedding(nn.Module):
         zero_row = torch.zeros(1, embedding_dim)
         if not cache_rows:
             cache_rows = affordable_rows(num_embeddings, zero_row, optimizer, cache_bytes, device, **dtypes)
-        rows = initial_rows(shape, start, seed)
+        rows = make_initial_rows(shape, start, seed)
         if rows.shape != shape:
             raise ValueError(f"start has shape {rows.shape}, expected {shape}")
         options = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **dtypes}
@@ -84,7 +84,7 @@ class OffloadedEmbedding(nn.Module):
         self.padding_idx = None if padding_idx is None else range(num_embeddings)[padding_idx]
         if self.padding_idx is not None and not isinstance(start, Tensor):
             initial_state = optimizer.initial_state(zero_row)
-            self.table.storage.fill(self.padding_idx, {ROWS: zero_row, **initial_state})
+            self.table.storage.fill(self.padding_idx, {ROW_FIELD: zero_row, **initial_state})
         self.steps, self.is_frozen = 0, False
         self.layout: Any = None  # JSON value that identifies the rows of the table; subclasses set it
         self._announced_ids: Tensor | None = None  # sorted ids of the current batch, on the device
@@ -128,15 +128,15 @@ class OffloadedEmbedding(nn.Module):
         Raises:
             RuntimeError: A batch begins before the gradients of earlier batches are applied or discarded.
         """
-        batches_with_ids = ((batch, distinct_ids(ids(batch))) for batch in batches)
+        batches_with_ids = ((batch, find_distinct_ids(ids(batch))) for batch in batches)
         try:
-            for batch, distinct in self.table.prefetch(batches_with_ids, lambda pair: pair[1]):
+            for batch, distinct_ids in self.table.prefetch(batches_with_ids, lambda pair: pair[1]):
                 if self._gradients:
                     problem = "a batch of `prefetch` begins before earlier gradients are applied or discarded"
                     remedy = "call `step` or `zero_grad` after each batch, or pass several batches as one"
                     raise RuntimeError(f"{problem}: {remedy} to accumulate their gradients")
-                self._announced_rows, self._announced_ids = None, distinct.to(self.table.device)
-                self._padding_position = self._find_padding(distinct)
+                self._announced_rows, self._announced_ids = None, distinct_ids.to(self.table.device)
+                self._padding_position = self._find_padding(distinct_ids)
                 yield batch
         finally:
             self._announced_rows = self._announced_ids = None
@@ -148,17 +148,17 @@ class OffloadedEmbedding(nn.Module):
             ValueError: Within ``prefetch``, an id was not announced (on a GPU: a device-side assertion).
         """
         ids = ids.to(self.table.device, torch.int64)
-        vectors = take_rows(*self._distinct_rows(ids))
+        vectors = take_rows(*self._gather_distinct_rows(ids))
         if self.padding_idx is None:
             return vectors
         return torch.where((ids == self.padding_idx).unsqueeze(-1), vectors.detach(), vectors)
 
-    def _distinct_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+    def _gather_distinct_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the rows of the distinct ids, (unique, dim), and the position of each id in these rows."""
         if self._announced_ids is None:
-            distinct, positions = torch.unique(ids, return_inverse=True)
-            self._padding_position = self._find_padding(distinct)
-            return self._gather_rows(distinct), positions
+            distinct_ids, positions = torch.unique(ids, return_inverse=True)
+            self._padding_position = self._find_padding(distinct_ids)
+            return self._gather_rows(distinct_ids), positions
         positions = torch.searchsorted(self._announced_ids, ids)
         self._check_announced(self._announced_ids, positions, ids)
         rows = (
@@ -167,10 +167,10 @@ class OffloadedEmbedding(nn.Module):
         self._announced_rows = rows if rows.requires_grad else None
         return rows, positions
 
-    def _find_padding(self, distinct: Tensor) -> int:
+    def _find_padding(self, distinct_ids: Tensor) -> int:
         if self.padding_idx is None:
             return -1
-        position = (distinct == self.padding_idx).nonzero()
+        position = (distinct_ids == self.padding_idx).nonzero()
         return int(position) if len(position) else -1
 
     def _gather_rows(self, ids: Tensor) -> Tensor:
@@ -179,10 +179,10 @@ class OffloadedEmbedding(nn.Module):
             self._gradients.track(ids, rows)
         return rows
 
-    def _check_announced(self, distinct: Tensor, positions: Tensor, ids: Tensor) -> None:
+    def _check_announced(self, distinct_ids: Tensor, positions: Tensor, ids: Tensor) -> None:
         all_announced = torch.tensor(ids.numel() == 0)
-        if len(distinct):
-            all_announced = (distinct[positions.clamp(max=len(distinct) - 1)] == ids).all()
+        if len(distinct_ids):
+            all_announced = (distinct_ids[positions.clamp(max=len(distinct_ids) - 1)] == ids).all()
         if self.table.device.type == "cuda":  # synchronizing would stall the step
             torch._assert_async(all_announced)  # pyright: ignore[reportPrivateImportUsage]
         elif not all_announced:

@@ -51,16 +51,16 @@ class OffloadedEmbeddingBag(OffloadedEmbedding):
                 f"ids have shape {shape}; pass ids (bags, size) without offsets, or ids (any,) with offsets"
             )
         if offsets is None:
-            offsets = equal_bag_offsets(ids)
+            offsets = compute_equal_bag_offsets(ids)
         elif not self.include_last_offset:
             offsets = F.pad(offsets, (0, 1), value=ids.numel())
-        rows, positions = self._distinct_rows(ids.to(device, torch.int64).flatten())
+        rows, positions = self._gather_distinct_rows(ids.to(device, torch.int64).flatten())
         weights = None if per_sample_weights is None else per_sample_weights.to(device).flatten()
         offsets = offsets.to(device, torch.int64)
         return pool_rows(rows, positions, offsets, self.mode, weights, self._padding_position)
 
 
-def equal_bag_offsets(ids: Tensor) -> Tensor:
+def compute_equal_bag_offsets(ids: Tensor) -> Tensor:
     """Returns the offsets, int64 (bags + 1,), of bags of equal size in their flattened ids, (bags, size)."""
     bags, size = ids.shape
     return torch.arange(bags + 1, device=ids.device) * size

@@ -20,10 +20,10 @@ from torch import Tensor
 from storage.tables.eviction import DEFAULT_EVICTION, Eviction
 from storage.tables.planner import CachePlan, Planner
 from storage.tables.prefetch import Prefetcher, ReadyBatch, Steps
-from storage.tables.records import NARROW_DTYPES, ROWS, Field, compute_dtype, round_, to_compute_dtype
+from storage.tables.records import NARROW_DTYPES, ROW_FIELD, Field, compute_dtype, round_, to_compute_dtype
 from storage.tables.row_storage import RowStorage, StateInitializer
 from storage.tables.statistics import Statistics
-from storage.tables.streaming import Section, as_section, spans
+from storage.tables.streaming import Section, as_section, divide_rows
 from storage.tables.transfer import TransferKind, upload
 
 BatchT = TypeVar("BatchT")
@@ -135,13 +135,13 @@ class Offloaded:
         state |= {
             name: tensor.index_select(0, batch.ids) for name, tensor in self.storage.row_scalars.items()
         }
-        return state.pop(ROWS), state
+        return state.pop(ROW_FIELD), state
 
     def write_back(self, ids: Tensor, rows: Tensor, state: Mapping[str, Tensor]) -> None:
         """Replaces the rows ``ids`` and their state; values of narrow types are rounded."""
         batch = self._find_batch(ids)
         self._check_order(batch, ids)
-        values = {ROWS: rows, **state}
+        values = {ROW_FIELD: rows, **state}
         stored_values: dict[str, Tensor] = {}
         for index, field in enumerate(self.storage.records.fields):
             value, seed = values[field.name], self.seed * 64 + index
@@ -202,7 +202,7 @@ class Offloaded:
         self._finish_loop(wait_for_gpu=True)
         names = *self.storage.cells, *self.storage.row_scalars
         saved_tensors = {name: read(_section_name(name)) for name in names}
-        for first, last in spans(len(self), self.storage.records.width):
+        for first, last in divide_rows(len(self), self.storage.records.width):
             self.storage.fill(first, {name: values[first:last] for name, values in saved_tensors.items()})
         if self._has_narrow_fields:
             self._roundings = int(read(ROUNDINGS)[:])
@@ -297,4 +297,4 @@ class Offloaded:
 
 def _section_name(name: str) -> str:
     """Returns the name of a tensor in a checkpoint; Resident uses the same names."""
-    return name if name == ROWS else f"state.{name}"
+    return name if name == ROW_FIELD else f"state.{name}"

@@ -153,7 +153,7 @@ class Prefetcher(Generic[BatchT, ResultT]):
         self._ready.put(None)
 
 
-def distinct_ids(ids: Tensor | Sequence[Tensor]) -> Tensor:
+def find_distinct_ids(ids: Tensor | Sequence[Tensor]) -> Tensor:
     """Returns the distinct ids of one or several integer tensors: ascending int64 (unique,) on the CPU."""
     tensors = [ids] if isinstance(ids, Tensor) else ids
     return torch.cat([tensor.flatten().cpu() for tensor in tensors]).long().unique()

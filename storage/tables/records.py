@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 RECORD_ALIGN_BYTES, FIELD_ALIGN_BYTES = 128, 16
-ROWS = "rows"  # name of the field with the row
+ROW_FIELD = "rows"  # name of the field with the row
 NARROW_DTYPES = (torch.float16, torch.bfloat16)  # types of stored values; computations use float32
 # Number of fraction bits of float32 that the type does not have.
 _DROPPED_BITS = {torch.bfloat16: 16, torch.float16: 13}
@@ -41,7 +41,7 @@ class Field:
     """Part of a record: the row or one optimizer state.
 
     Attributes:
-        name: ROWS, or the name of the state.
+        name: ROW_FIELD, or the name of the state.
         shape: Shape of the value of one row.
         dtype: Type in which the value is stored.
         start: Offset in the record, in bytes.
@@ -85,12 +85,12 @@ class Records:
             state_dtype: Type in which float32 states with the shape of rows are stored.
         """
         fields, start, row_scalars = [], 0, []
-        for name, tensor in {ROWS: rows, **state}.items():
+        for name, tensor in {ROW_FIELD: rows, **state}.items():
             shape = tuple(tensor.shape[1:])
-            if name != ROWS and math.prod(shape) == 1:
+            if name != ROW_FIELD and math.prod(shape) == 1:
                 row_scalars.append(name)
                 continue
-            float_dtype = row_dtype if name == ROWS else state_dtype
+            float_dtype = row_dtype if name == ROW_FIELD else state_dtype
             dtype = float_dtype if tensor.dtype == torch.float32 else tensor.dtype
             fields.append(Field(name, shape, dtype, start))
             start = round_up(start + fields[-1].nbytes, FIELD_ALIGN_BYTES)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from storage.tables.streaming import Section, as_section, spans
+from storage.tables.streaming import Section, as_section, divide_rows
 
 BatchT = TypeVar("BatchT")
 
@@ -69,5 +69,5 @@ class Resident:
         """Loads a checkpoint with the same shapes; ``read(name)[first:last]`` returns rows of a tensor."""
         for name, tensor in self.tensors().items():
             saved = read(name)
-            for first, last in spans(len(tensor), tensor[:1].nbytes):
+            for first, last in divide_rows(len(tensor), tensor[:1].nbytes):
                 tensor[first:last] = saved[first:last]

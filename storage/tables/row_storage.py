@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from storage.tables.host import Host
-from storage.tables.records import ROWS, Field, Records, to_compute_dtype
-from storage.tables.streaming import Section, spans
+from storage.tables.records import ROW_FIELD, Field, Records, to_compute_dtype
+from storage.tables.streaming import Section, divide_rows
 from storage.tables.transfer import TransferKind, choose_transfer
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class RowStorage:
         """Stores all rows and their initial optimizer state."""
         first = 0
         for piece in start.pieces():
-            self.fill(first, {ROWS: piece.cpu(), **optimizer.initial_state(piece.cpu())})
+            self.fill(first, {ROW_FIELD: piece.cpu(), **optimizer.initial_state(piece.cpu())})
             first += len(piece)
 
     def fill(self, first: int, values: Mapping[str, Tensor]) -> None:
@@ -109,9 +109,9 @@ class RowStorage:
 
         Args:
             first: Number of the first row.
-            values: Rows (under the name ROWS) and optimizer states by name, (rows, …).
+            values: Rows (under the name ROW_FIELD) and optimizer states by name, (rows, …).
         """
-        last = first + len(values[ROWS])
+        last = first + len(values[ROW_FIELD])
         hot_count = max(0, min(self.hot, last) - first)  # number of these rows that have permanent slots
         first_cold = first + hot_count
         records = self.host.data[first_cold - self.hot : last - self.hot] if first_cold < last else None
@@ -124,9 +124,9 @@ class RowStorage:
 
     def pieces(self, field: Field) -> Iterator[Tensor]:
         """Yields a field of all rows in pieces. Rows in recent slots must have been written to the host."""
-        for first, last in spans(self.hot, field.nbytes):
+        for first, last in divide_rows(self.hot, field.nbytes):
             yield to_compute_dtype(self.cells[field.name][first:last])
-        for first, last in spans(len(self.host.data), self.records.width):
+        for first, last in divide_rows(len(self.host.data), self.records.width):
             yield to_compute_dtype(self.records.view(self.host.data[first:last], field))
 
     def read(self, records: np.ndarray, device_records: Tensor, cache: Tensor, slots: Tensor) -> None:

@@ -19,9 +19,9 @@ from torch import Tensor, distributed
 
 from storage.tables.embedding import OffloadedEmbedding
 from storage.tables.embedding_bag import OffloadedEmbeddingBag
-from storage.tables.prefetch import distinct_ids
+from storage.tables.prefetch import find_distinct_ids
 from storage.tables.segment_sums import take_rows
-from storage.tables.streaming import Section, initial_rows
+from storage.tables.streaming import Section, make_initial_rows
 
 BatchT = TypeVar("BatchT")
 NO_BATCH = -1  # sent instead of a number of ids by a process that has no further batch
@@ -70,8 +70,8 @@ class ShardedEmbedding(OffloadedEmbedding):
         if isinstance(start, Tensor):
             local_start = start[self.rank :: self.processes]
         else:
-            section = initial_rows((num_embeddings, embedding_dim), start, seed)
-            local_start = every_nth_row(section, self.rank, self.processes)
+            section = make_initial_rows((num_embeddings, embedding_dim), start, seed)
+            local_start = take_every_nth_row(section, self.rank, self.processes)
         local_rows = len(range(self.rank, num_embeddings, self.processes))
         super().__init__(local_rows, embedding_dim, start=local_start, seed=seed + self.rank, **options)
         self.num_embeddings, self.padding_idx = num_embeddings, padding_row
@@ -105,38 +105,39 @@ class ShardedEmbedding(OffloadedEmbedding):
         all_continue = True
         try:
             for batch in batches:
-                route = self._route_ids(distinct_ids(ids(batch)))
+                route = self._route_ids(find_distinct_ids(ids(batch)))
                 received_sizes = self._exchange_sizes(route.sizes, self._planning_group)
                 all_continue = NO_BATCH not in received_sizes
                 if not all_continue:
                     return
-                yield batch, distinct_ids(self._exchange_ids(route, received_sizes, self._planning_group))
+                requested_rows = self._exchange_ids(route, received_sizes, self._planning_group)
+                yield batch, find_distinct_ids(requested_rows)
         finally:
             if all_continue:  # also if the caller leaves the loop, because other processes wait for ids
                 self._exchange_sizes([NO_BATCH] * self.processes, self._planning_group)
 
-    def _distinct_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+    def _gather_distinct_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the rows of the distinct ids, sorted by storing process, and each id's position in them."""
-        distinct, positions = torch.unique(ids, return_inverse=True)
-        if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_embeddings:
-            invalid_id = int(distinct[0] if distinct[0] < 0 else distinct[-1])
+        distinct_ids, positions = torch.unique(ids, return_inverse=True)
+        if len(distinct_ids) and not 0 <= int(distinct_ids[0]) <= int(distinct_ids[-1]) < self.num_embeddings:
+            invalid_id = int(distinct_ids[0] if distinct_ids[0] < 0 else distinct_ids[-1])
             raise IndexError(f"id {invalid_id} is not in the embedding, which has {self.num_embeddings} rows")
-        route = self._route_ids(distinct)
+        route = self._route_ids(distinct_ids)
         received_sizes = self._exchange_sizes(route.sizes)
         requested_rows = self._exchange_ids(route, received_sizes)
-        local_rows = take_rows(*super()._distinct_rows(requested_rows))
+        local_rows = take_rows(*super()._gather_distinct_rows(requested_rows))
         rows = _ExchangeRows.apply(local_rows, received_sizes, route.sizes)
         if rows.requires_grad:
             rows.register_hook(lambda grad: grad / self.processes)
-        self._padding_position = self._find_padding(distinct[route.order])
+        self._padding_position = self._find_padding(distinct_ids[route.order])
         return rows, route.order.argsort()[positions]
 
-    def _route_ids(self, distinct: Tensor) -> "_Route":
+    def _route_ids(self, distinct_ids: Tensor) -> "_Route":
         """Sorts distinct ids by the process that stores the row."""
-        owners = distinct % self.processes
+        owners = distinct_ids % self.processes
         order = owners.argsort(stable=True)
         sizes = owners.bincount(minlength=self.processes).tolist()
-        return _Route(distinct[order] // self.processes, order, sizes)
+        return _Route(distinct_ids[order] // self.processes, order, sizes)
 
     def _exchange_sizes(self, sizes: list[int], group: Any = None) -> list[int]:
         """Sends sizes[i] to process i. Returns the numbers that this process has received, by sender."""
@@ -197,7 +198,7 @@ class _Route:
     sizes: list[int]  # number of ids of each process
 
 
-def every_nth_row(section: Section, first: int, step: int) -> Section:
+def take_every_nth_row(section: Section, first: int, step: int) -> Section:
     """Returns a section with the rows ``first``, ``first`` + ``step``, … of another section."""
 
     def pieces() -> Iterator[Tensor]:

@@ -62,7 +62,7 @@ def as_section(tensor: Tensor) -> Section:
     return Section(
         tensor.dtype,
         tuple(tensor.shape),
-        lambda: (tensor[begin:end] for begin, end in spans(rows, row_bytes)),
+        lambda: (tensor[begin:end] for begin, end in divide_rows(rows, row_bytes)),
     )
 
 
@@ -87,7 +87,7 @@ def random_rows(rows: int, dim: int, std: float, seed: int | torch.Generator) ->
     return Section(torch.float32, (rows, dim), pieces)
 
 
-def initial_rows(shape: tuple[int, int], start: Tensor | Section | float, seed: int) -> Section:
+def make_initial_rows(shape: tuple[int, int], start: Tensor | Section | float, seed: int) -> Section:
     """Returns a section of initial rows, float32.
 
     Args:
@@ -100,7 +100,7 @@ def initial_rows(shape: tuple[int, int], start: Tensor | Section | float, seed: 
     return as_section(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
 
 
-def spans(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
+def divide_rows(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
     """Divides rows into pieces of at most MAX_PIECE_BYTES. Yields the range [begin, end) of each piece."""
     step = max(1, MAX_PIECE_BYTES // max(1, row_bytes))
     return ((begin, min(begin + step, rows)) for begin in range(0, rows, step))

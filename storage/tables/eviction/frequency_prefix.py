@@ -22,8 +22,8 @@ class FrequencyPrefix:
     name: Literal["frequency_prefix"] = "frequency_prefix"
 
     def recent(self, slots: int, lookahead: int, batch: Tensor | None) -> int:
-        """Returns the number of recent slots (see ``recent_slots``) for the ids of a typical batch."""
-        return recent_slots(slots, lookahead, batch)
+        """Returns the number of recent slots (see ``count_recent_slots``) for the ids of a typical batch."""
+        return count_recent_slots(slots, lookahead, batch)
 
     def order(self, rows: int, slots: int, lookahead: int) -> "LeastRecentlyUsed":
         """Returns the order in which the recent slots are reused."""
@@ -65,7 +65,7 @@ class LeastRecentlyUsed:
             self.queued = sum(len(used) for _, used in self._queue)
 
 
-def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
+def count_recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
     """Returns the number of recent slots: the share RECENT_SHARE, or more if prefetching needs more.
 
     Rows are evicted from recent slots only. Rows that are not permanently in another slot are called cold.

@@ -11,8 +11,8 @@ from storage.tables.streaming import (
     MAX_PIECE_BYTES,
     Section,
     as_section,
+    divide_rows,
     random_rows,
-    spans,
     write_safetensors,
 )
 
@@ -55,9 +55,9 @@ def test_a_wrong_number_of_rows_leaves_the_old_file(tmp_path: Path):
 
 
 def test_spans_cover_all_rows_in_order():
-    assert list(spans(0, 512)) == []
-    assert list(spans(5, MAX_PIECE_BYTES)) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
-    assert list(spans(5, MAX_PIECE_BYTES // 2)) == [(0, 2), (2, 4), (4, 5)]
+    assert list(divide_rows(0, 512)) == []
+    assert list(divide_rows(5, MAX_PIECE_BYTES)) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    assert list(divide_rows(5, MAX_PIECE_BYTES // 2)) == [(0, 2), (2, 4), (4, 5)]
 
 
 @pytest.mark.parametrize("dim", [1, 3, 100, 128])
