@@ -5,7 +5,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-INK, MUTED, GRID = "#14181f", "#5b6472", "#e2e5ea"
+INK, MUTED, GRID = "#14181f", "#5b6472", "#e2e5ea"  # colours of text, secondary text and grid lines
 BLUE, ORANGE, GREEN, RED, GREY = "#476fdb", "#f88e03", "#3dbaa9", "#c8443c", "#b9c0ca"
 FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif'
 # Position of a legend above the figure, as an argument of ``make_figure``.

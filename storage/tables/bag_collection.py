@@ -84,9 +84,9 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
             raise IndexError(f"{problem}, which has {rows} rows")
         tensors = self._sorted_sizes, self._rows_of_smallest, self._larger_tables_before[:, table]
         sorted_sizes, rows_of_smallest, larger_before = (tensor.to(ids.device) for tensor in tensors)
-        smaller_tables = torch.searchsorted(sorted_sizes, ids, right=True)  # number of tables without the row
-        larger_tables = len(sorted_sizes) - smaller_tables
-        return rows_of_smallest[smaller_tables] + larger_tables * ids + larger_before[smaller_tables]
+        smaller_count = torch.searchsorted(sorted_sizes, ids, right=True)  # number of tables without the row
+        larger_count = len(sorted_sizes) - smaller_count
+        return rows_of_smallest[smaller_count] + larger_count * ids + larger_before[smaller_count]
 
     def prefetch(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, batches: Iterable[BatchT], ids: Callable[[BatchT], Mapping[str, Bags]]

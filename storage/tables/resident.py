@@ -68,6 +68,6 @@ class Resident:
     def restore(self, read: Callable[[str], Any]) -> None:
         """Loads a checkpoint with the same shapes; ``read(name)[first:last]`` returns rows of a tensor."""
         for name, tensor in self.tensors().items():
-            saved = read(name)
+            saved_tensor = read(name)
             for first, last in divide_rows(len(tensor), tensor[:1].nbytes):
-                tensor[first:last] = saved[first:last]
+                tensor[first:last] = saved_tensor[first:last]

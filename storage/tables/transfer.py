@@ -101,21 +101,21 @@ class Staged:
 
     def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         """Copies the host records ``ids`` to ``slots`` of the cache; for a GPU, through a pinned buffer."""
-        words = cache.view(torch.int64)
+        cache_words = cache.view(torch.int64)
         for block_ids, block_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
             self.host.will_need(block_ids)
             buffer = self._next_buffer(len(block_ids))
             torch.index_select(self.host.as_words(), 0, block_ids, out=buffer)
-            words.index_copy_(0, block_slots, buffer.to(self.device, non_blocking=True))
+            cache_words.index_copy_(0, block_slots, buffer.to(self.device, non_blocking=True))
             if self.device.type == "cuda":  # the buffer may be used again after this event
                 self._events[self._current_buffer] = torch.cuda.current_stream(self.device).record_event()
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         """Copies ``slots`` of the cache to the host records ``ids``; waits for the copy from the GPU."""
-        words = cache.view(torch.int64)
+        cache_words = cache.view(torch.int64)
         for block_ids, block_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
             self.host.will_need(block_ids)
-            records = words.index_select(0, block_slots)
+            records = cache_words.index_select(0, block_slots)
             if self.device.type == "cuda":
                 buffer = self._next_buffer(len(block_ids))
                 buffer.copy_(records, non_blocking=True)
